@@ -19,9 +19,9 @@ from bench.report import print_report, to_json
 from bench.settings import Copier
 from bench.workloads import EXTRA_WORKLOADS, WORKLOADS, select
 from mirror_lib.dev.jars import KAFKA_VERSION
-from mirror_lib.dev.own_settings import add_own_settings, own_settings
-from mirror_lib.dev.record_age import add_record_age
 from mirror_lib.errors import MirrorError
+from testbed.own_settings import add_own_settings, own_settings
+from testbed.record_age import add_record_age
 
 #: Of tables that go to a file or a pipe.
 _WIDTH = 118

@@ -22,9 +22,9 @@ from bench.loading import load
 from bench.pair import Pair, started_pair
 from bench.settings import Copier, CopySetup, properties, render
 from bench.workloads import Workload, select
-from mirror_lib.dev.own_settings import add_own_settings, own_settings
-from mirror_lib.dev.record_age import add_record_age
 from mirror_lib.errors import MirrorError
+from testbed.own_settings import add_own_settings, own_settings
+from testbed.record_age import add_record_age
 
 _WORKLOADS = "1kb-lz4,1kb-none,100b-lz4,200b-single,200b-five"
 _PARTITIONS = 8

@@ -24,16 +24,15 @@ from bench.relay_host import RelayHost
 from bench.settings import Copier, CopySetup, write_config
 from bench.topics import Topics
 from bench.workloads import Workload
-from mirror_lib.cli.spark_submit import Job, submit_command
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.cli.run.spark_submit import Job, submit_command
+from mirror_lib.config.loader import load
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
-from mirror_lib.dev.mm2 import MirrorMaker
 from mirror_lib.dev.processes import tail
-from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.spark_home import find_spark_home
-from mirror_lib.relay.submission import checkout_path
-from mirror_lib.sync.flow_topics import apply_flow_topics
+from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.spark.submit import checkout_path, find_spark_home
+from mirror_lib.sync.topics.flow import apply_flow_topics
+from testbed.mm2 import MirrorMaker
 
 #: From being asked to the first record on the target; and from the last record to the end of the run.
 _FIRST_RECORD_SECONDS, _COMMIT_SECONDS = 180.0, 120.0

@@ -25,25 +25,25 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from rich.console import Console
 from rich.table import Table
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.admin_groups import CommittedOffset, GroupAdmin
-from mirror_lib.cluster.admin_model import ConfigEntry, ConfigOrigin, PerTopic, TopicConfigs
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
+from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, PerTopic, TopicConfigs
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy import copy_bin
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions
-from mirror_lib.sync.acls import plan_acls
-from mirror_lib.sync.configs import plan_configs
-from mirror_lib.sync.flow_acls import apply_flow_acls, gather_acl_facts
-from mirror_lib.sync.flow_configs import apply_flow_configs, gather_config_facts
-from mirror_lib.sync.flow_groups import apply_flow_groups
-from mirror_lib.sync.flow_topics import apply_flow_topics
+from mirror_lib.relay.copy.task import copy_bin
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.sync.acls.flow import apply_flow_acls, gather_acl_facts
+from mirror_lib.sync.acls.plan import plan_acls
+from mirror_lib.sync.configs.flow import apply_flow_configs, gather_config_facts
+from mirror_lib.sync.configs.plan import plan_configs
+from mirror_lib.sync.groups.flow import apply_flow_groups
+from mirror_lib.sync.topics.flow import apply_flow_topics
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 from mirror_lib.topology.names import TopicPartition
 

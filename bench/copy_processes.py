@@ -10,7 +10,7 @@ from typing import Self
 
 from bench.errors import BenchError
 from bench.process_tree import ProcessTree
-from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 
 _STOP_SECONDS = 5.0

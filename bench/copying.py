@@ -16,7 +16,7 @@ from bench.settings import CopySetup, properties, render, write_config
 from bench.window import Look, Window, copy_window
 from bench.workloads import Workload
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
-from mirror_lib.dev.mm2 import MirrorMaker
+from testbed.mm2 import MirrorMaker
 
 #: From the start of a copier to its first record on the target.
 _FIRST_RECORD_SECONDS = 120.0

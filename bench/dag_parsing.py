@@ -33,7 +33,7 @@ import airflow.providers.standard.operators.python, airflow.providers.apache.spa
 found = {}
 path, serialize = sys.argv[1], sys.argv[2] == "True"
 before = time.perf_counter()
-import mirror_lib.airflow.flow_dags
+import mirror_lib.airflow.files.flow_dags
 found["modules"] = time.perf_counter() - before
 began, cpu = time.perf_counter(), time.process_time()
 spec = importlib.util.spec_from_file_location("measured", path)

@@ -1,6 +1,6 @@
 """`python -m bench.distance`: a copy next door, and the same over a long line to the source or to the target.
 
-The line delays, limits and loses (`mirror_lib.dev.wan`), and the report says what it lets through at best: the rest is
+The line delays, limits and loses (`testbed.wan`), and the report says what it lets through at best: the rest is
 the copy's. The copy tasks run in processes of their own, without Spark.
 """
 
@@ -34,18 +34,18 @@ from bench.report import goal_table
 from bench.settings import Copier, CopySetup, properties, render
 from bench.window import Look, copy_window
 from bench.workloads import Workload
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load as load_config
+from mirror_lib.config.loader import load as load_config
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.dev.jars import KAFKA_VERSION
-from mirror_lib.dev.mm2 import MirrorMaker
-from mirror_lib.dev.wan_direction import LineQuality
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions, RunReport
-from mirror_lib.sync.flow_topics import apply_flow_topics
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions, RunReport
+from mirror_lib.sync.topics.flow import apply_flow_topics
+from testbed.mm2 import MirrorMaker
+from testbed.wan_direction import LineQuality
 
 #: From the start of a copier to its first record on the target, and from the last to the end of the run.
 _FIRST_RECORD_SECONDS, _COMMIT_SECONDS = 180.0, 120.0

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from bench.settings import Copier
 from bench.workloads import Workload
-from mirror_lib.dev.wan_direction import LineQuality
-from mirror_lib.relay.distance import reach
+from mirror_lib.relay.copy.broker_connections import reach
+from testbed.wan_direction import LineQuality
 
 
 class Case(StrEnum):

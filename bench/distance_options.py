@@ -12,9 +12,9 @@ from typing import TypeVar
 from bench.distance_model import Case
 from bench.settings import Copier
 from bench.workloads import Workload, select
-from mirror_lib.dev.own_settings import add_own_settings, own_settings
-from mirror_lib.dev.record_age import add_record_age
-from mirror_lib.dev.wan_direction import LineQuality
+from testbed.own_settings import add_own_settings, own_settings
+from testbed.record_age import add_record_age
+from testbed.wan_direction import LineQuality
 
 _COPIERS = (Copier.MIRROR, Copier.MM2_DEFAULT, Copier.MM2_TUNED)
 Named = TypeVar("Named", bound=StrEnum)

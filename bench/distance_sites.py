@@ -20,7 +20,7 @@ from bench.pair import PROMPT_REMOVAL, Pair
 from bench.topics import Topics
 from bench.transport import Transport
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
-from mirror_lib.dev.wan_direction import LineQuality
+from testbed.wan_direction import LineQuality
 
 _NEAR, _FAR = "PLAINTEXT", "FAR"
 _LISTENERS = {_NEAR: "PLAINTEXT", _FAR: "PLAINTEXT"}
@@ -36,7 +36,7 @@ class LineProcess:
     def __init__(self, cluster: KafkaCluster, quality: LineQuality, *, seed: int = 0) -> None:
         ports = [cluster.ports_of(node) for node in cluster.node_ids]
         self._command = [
-            *(sys.executable, "-m", "mirror_lib.dev.wan"),
+            *(sys.executable, "-m", "testbed.wan"),
             *(f"--route={node.advertised[_FAR]}={node.listeners[_FAR]}" for node in ports),
             f"--round-trip-ms={quality.round_trip_seconds * 1000:g}",
             f"--loss={quality.loss:g}",

@@ -12,9 +12,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.errors import BenchError
 from bench.workloads import BatchKind, BatchMill, Codec, Workload
-from mirror_lib.cluster.admin_answers import batches
+from mirror_lib.cluster.admin.results import batches
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.topology.names import TopicPartition
 

@@ -15,11 +15,11 @@ from bench.contest import Contestant, Started
 from bench.errors import BenchError
 from bench.process_tree import ProcessTree
 from mirror_lib.dev.processes import tail
-from mirror_lib.relay.driver_requests import DriverRequest, current_umask
-from mirror_lib.relay.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
-from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.spark_connect import REMOTE_VARIABLE
-from mirror_lib.relay.submission import checkout_path
+from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE
+from mirror_lib.spark.driver_host_protocol import DriverRequest, current_umask
+from mirror_lib.spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
+from mirror_lib.spark.submit import checkout_path
 
 _MODULE = "spark_jobs.replicate"
 #: From the last record to the end of the run.

@@ -28,24 +28,24 @@ from bench.machine import describe, java_version
 from bench.pair import Pair, started_pair
 from bench.process_tree import ProcessTree
 from bench.settings import TARGET_ALIAS, render
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.local_state import CONFIG_VARIABLE
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.airflow import LocalAirflow
 from mirror_lib.dev.airflow_api import AirflowApiError, DagRunStatus
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.dev.jars import KAFKA_VERSION
-from mirror_lib.dev.mm2 import MirrorMaker
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.observe.airflow_runs import dag_id_of
-from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions
-from mirror_lib.sync.flow_heartbeats import emit_heartbeats
-from mirror_lib.sync.flow_topics import apply_flow_topics
-from mirror_lib.sync.heartbeats import emitting_flows
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.sync.heartbeats.flow import emit_heartbeats
+from mirror_lib.sync.heartbeats.rules import emitting_flows
+from mirror_lib.sync.topics.flow import apply_flow_topics
 from mirror_lib.topology.names import FlowId
+from testbed.mm2 import MirrorMaker
 
 _WIDTH = 118
 _PROJECT = Path(__file__).resolve().parents[1]

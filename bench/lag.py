@@ -36,8 +36,8 @@ from bench.report import goal_table
 from bench.settings import Copier, CopySetup, properties, render, write_config
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.dev.jars import KAFKA_VERSION
-from mirror_lib.dev.mm2 import MirrorMaker
 from mirror_lib.errors import MirrorError
+from testbed.mm2 import MirrorMaker
 
 _WIDTH = 118
 _MM2_HEAP_MEGABYTES = 2048

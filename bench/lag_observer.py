@@ -13,7 +13,7 @@ from bench.arrivals import Arrival
 from bench.errors import BenchError
 from mirror_lib.cluster.batches.header import HEADER_SIZE, LOG_OVERHEAD, parse_header
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition

@@ -13,14 +13,14 @@ from bench.limit_model import FetchWay
 from bench.limit_wire import Frame, Wire, frame
 from mirror_lib.cluster.batches.header import HEADER_SIZE, LOG_OVERHEAD, parse_header
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.data_protocol import PRODUCE, PRODUCE_VERSION, encode_produce, parse_produce
-from mirror_lib.cluster.fetch_protocol import (
+from mirror_lib.cluster.protocol.fetch import (
     FETCH,
     PLAIN_VERSION,
     FetchRequestPartition,
     encode_fetch,
     parse_fetch,
 )
+from mirror_lib.cluster.protocol.produce import PRODUCE, PRODUCE_VERSION, encode_produce, parse_produce
 
 _FETCH_WAIT_MS = 500
 _PRODUCE_TIMEOUT_MS = 30_000

@@ -17,10 +17,10 @@ from bench.limit_model import FETCH_WAYS, FetchWay, ProduceWay
 from bench.limit_wire import Wire
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.producers import ProducerIdentity
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.config.model import ClientSettings, CopySettings
 
 #: What a topic takes that is created with the broker's defaults (`max.message.bytes`).

@@ -14,7 +14,7 @@ from bench.errors import BenchError
 from bench.shape import Shape, check_shape
 from bench.workloads import BatchMill, Workload
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import FetchRequestPartition, ProducedPartition, RawClient
+from mirror_lib.cluster.raw.client import FetchRequestPartition, ProducedPartition, RawClient
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.topology.names import TopicPartition
 

@@ -7,15 +7,15 @@ import os
 import sys
 import time
 
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 
 # Of `relay.run_model`; but this also runs with earlier checkouts, which have it nowhere but here.
-from mirror_lib.relay.replicate import RunOptions, replicate  # type: ignore[attr-defined]
-from mirror_lib.sync.flow_topics import apply_flow_topics
+from mirror_lib.relay.run import RunOptions, replicate  # type: ignore[attr-defined]
+from mirror_lib.sync.topics.flow import apply_flow_topics
 
 
 def main(path: str, name: str) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 
 #: Phase -> the functions it consists of: module and the name by which the module calls them.
 _TIMED: Sequence[tuple[str, str, str]] = (
-    ("gather", "mirror_lib.relay.replicate", "gather_facts"),
-    ("plan", "mirror_lib.relay.replicate", "plan_round"),
-    ("open", "mirror_lib.relay.replicate", "open_partitions"),
-    ("commit", "mirror_lib.relay.replicate", "commit_round"),
+    ("gather", "mirror_lib.relay.run", "gather_facts"),
+    ("plan", "mirror_lib.relay.run", "plan_round"),
+    ("open", "mirror_lib.relay.run", "open_partitions"),
+    ("commit", "mirror_lib.relay.run", "commit_round"),
 )
 #: The runner is handed to `replicate` and timed by whoever hands it over.
 COPY = "copy"

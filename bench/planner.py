@@ -31,23 +31,23 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.simulated_kafka import TARGET_ID, SimulatedCluster, SimulatedLog, position_records, simulated
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.kafka_frames import request_header
-from mirror_lib.dev.proxy import KafkaProxy
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy import copy_bin
-from mirror_lib.relay.gather import FlowClusters, gather_facts
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import RunPlan
-from mirror_lib.relay.packing import least_possible
-from mirror_lib.relay.plan import plan_round
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions
-from mirror_lib.sync.flow_topics import apply_flow_topics
+from mirror_lib.relay.planning.bin_packing import least_possible
+from mirror_lib.relay.planning.facts import FlowClusters, gather_facts
+from mirror_lib.relay.planning.plan import plan_round
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.sync.topics.flow import apply_flow_topics
 from mirror_lib.topology.names import TopicPartition
+from testbed.kafka_frames import request_header
+from testbed.proxy import KafkaProxy
 
 GOAL_SECONDS, GOAL_BYTES, GOAL_BALANCE = 10.0, 1_000_000_000, 1.05
 _TOPICS, _PARTITIONS, _TASKS = 20_000, 100_000, 16
@@ -244,7 +244,7 @@ def _counting(seen: Counter[str]) -> Iterator[None]:
             seen[_API_NAMES.get(header.api_key, str(header.api_key))] += 1
         return header
 
-    with patch("mirror_lib.dev.proxy_link.request_header", counted):
+    with patch("testbed.proxy_link.request_header", counted):
         yield
 
 

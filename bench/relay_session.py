@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.phases import COPY, PhaseClock, PhaseTime
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
-from mirror_lib.sync.flow_topics import apply_flow_topics
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.spark.settings import SPARK_SETTINGS
+from mirror_lib.sync.topics.flow import apply_flow_topics
 
 
 @dataclass(frozen=True, slots=True)

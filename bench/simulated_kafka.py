@@ -18,8 +18,8 @@ from confluent_kafka import OFFSET_BEGINNING
 from confluent_kafka.admin import ListOffsetsResultInfo  # type: ignore[attr-defined]  # public, but not marked so
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.positions import ClusterPair, Position, PositionKeys, PositionState, encode_value
-from mirror_lib.cluster.small_topics import TopicRecord
+from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionKeys, PositionState, encode_value
+from mirror_lib.cluster.topics.reader import TopicRecord
 from mirror_lib.topology.names import TopicPartition
 
 #: As many as a Kafka 4.3 topic has.
@@ -197,8 +197,8 @@ def simulated(source: SimulatedCluster, target: SimulatedCluster, positions: Seq
         yield (_NativePartitions(source),)
 
     with ExitStack() as stack:
-        stack.enter_context(patch("mirror_lib.cluster.admin_calls.AdminClient", admin))
-        stack.enter_context(patch("mirror_lib.cluster.internal_topics.SmallTopicReader", Reader))
-        stack.enter_context(patch("mirror_lib.cluster.internal_topics.SmallTopicWriter", Writer))
-        stack.enter_context(patch("mirror_lib.relay.source_logs.open_clients", clients))
+        stack.enter_context(patch("mirror_lib.cluster.admin.requests.AdminClient", admin))
+        stack.enter_context(patch("mirror_lib.cluster.topics.internal.SmallTopicReader", Reader))
+        stack.enter_context(patch("mirror_lib.cluster.topics.internal.SmallTopicWriter", Writer))
+        stack.enter_context(patch("mirror_lib.relay.planning.source_logs.open_clients", clients))
         yield

@@ -18,11 +18,11 @@ from bench.workloads import BatchMill, Workload, select
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.header import HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.stamp import stamp
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.compare import RangeComparer
+from mirror_lib.verify.compare.compare import RangeComparer
 from mirror_lib.verify.model import CheckRange, PartitionCheck
 
 _DEFAULT_WORKLOADS = "200b-single,200b-five"

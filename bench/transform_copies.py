@@ -17,7 +17,7 @@ from bench.transform_check import Check, Kept, check, total
 from bench.transform_results import Result
 from bench.window import Look, Window, copy_window
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
-from mirror_lib.dev.mm2 import MirrorMaker
+from testbed.mm2 import MirrorMaker
 
 #: From being asked to the first record on the target; and from the last record to the end of the run.
 _FIRST_RECORD_SECONDS, _COMMIT_SECONDS = 180.0, 120.0

@@ -28,18 +28,18 @@ from bench.machine import describe, java_version
 from bench.pair import Pair, started_pair
 from bench.settings import Copier, CopySetup, properties, render
 from bench.workloads import Workload, select
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load as load_config
+from mirror_lib.config.loader import load as load_config
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions
-from mirror_lib.sync.flow_topics import apply_flow_topics
-from mirror_lib.verify.local import run_locally
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.sync.topics.flow import apply_flow_topics
+from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.verification import VerifyOptions, verify_flow
+from mirror_lib.verify.run import VerifyOptions, verify_flow
 from tests.support.flows import copy_here
 
 #: What must be reached: uncompressed values that one core compares in a second, and how many times the consumers'.

@@ -12,7 +12,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from bench.payload import Payloads
 from bench.payments import Payments
-from mirror_lib.dev.record_age import format_age
+from testbed.record_age import format_age
 
 #: Kafka message format v2: what a batch's header holds at these positions (KIP-98).
 _CRC_AT, _CRC_FROM, _TIMESTAMPS_AT = 17, 21, 27

@@ -18,9 +18,9 @@ from faults.campaign import Options, run
 from faults.kinds import KINDS, choose
 from faults.report import print_report, to_json
 from faults.results import Results
-from mirror_lib.dev.own_settings import add_own_settings, own_settings
-from mirror_lib.dev.record_age import add_record_age
 from mirror_lib.errors import MirrorError
+from testbed.own_settings import add_own_settings, own_settings
+from testbed.record_age import add_record_age
 
 #: Of tables that go to a file or a pipe.
 _WIDTH = 130

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from faults.fault_points import FaultPoint, FaultPoints
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load_flow
+from mirror_lib.config.loader import load_flow
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import FAST_START_JVM
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
-from mirror_lib.sync.flow_topics import apply_flow_topics
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.spark.settings import SPARK_SETTINGS
+from mirror_lib.sync.topics.flow import apply_flow_topics
 
 _log = logging.getLogger("faults")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faults.scene import Scene
 from faults.side import Side
 from faults.world import pause
-from mirror_lib.dev.kafka_frames import PRODUCE
+from testbed.kafka_frames import PRODUCE
 
 _LATENCY_MS = 200
 _REFUSED_SECONDS = (0.5, 5.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from faults.topics import Topics
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK
-from mirror_lib.dev.proxy import KafkaProxy
+from testbed.proxy import KafkaProxy
 
 #: The listener that the flow connects to, by way of the proxy.
 _FLOW_LISTENER = "FLOW"

@@ -10,14 +10,12 @@ from typing import Any
 
 from fuzz.model import Target, Wrong
 from fuzz.mutation import mutated
-from mirror_lib.cluster import (
-    acl_protocol,
-    data_protocol,
-    fetch_protocol,
-    group_protocol,
-    topic_id_protocol,
-    transaction_protocol,
-)
+from mirror_lib.cluster.protocol import acls as acl_protocol
+from mirror_lib.cluster.protocol import fetch as fetch_protocol
+from mirror_lib.cluster.protocol import groups as group_protocol
+from mirror_lib.cluster.protocol import produce as data_protocol
+from mirror_lib.cluster.protocol import topic_ids as topic_id_protocol
+from mirror_lib.cluster.protocol import transactions as transaction_protocol
 from mirror_lib.errors import MirrorError
 
 _Reader = Callable[[memoryview], Any]

@@ -108,13 +108,13 @@ class Forms(Target):
 
 @cache
 def _forms() -> tuple[tuple[dict[str, Any], Any], ...]:
-    from mirror_lib.airflow.after_disaster_dag import after_disaster_form
-    from mirror_lib.airflow.backfill_form import BackfillChoices, backfill_form
-    from mirror_lib.airflow.cutover_form import cutover_form, definition_from
-    from mirror_lib.airflow.form_fields import chosen_topics
-    from mirror_lib.airflow.trigger_form import TriggerChoices, trigger_form
-    from mirror_lib.airflow.verify_form import VerifyChoices, verify_form
-    from mirror_lib.config.load import load
+    from mirror_lib.airflow.after_disaster.dag import after_disaster_form
+    from mirror_lib.airflow.backfill.form import BackfillChoices, backfill_form
+    from mirror_lib.airflow.cutover.form import cutover_form, definition_from
+    from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
+    from mirror_lib.airflow.forms.fields import chosen_topics
+    from mirror_lib.airflow.verify.form import VerifyChoices, verify_form
+    from mirror_lib.config.loader import load
 
     flow = load(_config()).flows[0]
     return (

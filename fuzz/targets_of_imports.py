@@ -6,11 +6,11 @@ from random import Random
 
 from fuzz.model import Target, Wrong
 from fuzz.mutation import mutated
-from mirror_lib.cluster.jaas import parse_jaas
-from mirror_lib.config.connectors import import_connectors
-from mirror_lib.config.import_kinds import recognise
-from mirror_lib.config.import_questions import Answers
-from mirror_lib.config.properties import parse_properties
+from mirror_lib.cluster.auth.jaas import parse_jaas
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.importers.connectors import import_connectors
+from mirror_lib.config.importers.kinds import recognise
+from mirror_lib.config.importers.questions import Answers
 from mirror_lib.errors import ConfigurationError
 
 _JSON = rb"""{

@@ -15,14 +15,14 @@ from fuzz.model import Target, Wrong
 from fuzz.mutation import EXTREMES, mutated
 from mirror_lib.cluster.batches.aborted import is_abort_marker
 from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.codecs import LARGEST_BODY, CodecError, compress, decompress
-from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
+from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY, CodecError, compress, decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, parse_header
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import RecordError, read_records, reframe
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules, lacks_key
-from mirror_lib.cluster.batches.stretches import read_stretches
+from mirror_lib.cluster.batches.spans import read_stretches
+from mirror_lib.cluster.batches.split import halves, left_out_batch, readable
 from mirror_lib.errors import MirrorError, OversizedBatchError
 from tests.support.record_batches import (
     LOG_APPEND_TIME,

@@ -18,7 +18,7 @@ from rich.console import Console
 from fuzz.model import Target, Wrong
 from fuzz.mutation import mutated
 from mirror_lib.cli.output import ConsoleOutput
-from mirror_lib.cluster.oauth_tokens import as_token
+from mirror_lib.cluster.auth.oauth_tokens import as_token
 from mirror_lib.cluster.rows.hand_over import HandOver
 from mirror_lib.dev.ports import LOOPBACK
 from mirror_lib.errors import NOWHERE, AuthenticationError, MirrorError

@@ -11,8 +11,8 @@ from random import Random
 
 from fuzz.model import Target, Wrong
 from fuzz.mutation import mutated
-from mirror_lib.cluster.formats import Checkpoint, Heartbeat, OffsetSync, RecordFormatError
-from mirror_lib.cluster.positions import (
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync, RecordFormatError
+from mirror_lib.cluster.topics.positions import (
     OmittedRange,
     Position,
     PositionKeys,

@@ -21,23 +21,22 @@ from pathlib import Path
 from typing import Any
 
 import mirror_lib.cli.cutover as cli_cutover
-import mirror_lib.cli.run as cli_run
+import mirror_lib.cli.run.command as cli_run
 from mirror_lib.cli import main as cli_main
-from mirror_lib.cli.run_outcome import close_abandoned, read_report
-from mirror_lib.cluster.admin_calls import AdminCalls
-from mirror_lib.cluster.internal_topics import PositionStore
-from mirror_lib.cluster.positions import PositionState
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cli.run.outcome import close_abandoned, read_report
+from mirror_lib.cluster.admin.requests import AdminCalls
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import PositionState
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay import backfill, gaps, replicate  # noqa: F401  (loaded here, once, for all forks)
-from mirror_lib.relay.copy import copy_bin
-from mirror_lib.relay.job import main as job_main
-from mirror_lib.relay.writing import TargetWriter
-from mirror_lib.runbook import machine, rollback
-from mirror_lib.runbook.desk import Engine
+from mirror_lib.relay.copy.producer import TargetWriter
+from mirror_lib.relay.copy.task import copy_bin
+from mirror_lib.relay.job.command import main as job_main
+from mirror_lib.runbook import machine
+from mirror_lib.runbook.context import Engine
 from mirror_lib.runbook.job import main as cutover_main
-from mirror_lib.sync import flow_groups, flow_topics  # noqa: F401
-from mirror_lib.verify.local import run_locally
+from mirror_lib.runbook.steps import rollback
+from mirror_lib.verify.raw.local import run_locally
 from model.protections import PROTECTIONS
 
 _CONTEXT = multiprocessing.get_context("forkserver")

@@ -22,7 +22,7 @@ def _put(owner: Any, **replacements: Any) -> None:
 
 
 def _without_fence() -> None:
-    from mirror_lib.relay import fencing
+    from mirror_lib.relay.takeover import fencing
 
     async def raise_epoch_only(client: Any, name: str, _targets: Any, **_: Any) -> Any:
         # A new epoch alone: the broker hears of it with the first batch, and takes older ones until then.
@@ -32,8 +32,8 @@ def _without_fence() -> None:
 
 
 def _without_tail() -> None:
-    from mirror_lib.relay import recovery
-    from mirror_lib.relay.tail_match import TailMatch
+    from mirror_lib.relay.takeover import recovery
+    from mirror_lib.relay.takeover.tail_match import TailMatch
 
     async def nothing_there(self: Any, _end: int) -> Any:
         await asyncio.sleep(0)
@@ -43,8 +43,9 @@ def _without_tail() -> None:
 
 
 def _without_identity() -> None:
-    from mirror_lib.relay import plan
-    from mirror_lib.sync import target_changes, topics
+    from mirror_lib.relay.planning import plan
+    from mirror_lib.sync import target_changes
+    from mirror_lib.sync.topics import plan as topics
 
     def unchanged(*_: Any, **__: Any) -> None:
         return None
@@ -56,7 +57,8 @@ def _without_identity() -> None:
 
 
 def _without_group_gate() -> None:
-    from mirror_lib.sync import flow_groups, groups
+    from mirror_lib.sync.groups import flow as flow_groups
+    from mirror_lib.sync.groups import rules as groups
 
     plan_groups = groups.plan_groups
 

@@ -16,22 +16,22 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions
-from mirror_lib.sync.flow_acls import apply_flow_acls
-from mirror_lib.sync.flow_configs import apply_flow_configs
-from mirror_lib.sync.flow_groups import apply_flow_groups
-from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats, emit_heartbeats
-from mirror_lib.sync.flow_topics import apply_flow_topics
-from mirror_lib.sync.heartbeats import HeartbeatState, emitting_flows
+from mirror_lib.relay.health.observation import observe_flow
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.sync.acls.flow import apply_flow_acls
+from mirror_lib.sync.configs.flow import apply_flow_configs
+from mirror_lib.sync.groups.flow import apply_flow_groups
+from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats, emit_heartbeats
+from mirror_lib.sync.heartbeats.rules import HeartbeatState, emitting_flows
+from mirror_lib.sync.topics.flow import apply_flow_topics
 from mirror_lib.verify.findings import Verdict
-from mirror_lib.verify.local import run_locally
-from mirror_lib.verify.verification import VerifyOptions, verify_flow
+from mirror_lib.verify.raw.local import run_locally
+from mirror_lib.verify.run import VerifyOptions, verify_flow
 from security.results import TASKS, TaskResult
 from tests.support.flows import copy_here
 from versions import workload

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.runbook.desk import Engine
+from mirror_lib.runbook.context import Engine
 from mirror_lib.runbook.job import main
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.replicate import copy_with

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.private_files import open_lock
-from mirror_lib.relay.driver_requests import (
+from mirror_lib.spark.driver_host_protocol import (
     DRIVER_HOST_VARIABLE,
     Greeting,
     code_stamp,
@@ -32,7 +32,7 @@ from mirror_lib.relay.driver_requests import (
     python_stamp,
     socket_address,
 )
-from mirror_lib.relay.hosted_driver import NoDriverHostError, greeting_of
+from mirror_lib.spark.hosted_driver import NoDriverHostError, greeting_of
 from spark_jobs.driver_watch import Opened, attend
 from spark_jobs.job_log import configure_log
 
@@ -45,7 +45,7 @@ _OPTIONAL = ("psycopg", "sqlalchemy.dialects.postgresql.psycopg")
 PRELOADED = (
     *MODULES,
     "spark_jobs.transform_job",
-    "mirror_lib.transform.select_text",
+    "mirror_lib.transform.sql.select_text",
     "pyspark.sql.functions",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.client.retries",

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.batches.arrow_records import outgoing_rows
-from mirror_lib.cluster.batches.arrow_rows import InexactRowError
+from mirror_lib.cluster.batches.arrow.records import outgoing_rows
+from mirror_lib.cluster.batches.arrow.rows import InexactRowError
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN, number_of
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.relay.transformed.preview_job import PreviewArguments, PreviewRunner, main
-from mirror_lib.relay.transformed.sample import headers_of, places_of
+from mirror_lib.relay.preview.job import PreviewArguments, PreviewRunner, main
+from mirror_lib.relay.preview.sample import headers_of, places_of
 from mirror_lib.transform.model import Determinism, Transform, TransformChain
-from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
+from mirror_lib.transform.preview.preview import MadeRecord, PreviewResult, RecordPlace
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
 from mirror_lib.transform.smt import model as smt
 from spark_jobs.entry import OpenSession, start

@@ -85,9 +85,9 @@ def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Itera
         ConfigurationError: the driver has another version of this package.
     """
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
-    from mirror_lib.relay.rows import to_arrow
-    from mirror_lib.relay.transformed.reading import read_bin
-    from mirror_lib.relay.transformed.writing import write_bin
+    from mirror_lib.relay.copy.result_rows import to_arrow
+    from mirror_lib.relay.transformed.row_sink import write_bin
+    from mirror_lib.relay.transformed.row_source import read_bin
 
     stage, attempt = None if smts is None else smts.opened(), task_place().attempt
     for batch in numbers:

@@ -145,7 +145,7 @@ def _computed(read: DataFrame, transform: Transform, registry: RegistrySides) ->
 def _selected(read: DataFrame, transform: Transform, select: SelectStatement, registry: RegistrySides) -> DataFrame:
     """A SELECT over the records. What only a `*` names is not set."""
     # sqlglot is imported only where there is something to read.
-    from mirror_lib.transform.select_text import carrying
+    from mirror_lib.transform.sql.select_text import carrying
 
     statement = carrying(select, CARRIED)
     with speaking_of(transform, "sql.file"):

@@ -16,12 +16,12 @@ from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import number_of
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.relay.copy import from_earlier_attempt
+from mirror_lib.relay.copy.result_rows import RESULT_DDL, from_arrow
+from mirror_lib.relay.copy.task import from_earlier_attempt
 from mirror_lib.relay.model import OpenPartition, PartitionResult
-from mirror_lib.relay.rows import RESULT_DDL, from_arrow
+from mirror_lib.relay.planning.by_transform_chain import ChainJob
+from mirror_lib.relay.transformed.failing_records import Failure, Found, OffsetRange, failing_record, named_record
 from mirror_lib.relay.transformed.model import FailedRecord, RowJob, first_stop, reading_start
-from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record, named_record
-from mirror_lib.relay.transformed.split import ChainJob
 from mirror_lib.transform.model import Determinism
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
 from spark_jobs.chain_rows import ChainRows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
 from mirror_lib.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
-from mirror_lib.transform.registry_sides import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
+from mirror_lib.transform.schemas.registry_sides import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
 from spark_jobs.hidden_columns import DECODED, FROM
 from spark_jobs.sealing import unseal
 from spark_jobs.transform_tasks import refuse_row

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
-from mirror_lib.verify.routed.standing import StandingJob
-from mirror_lib.verify.transformed.elsewhere import FoundRow
+from mirror_lib.verify.routed.routed_rows import FoundRow
+from mirror_lib.verify.routed.target_digests import StandingJob
 from mirror_lib.verify.transformed.model import RowVerifyJob
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
@@ -38,7 +38,7 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
         ConfigurationError: the driver has another version of this package.
     """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify.transformed.reading import read_bin
+    from mirror_lib.verify.transformed.row_source import read_bin
 
     return read_bin(job, number, task_place().attempt)
 
@@ -48,8 +48,8 @@ def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.
     behind them what was made for others.
     """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify.rows import to_arrow
-    from mirror_lib.verify.transformed.comparing import compare_bin
+    from mirror_lib.verify.result_rows import to_arrow
+    from mirror_lib.verify.transformed.compare_rows import compare_bin
 
     verdicts, routed = compare_bin(job, *task_place(), rows)
     yield to_arrow([*verdicts, routed])
@@ -60,8 +60,8 @@ def find_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Look for rows by their digests; gives one row with each `FoundRow`."""
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify.rows import to_arrow
-    from mirror_lib.verify.transformed.comparing import find_bin
+    from mirror_lib.verify.result_rows import to_arrow
+    from mirror_lib.verify.transformed.compare_rows import find_bin
 
     yield to_arrow(find_bin(job, *task_place(), rows, wanted))
 
@@ -75,8 +75,8 @@ def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[
         numbers: of bins, as Arrow batches.
     """
     job: StandingJob = unseal(stamp, sealed, STANDING_CLASSES)
-    from mirror_lib.verify.routed.standing import read_standing
-    from mirror_lib.verify.rows import to_arrow
+    from mirror_lib.verify.result_rows import to_arrow
+    from mirror_lib.verify.routed.target_digests import read_standing
 
     for batch in numbers:
         for number in batch.column(0).to_pylist():

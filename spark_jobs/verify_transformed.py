@@ -16,16 +16,16 @@ from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import number_of
 from mirror_lib.errors import Where
 from mirror_lib.offsets.runs import encode
-from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record, named_record
+from mirror_lib.relay.transformed.failing_records import Failure, Found, OffsetRange, failing_record, named_record
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
-from mirror_lib.verify.findings import PartitionVerdict
+from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
+from mirror_lib.verify.planning.by_transform_chain import ChainChecks, searched
+from mirror_lib.verify.result_rows import VERDICT_DDL, from_arrow
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
-from mirror_lib.verify.routed.judging import judge_routed
-from mirror_lib.verify.routed.standing import StandingJob
-from mirror_lib.verify.routed.verdict import RoutedVerdict
-from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
-from mirror_lib.verify.transformed.elsewhere import FoundRow
+from mirror_lib.verify.routed.judge import judge_routed
+from mirror_lib.verify.routed.routed_rows import FoundRow
+from mirror_lib.verify.routed.target_digests import StandingJob
 from mirror_lib.verify.transformed.model import (
     NumberedRange,
     RefusedRecord,
@@ -33,7 +33,6 @@ from mirror_lib.verify.transformed.model import (
     first_refusal,
     numbered_ranges,
 )
-from mirror_lib.verify.transformed.split import ChainChecks, searched
 from spark_jobs.chain_rows import ChainRows
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.sealing import seal

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, ConnectAddress
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress
 from spark_jobs.entry import leave
 from spark_jobs.failures import spark_failure
 from spark_jobs.session import connect_session
@@ -25,7 +25,7 @@ def worker_ids(batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """The process ids of the workers that this runs in, after they have loaded what a copy needs."""
     import pyarrow as pa
 
-    import mirror_lib.relay.rows  # noqa: F401
+    import mirror_lib.relay.copy.result_rows  # noqa: F401
     import spark_jobs.copy_task  # noqa: F401
 
     for batch in batches:

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import dag, task
 
-from mirror_lib.airflow.assets import topic_asset
+from mirror_lib.airflow.flow.assets import topic_asset
 
 #: The topic `orders` of cluster `primary` as it is named on cluster `backup`: kafka://backup/primary.orders
 ORDERS = topic_asset("backup", "primary.orders")

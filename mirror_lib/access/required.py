@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, Side
 from mirror_lib.config import name_patterns as patterns
-from mirror_lib.config.flow_topology import flow_topology, offset_syncs_topic, quarantine_topic, replication_policy
 from mirror_lib.config.model import Fencing, FlowConfig, MirrorConfig, OffsetSyncsLocation, PoisonPolicy
 from mirror_lib.config.name_patterns import NamePattern
+from mirror_lib.config.topology import flow_topology, offset_syncs_topic, quarantine_topic, replication_policy
 from mirror_lib.sync.due_steps import why_not_emitted
-from mirror_lib.sync.heartbeats import emitting_flows
+from mirror_lib.sync.heartbeats.rules import emitting_flows
 from mirror_lib.topology.access import Grant, Operation, Resource, without_covered
 from mirror_lib.topology.acls import WILDCARD, AclPattern
 

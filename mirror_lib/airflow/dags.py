@@ -14,21 +14,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from mirror_lib.airflow.broken_files import broken_files_dag, problems_of
 from mirror_lib.airflow.compatibility import DAG, get_parsing_context
-from mirror_lib.airflow.flow_dags import config_files
+from mirror_lib.airflow.files.broken_files import broken_files_dag, problems_of
+from mirror_lib.airflow.files.flow_dags import config_files
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG
 
 #: Kind of DAG -> its builder, imported when it is asked for.
 _BUILDERS: Final = {
-    "flows": "mirror_lib.airflow.flow_dags:build_flow_dags",
-    "verifications": "mirror_lib.airflow.verify_dag:build_verify_dags",
-    "backfills": "mirror_lib.airflow.backfill_dag:build_backfill_dags",
-    "cutovers": "mirror_lib.airflow.cutover_dag:build_cutover_dags",
-    "after_disaster": "mirror_lib.airflow.after_disaster_dag:build_after_disaster_dags",
-    "heartbeats": "mirror_lib.airflow.heartbeat_dag:build_heartbeat_dags",
+    "flows": "mirror_lib.airflow.files.flow_dags:build_flow_dags",
+    "verifications": "mirror_lib.airflow.verify.dag:build_verify_dags",
+    "backfills": "mirror_lib.airflow.backfill.dag:build_backfill_dags",
+    "cutovers": "mirror_lib.airflow.cutover.dag:build_cutover_dags",
+    "after_disaster": "mirror_lib.airflow.after_disaster.dag:build_after_disaster_dags",
+    "heartbeats": "mirror_lib.airflow.heartbeats.dag:build_heartbeat_dags",
 }
 #: What `mirror_dags` makes when it is not told.
 KINDS: Final = tuple(_BUILDERS)

@@ -11,12 +11,12 @@ import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TasksOption, capped_table, megabytes
 from mirror_lib.cli.output import JsonOption, Output, reporting
-from mirror_lib.relay.submission import LOCAL_MASTER
+from mirror_lib.spark.submit import LOCAL_MASTER
 
 if TYPE_CHECKING:
     from mirror_lib.config.model import FlowConfig
-    from mirror_lib.relay.backfill_model import BackfillRequest
-    from mirror_lib.relay.backfill_plan import BackfillEstimate
+    from mirror_lib.relay.backfill.model import BackfillRequest
+    from mirror_lib.relay.backfill.plan import BackfillEstimate
 
 _app = typer.Typer(
     name="backfill",
@@ -74,8 +74,8 @@ def plan(
     """Show what a backfill would copy, or has left to copy, and how long that may take; changes nothing."""
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.relay.backfill_define import estimate, find_backfill
-    from mirror_lib.relay.gather import FlowClusters
+    from mirror_lib.relay.backfill.define import estimate, find_backfill
+    from mirror_lib.relay.planning.facts import FlowClusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -116,14 +116,14 @@ def run(
 
     The first run fixes topics and offsets; after that --name alone is enough.
     """
-    from mirror_lib.cli.run import copy_by_job, show_report
-    from mirror_lib.cli.spark_submit import RunFiles
-    from mirror_lib.cli.topics import show_topics
+    from mirror_lib.cli.run.command import copy_by_job, show_report
+    from mirror_lib.cli.run.spark_submit import RunFiles
+    from mirror_lib.cli.sync.topics import show_topics
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.backfill_define import prepare_backfill
-    from mirror_lib.relay.gather import FlowClusters
-    from mirror_lib.relay.job_arguments import ASK, JobArguments
+    from mirror_lib.relay.backfill.define import prepare_backfill
+    from mirror_lib.relay.job.arguments import ASK, JobArguments
+    from mirror_lib.relay.planning.facts import FlowClusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -163,7 +163,7 @@ def list_(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -
     """Show the backfills of a flow, their states, and what to do about each. Reads the ledger only."""
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.backfill_situation import situations_of
+    from mirror_lib.relay.backfill.situation import situations_of
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -194,7 +194,7 @@ def states(
     as_json: JsonOption = False,
 ) -> None:
     """Show the states of a backfill, why partitions of it stop, and the way on from each."""
-    from mirror_lib.relay import backfill_states
+    from mirror_lib.relay.backfill import states as backfill_states
 
     with reporting(as_json) as output:
         if markdown and not as_json:
@@ -213,7 +213,7 @@ def _request(
     *,
     into_same: bool,
 ) -> BackfillRequest | None:
-    from mirror_lib.relay.backfill_define import request_of
+    from mirror_lib.relay.backfill.define import request_of
 
     if not (topics or into or into_suffix or into_same) and bounds == ("earliest", "latest"):
         # A backfill that is known by its name.

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
-from mirror_lib.cli.person import NoteOption, YesOption, confirmed, person
-from mirror_lib.cli.spark_submit import Job, RunFiles, running_job
-from mirror_lib.relay.submission import LOCAL_MASTER
+from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
 from mirror_lib.runbook.model import Fence, Step, Style, VerifyScope
+from mirror_lib.spark.submit import LOCAL_MASTER
 
 if TYPE_CHECKING:
     from mirror_lib.ledger.store import Ledger
-    from mirror_lib.runbook.desk import Desk
+    from mirror_lib.runbook.context import Desk
     from mirror_lib.runbook.machine import Progress as CutoverProgress
     from mirror_lib.runbook.model import CutoverDefinition
 
@@ -174,8 +174,8 @@ def confirm(
     Refused when no process carries the cutover out: `mirror cutover run NAME --confirm STEP` then does both.
     """
     from mirror_lib.runbook import machine
-    from mirror_lib.runbook.situation import answer, await_taken, require
-    from mirror_lib.runbook.states import Event
+    from mirror_lib.runbook.states.cutover import Event
+    from mirror_lib.runbook.states.situation import answer, await_taken, require
 
     with reporting(as_json) as output, _desk(config, name) as desk:
         present = machine.progress(desk.ledger, desk.definition)
@@ -217,7 +217,8 @@ def states(
 
     Checks that each state has a way out.
     """
-    from mirror_lib.runbook import disaster_states, states_shown
+    from mirror_lib.runbook.states import disaster as disaster_states
+    from mirror_lib.runbook.states import shown as states_shown
 
     with reporting(as_json) as output:
         if markdown and not as_json:
@@ -237,8 +238,8 @@ def states(
 @_app.command(name="list")
 def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
     """All cutovers, the newest first."""
-    from mirror_lib.config.load import load
-    from mirror_lib.config.surroundings import without_lookups
+    from mirror_lib.config.loader import load
+    from mirror_lib.config.secrets.lookup_context import without_lookups
     from mirror_lib.ledger.location import open_ledger
 
     with reporting(as_json) as output, without_lookups(), open_ledger(load(config)) as ledger:
@@ -265,7 +266,7 @@ def rollback(
     as_json: JsonOption = False,
 ) -> None:
     """Take a cutover back, as long as nobody has written to the target. Then start the writers on the source again."""
-    from mirror_lib.runbook.rollback import roll_back
+    from mirror_lib.runbook.steps.rollback import roll_back
 
     with reporting(as_json) as output, _desk(config, name) as desk:
         if not yes and not confirmed(f"Take cutover {name} back?"):
@@ -319,9 +320,9 @@ def after_disaster(
     """
     from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.after_disaster import apply_return
-    from mirror_lib.runbook.disaster_states import STATES, DisasterState, do
-    from mirror_lib.runbook.return_plan import plan_return
+    from mirror_lib.runbook.failback.after_disaster import apply_return
+    from mirror_lib.runbook.failback.return_plan import plan_return
+    from mirror_lib.runbook.states.disaster import STATES, DisasterState, do
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -355,9 +356,9 @@ def after_disaster(
 
 @contextmanager
 def _desk(config: Path, name: str) -> Iterator[Desk]:
-    from mirror_lib.config.load import load
+    from mirror_lib.config.loader import load
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.desk import Desk
+    from mirror_lib.runbook.context import Desk
     from mirror_lib.runbook.opening import open_cutover
     from mirror_lib.runbook.records import attempts_of
 
@@ -370,9 +371,9 @@ def _desk(config: Path, name: str) -> Iterator[Desk]:
 
 @contextmanager
 def _desk_of(config: Path, definition: CutoverDefinition) -> Iterator[Desk]:
-    from mirror_lib.config.load import load
+    from mirror_lib.config.loader import load
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.desk import Desk
+    from mirror_lib.runbook.context import Desk
 
     file = load(config)
     with open_ledger(file) as ledger:
@@ -380,7 +381,7 @@ def _desk_of(config: Path, definition: CutoverDefinition) -> Iterator[Desk]:
 
 
 def _run_job(output: Output, arguments: list[str], name: str, files: RunFiles, master: str, desk: Desk) -> int:
-    from mirror_lib.relay.submission import job_file
+    from mirror_lib.spark.submit import job_file
 
     job = Job(
         title=f"mirror cutover {name}",

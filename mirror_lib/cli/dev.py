@@ -36,7 +36,7 @@ def up(
     """Fetch Kafka once, start both clusters in the background, and write a properties file for A->B."""
     from mirror_lib.config.local_state import local_config
     from mirror_lib.dev import stack
-    from mirror_lib.relay.driver_requests import DRIVER_HOST_VARIABLE
+    from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 
     with reporting(as_json) as output:
         with output.progress("Kafka") as progress:

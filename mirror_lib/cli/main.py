@@ -12,31 +12,12 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli import (
-    acls,
-    backfill,
-    clusters,
-    config,
-    configs,
-    cutover,
-    demo,
-    dev,
-    gaps,
-    groups,
-    heartbeat,
-    metrics,
-    observe,
-    offset_map,
-    plan,
-    position,
-    run,
-    spark,
-    status,
-    topics,
-    transform,
-    translate,
-    verify,
-)
+from mirror_lib.cli import backfill, cutover, demo, dev, metrics, observe, plan, spark, status, translate, verify
+from mirror_lib.cli.config import commands as config
+from mirror_lib.cli.repair import clusters, gaps, offset_map, position
+from mirror_lib.cli.run import command as run
+from mirror_lib.cli.sync import acls, configs, groups, heartbeat, topics
+from mirror_lib.cli.transform import commands as transform
 from mirror_lib.printable import PrintableFormatter
 
 _DISTRIBUTION = "batch-mirror"

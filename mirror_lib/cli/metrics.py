@@ -36,8 +36,8 @@ def metrics(
 ) -> None:
     """Print metrics of all flows in Prometheus' text format. Only the ledger is asked, never a cluster."""
     with reporting(as_json) as output:
-        from mirror_lib.config.load import load
-        from mirror_lib.config.surroundings import without_lookups
+        from mirror_lib.config.loader import load
+        from mirror_lib.config.secrets.lookup_context import without_lookups
         from mirror_lib.ledger.location import open_ledger
         from mirror_lib.observe.prometheus import render_metrics, write_textfile
 

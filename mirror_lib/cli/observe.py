@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mirror_lib.config.model import FlowConfig
     from mirror_lib.ledger.observed_rows import PartitionObservationRow
     from mirror_lib.ledger.store import Ledger
-    from mirror_lib.relay.flow_observation import FlowObserved
+    from mirror_lib.relay.health.observation import FlowObserved
 
 _COLUMNS = (
     "topic",
@@ -41,7 +41,7 @@ def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False)
     """
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.flow_observation import observe_flow
+    from mirror_lib.relay.health.observation import observe_flow
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -53,7 +53,7 @@ def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False)
 
 def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
     """The same at the end of a run, whose outcome it never changes; what goes wrong is a note."""
-    from mirror_lib.relay.flow_observation import observe_flow
+    from mirror_lib.relay.health.observation import observe_flow
 
     try:
         with output.progress(f"Looking at {flow.flow}"):
@@ -105,7 +105,7 @@ def _cells(row: PartitionObservationRow) -> tuple[object, ...]:
 
 
 def _duration(seconds: float | None) -> str:
-    from mirror_lib.observe.forecast import duration
+    from mirror_lib.observe.forecasts import duration
 
     if seconds is None:
         return "not known"

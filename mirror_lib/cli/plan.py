@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mirror_lib.cli.flow_forecast import show_forecast
 from mirror_lib.cli.flow_options import (
     FAILURE_COLUMNS,
     ConfigOption,
@@ -19,11 +18,12 @@ from mirror_lib.cli.flow_options import (
     capped_table,
     megabytes,
 )
+from mirror_lib.cli.forecast import show_forecast
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
     from mirror_lib.observe.costs import Expectation
-    from mirror_lib.relay.flow_forecast import FlowForecast
+    from mirror_lib.relay.health.forecast import FlowForecast
     from mirror_lib.relay.model import RunPlan
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
@@ -44,14 +44,14 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
-    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.topology import flow_topology
     from mirror_lib.errors import MirrorError
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.relay.flow_forecast import forecast_plan
-    from mirror_lib.relay.replicate import plan_flow
-    from mirror_lib.relay.run_model import RunOptions
-    from mirror_lib.sync.flow_loops import check_loops
+    from mirror_lib.relay.health.forecast import forecast_plan
+    from mirror_lib.relay.run import plan_flow
+    from mirror_lib.relay.run_options import RunOptions
+    from mirror_lib.sync.loops.flow import check_loops
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -102,13 +102,13 @@ def show_plan(output: Output, plan: RunPlan) -> None:
 
 
 def _open_transactions(plan: RunPlan) -> Iterable[str]:
-    from mirror_lib.relay.source_transactions import open_transaction_notes
+    from mirror_lib.relay.planning.open_transactions import open_transaction_notes
 
     return open_transaction_notes(plan.hidden, now=time.time())
 
 
 def _expected(expected: Expectation) -> str:
-    from mirror_lib.observe.forecast import duration
+    from mirror_lib.observe.forecasts import duration
 
     size = "not known" if expected.bytes is None else f"about {megabytes(expected.bytes):,.2f} MB"
     if expected.seconds is None:

@@ -87,7 +87,7 @@ def show_run_rounds(output: Output, rounds: Sequence[Mapping[str, Any]]) -> None
 
 def age_in_words(milliseconds: int | None) -> str:
     """How old a record was when it had arrived."""
-    from mirror_lib.observe.forecast import duration
+    from mirror_lib.observe.forecasts import duration
 
     if milliseconds is None:
         return ""

@@ -15,7 +15,7 @@ from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.cli.rounds import show_rounds
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger.copy_rounds import LeftOver
+    from mirror_lib.ledger.queries.copy_rounds import LeftOver
     from mirror_lib.ledger.rows import PartitionRunRow, RunRow
     from mirror_lib.ledger.store import Ledger
 
@@ -124,7 +124,7 @@ def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
 
 
 def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
-    from mirror_lib.observe.forecast import duration
+    from mirror_lib.observe.forecasts import duration
 
     return (
         left.flow,
@@ -219,8 +219,8 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ledger_url(config: Path | None) -> str:
-    from mirror_lib.config.load import load
-    from mirror_lib.config.surroundings import without_lookups
+    from mirror_lib.config.loader import load
+    from mirror_lib.config.secrets.lookup_context import without_lookups
     from mirror_lib.ledger.location import default_ledger_url, ledger_url
 
     if config is None:

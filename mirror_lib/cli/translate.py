@@ -83,7 +83,7 @@ def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
 
 @contextmanager
 def _flow_maps(output: Output, config: Path, flow: str) -> Iterator[tuple[FlowConfig, FlowMaps]]:
-    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.translation import FlowMaps

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mirror_lib.verify.findings import PartitionVerdict
     from mirror_lib.verify.model import VerifyPlan
     from mirror_lib.verify.report import VerifyReport
-    from mirror_lib.verify.verification import VerifyOptions, VerifyRunner
+    from mirror_lib.verify.run import VerifyOptions, VerifyRunner
 
 _PARTITION_COLUMNS = (
     "topic",
@@ -82,9 +82,9 @@ def verify(
         from mirror_lib.errors import ConfigurationError
         from mirror_lib.ledger.handovers import load_flow_as_it_runs
         from mirror_lib.ledger.location import open_ledger
-        from mirror_lib.verify.local import BINS_PER_PROCESS, cores
         from mirror_lib.verify.model import Budget, VerifyMode
-        from mirror_lib.verify.verification import VerifyOptions
+        from mirror_lib.verify.raw.local import BINS_PER_PROCESS, cores
+        from mirror_lib.verify.run import VerifyOptions
 
         if mode not in list(VerifyMode):
             raise ConfigurationError(f"--mode {mode} does not exist.", action=f"Take one of {', '.join(VerifyMode)}.")
@@ -112,7 +112,7 @@ def verify(
 
 
 def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions) -> None:
-    from mirror_lib.verify.verification import plan_flow_verification
+    from mirror_lib.verify.run import plan_flow_verification
 
     with output.progress(f"Reading the offsets of {flow.flow}"):
         plan = plan_flow_verification(flow, ledger, options)
@@ -126,7 +126,7 @@ def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: Verify
 
 
 def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions, processes: int) -> VerifyReport:
-    from mirror_lib.verify.verification import verify_flow
+    from mirror_lib.verify.run import verify_flow
 
     with output.progress(f"Verifying {flow.flow}: reading the offsets") as progress:
         return verify_flow(
@@ -135,7 +135,7 @@ def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOp
 
 
 def _runner(progress: Progress, plan: VerifyPlan, processes: int) -> VerifyRunner:
-    from mirror_lib.verify.local import run_locally
+    from mirror_lib.verify.raw.local import run_locally
 
     # In megabytes, since a bar that counts bytes cannot be read.
     total = megabytes(plan.estimated_bytes) or None

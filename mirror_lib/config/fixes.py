@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mirror_lib.config.file.properties import parse_properties
 from mirror_lib.config.model import Problem, Severity
-from mirror_lib.config.properties import parse_properties
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")

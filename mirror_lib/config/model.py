@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
 from pydantic_core.core_schema import is_instance_schema, plain_serializer_function_ser_schema
 
-from mirror_lib.config.file_stamps import FileStamp
-from mirror_lib.config.secret_keys import is_secret
+from mirror_lib.config.file.stamps import FileStamp
+from mirror_lib.config.secrets.keys import is_secret
 from mirror_lib.problems import Problem as Problem
 from mirror_lib.problems import Severity as Severity
 from mirror_lib.topology.acls import AclPattern, AclResource

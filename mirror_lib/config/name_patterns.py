@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.topology.acls import WILDCARD, AclPattern
 from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
 from mirror_lib.topology.handovers import UNRESTRICTED

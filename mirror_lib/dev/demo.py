@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.admin_model import OffsetSpec
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.load import load_flow
+from mirror_lib.config.loader import load_flow
 from mirror_lib.config.local_state import CONFIG_VARIABLE, STATE_DIR_VARIABLE, state_dir
 from mirror_lib.config.model import ClientSettings, FlowConfig
 from mirror_lib.dev import orders, stack

@@ -13,9 +13,15 @@ from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start
 from mirror_lib.dev.state import write_atomically
-from mirror_lib.relay.spark_connect import DEFAULT_PORT, REMOTE_VARIABLE, ConnectAddress
-from mirror_lib.relay.spark_home import find_spark_home, spark_submit
-from mirror_lib.relay.submission import LOCAL_MASTER, checkout_path, runs_here, submit_settings
+from mirror_lib.spark.connect_server import DEFAULT_PORT, REMOTE_VARIABLE, ConnectAddress
+from mirror_lib.spark.submit import (
+    LOCAL_MASTER,
+    checkout_path,
+    find_spark_home,
+    runs_here,
+    spark_submit,
+    submit_settings,
+)
 
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 #: `SparkLauncher.NO_RESOURCE`: the class is in Spark's own jars.

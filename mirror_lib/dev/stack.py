@@ -20,8 +20,8 @@ from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.dev.state import exclusive, write_atomically
-from mirror_lib.relay.spark_connect import ConnectAddress
-from mirror_lib.relay.submission import LOCAL_MASTER
+from mirror_lib.spark.connect_server import ConnectAddress
+from mirror_lib.spark.submit import LOCAL_MASTER
 
 SOURCE, TARGET = "A", "B"
 #: As what `down` names the Spark Connect server.

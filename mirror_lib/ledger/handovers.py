@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from mirror_lib.config.load import enabled_flow, load
+from mirror_lib.config.loader import enabled_flow, load
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.location import existing_ledger

@@ -174,7 +174,7 @@ class RunLockRow:
 
     flow: str
     run_id: str
-    #: Host and process, for people and for noticing that it is gone: see `mirror_lib.ledger.locks`.
+    #: Host and process, for people and for noticing that it is gone: see `mirror_lib.ledger.tables.locks`.
     holder: str
     acquired_at: datetime
     renewed_at: datetime

@@ -7,35 +7,13 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from mirror_lib.ledger import (
-    acls,
-    copy_rounds,
-    gaps,
-    locks,
-    positions,
-    rate_claims,
-    rounds,
-    routed,
-    runs,
-    schema,
-    segments,
-    verifications,
-)
-from mirror_lib.ledger.audits import Audits
-from mirror_lib.ledger.backfills import Backfills
-from mirror_lib.ledger.cluster_pairs import ClusterPairs
-from mirror_lib.ledger.copy_rounds import CopiedRound, LeftOver
-from mirror_lib.ledger.cutover_carriers import CutoverCarriers
-from mirror_lib.ledger.cutovers import Cutovers
+from mirror_lib.ledger import schema
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.gaps import LastCopy
-from mirror_lib.ledger.history import History
-from mirror_lib.ledger.metrics_queries import MetricsQueries
-from mirror_lib.ledger.observations import Observations
 from mirror_lib.ledger.offset_rows import MapSize, PositionRow, RoutedRangeRow, SegmentRow
-from mirror_lib.ledger.page_queries import PageQueries
-from mirror_lib.ledger.rate_claims import RateAsk
-from mirror_lib.ledger.rounds import LARGEST
+from mirror_lib.ledger.queries import copy_rounds
+from mirror_lib.ledger.queries.copy_rounds import CopiedRound, LeftOver
+from mirror_lib.ledger.queries.metrics import MetricsQueries
+from mirror_lib.ledger.queries.page import PageQueries
 from mirror_lib.ledger.rows import (
     CopiedTopic,
     GapRow,
@@ -51,6 +29,28 @@ from mirror_lib.ledger.rows import (
     VerificationRow,
     VerifiedRow,
 )
+from mirror_lib.ledger.tables import (
+    acls,
+    gaps,
+    locks,
+    positions,
+    rate_claims,
+    rounds,
+    routed,
+    runs,
+    segments,
+    verifications,
+)
+from mirror_lib.ledger.tables.audits import Audits
+from mirror_lib.ledger.tables.backfills import Backfills
+from mirror_lib.ledger.tables.cluster_pairs import ClusterPairs
+from mirror_lib.ledger.tables.cutover_carriers import CutoverCarriers
+from mirror_lib.ledger.tables.cutovers import Cutovers
+from mirror_lib.ledger.tables.gaps import LastCopy
+from mirror_lib.ledger.tables.history import History
+from mirror_lib.ledger.tables.observations import Observations
+from mirror_lib.ledger.tables.rate_claims import RateAsk
+from mirror_lib.ledger.tables.rounds import LARGEST
 from mirror_lib.topology.names import TopicPartition
 
 

@@ -20,7 +20,7 @@ from mirror_lib.errors import LOSS_REASONS
 from mirror_lib.ledger.flow_figures import FlowFigures
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import DELETIONS_WRITTEN, DISASTER, POSITION_SET, RoundRow
-from mirror_lib.observe.forecast import Outlook
+from mirror_lib.observe.forecasts import Outlook
 
 PREFIX = "mirror_"
 #: `GapRow.cause` of what source or target lost; those that `mirror gaps` decides about, and a disaster.

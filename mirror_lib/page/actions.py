@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mirror_lib.errors import LedgerError, MirrorError
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.page.answers import Answer, StorableText
+from mirror_lib.page.api_models import Answer, StorableText
 from mirror_lib.page.context import Looked, TheFlow, ThePage
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited, require_same_origin
@@ -140,8 +140,8 @@ def decide(
 
 def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
     # They come with Kafka's client, which a page that nobody decides on does not need.
-    from mirror_lib.relay.gap_decisions import Decision
-    from mirror_lib.relay.gaps import apply_decisions, plan_in_ledger
+    from mirror_lib.relay.gaps.gaps import apply_decisions, plan_in_ledger
+    from mirror_lib.relay.gaps.resolutions import Decision
     from mirror_lib.relay.run_lock import hold_lock
 
     ledger, settings = _ledger(here, looked), looked.flow.settings

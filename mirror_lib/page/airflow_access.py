@@ -14,9 +14,9 @@ from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Request
 
+from mirror_lib.page.airflow_audit import RUN_EVENTS, act_of
 from mirror_lib.page.control import DagState, RunAct
 from mirror_lib.page.errors import DagRefusedError, DagUnknownError
-from mirror_lib.page.run_acts import RUN_EVENTS, act_of
 
 __all__ = ["AirflowControl", "AirflowPlugin", "base_path"]
 

@@ -12,14 +12,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunLockedError
-from mirror_lib.page import actions, assets, cutovers, flow, groups, metrics, overview, partitions, proofs, rounds
-from mirror_lib.page.answers import Problem
+from mirror_lib.page import actions, assets, cutovers, flow, groups, metrics, overview, partitions, rounds
+from mirror_lib.page import verifications as proofs
+from mirror_lib.page.api_models import Problem
 from mirror_lib.page.context import Page, require_visitor
 from mirror_lib.page.control import Control
 from mirror_lib.page.errors import DagRefusedError, DagUnknownError, TooManyRequestsError
+from mirror_lib.page.flows import FlowSource
 from mirror_lib.page.limits import RateLimits
 from mirror_lib.page.security import SAFE_HEADERS, SafeAnswers
-from mirror_lib.page.served import FlowSource
 
 _log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Depends, Query
 
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow
-from mirror_lib.page.answers import Answer, Duration, May, Seen
+from mirror_lib.page.airflow_audit import what_ended
+from mirror_lib.page.api_models import Answer, Duration, May, Seen
 from mirror_lib.page.context import TheFlow, ThePage
 from mirror_lib.page.control import RunAct
 from mirror_lib.page.flow_state import run_state
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.overview import FlowOverview, facts_of
-from mirror_lib.page.run_acts import what_ended
 from mirror_lib.page.security import limited
 
 #: The task that copies.

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow, RunState
-from mirror_lib.observe.forecast import Outlook
-from mirror_lib.page.answers import Answer
+from mirror_lib.observe.forecasts import Outlook
+from mirror_lib.page.api_models import Answer
 
 
 class Level(StrEnum):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from mirror_lib.page.answers import Answer, Seen, StorableText
+from mirror_lib.page.api_models import Answer, Seen, StorableText
 from mirror_lib.page.context import TheFlow
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited

@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.page.context import Page, page, visible
+from mirror_lib.page.flows import ServedFlow
 from mirror_lib.page.limits import Kind
-from mirror_lib.page.served import ServedFlow
 
 #: Names a file with a token that may read the metrics of all flows, and nothing else.
 TOKEN_FILE_VARIABLE = "MIRROR_METRICS_TOKEN_FILE"

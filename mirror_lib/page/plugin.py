@@ -39,7 +39,7 @@ class ReplicationPlugin(AirflowPlugin):  # type: ignore[misc]
     def fastapi_apps(self) -> list[dict[str, Any]]:
         """Made when the API server asks: the other processes of Airflow load plugins too."""
         from mirror_lib.page.app import create_app
-        from mirror_lib.page.served import FlowSource
+        from mirror_lib.page.flows import FlowSource
 
         app = create_app(FlowSource(os.environ, project_root()), AirflowControl())
         return [{"app": app, "url_prefix": PREFIX, "name": "Replication"}]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mirror_lib.config.flow_topology import replication_policy
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import replication_policy
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy import copy_bin
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.claim.claim import chains_of
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult, RunPlan
-from mirror_lib.relay.opening import chains_of
-from mirror_lib.relay.replicate import replicate_if
-from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.run import replicate_if
+from mirror_lib.relay.run_options import RunOptions, RunReport
 
 #: Offsets of heartbeats topics that are copied here. More belong to a first copy, which is for Spark.
 _MOST_OFFSETS = 1_000

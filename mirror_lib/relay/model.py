@@ -8,8 +8,8 @@ from typing import Any
 
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.open_transactions import HiddenRecords
-from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
+from mirror_lib.cluster.raw.open_transactions import HiddenRecords
+from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.costs import Expectation

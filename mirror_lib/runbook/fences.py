@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mirror_lib.cluster.kafka_errors import SecurityDisabledError
+from mirror_lib.cluster.protocol.kafka_errors import SecurityDisabledError
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.runbook.gates import named

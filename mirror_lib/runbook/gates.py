@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from mirror_lib.cluster.group_model import GroupState
+from mirror_lib.cluster.admin.groups import GroupState
 from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.runbook.model import Gate
-from mirror_lib.runbook.wave import LogEnds, WaveGroup, WaveTopic
-from mirror_lib.sync.group_plan import GroupPlan, GroupRow
+from mirror_lib.runbook.scope import LogEnds, WaveGroup, WaveTopic
+from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import Verdict
 from mirror_lib.verify.report import VerifyReport

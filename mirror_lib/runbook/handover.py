@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.handovers import opposite_of
-from mirror_lib.runbook.desk import Desk
+from mirror_lib.runbook.context import Desk
 from mirror_lib.runbook.model import Attempt, Gate, Step
 
 #: A topic's names on the source and the target of the flow that copies it.

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.relay.job_report import error_report, write_report
-from mirror_lib.runbook.desk import Desk, Engine
+from mirror_lib.relay.job.report import error_report, write_report
+from mirror_lib.runbook.context import Desk, Engine
 from mirror_lib.runbook.machine import Machine, Progress, Word
 from mirror_lib.runbook.model import Step
 from mirror_lib.runbook.opening import open_cutover

@@ -14,12 +14,12 @@ from datetime import timedelta
 from typing import Any
 
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunDiedError, RunLockedError, attributes_of
-from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import RunLease, hold_lock
-from mirror_lib.runbook import handover, steps_before, steps_cut, steps_over
-from mirror_lib.runbook.desk import Desk
+from mirror_lib.runbook import handover
+from mirror_lib.runbook.context import Desk
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
 from mirror_lib.runbook.order import (
     CONFIRMED,
@@ -32,7 +32,8 @@ from mirror_lib.runbook.order import (
 )
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.records import attempt_of, attempts_of, step_row
-from mirror_lib.runbook.situation import (
+from mirror_lib.runbook.states.cutover import Event, Refusal, after
+from mirror_lib.runbook.states.situation import (
     NO,
     RUN,
     NotNowError,
@@ -42,7 +43,9 @@ from mirror_lib.runbook.situation import (
     require,
     situation_of,
 )
-from mirror_lib.runbook.states import Event, Refusal, after
+from mirror_lib.runbook.steps import before as steps_before
+from mirror_lib.runbook.steps import cut as steps_cut
+from mirror_lib.runbook.steps import switch as steps_over
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.3

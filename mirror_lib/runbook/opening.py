@@ -10,9 +10,9 @@ from mirror_lib.ledger.handovers import enabled_opposite_of
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.model import CutoverDefinition
 from mirror_lib.runbook.records import definition_of
-from mirror_lib.runbook.situation import require, situation_of
-from mirror_lib.runbook.states import Event
-from mirror_lib.runbook.wave import exactly
+from mirror_lib.runbook.scope import exactly
+from mirror_lib.runbook.states.cutover import Event
+from mirror_lib.runbook.states.situation import require, situation_of
 
 
 def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:

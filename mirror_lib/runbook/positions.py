@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.sync.stored_positions import stored_positions
+from mirror_lib.sync.position_store import stored_positions
 from mirror_lib.topology.names import TopicPartition
 
 

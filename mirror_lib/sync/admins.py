@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.admin_groups import GroupAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.groups import GroupAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings, FlowConfig
 

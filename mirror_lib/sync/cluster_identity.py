@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.positions import ClusterPair
+from mirror_lib.cluster.topics.positions import ClusterPair
 from mirror_lib.config.model import ClientSettings, FlowConfig
 from mirror_lib.errors import MirrorError, SourceClusterChangedError, TargetClusterChangedError, Where
 from mirror_lib.ledger.rows import ClusterPairRow

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics, supposed_topics
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError

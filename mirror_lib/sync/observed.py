@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from mirror_lib.ledger.observation_guard import observing
 from mirror_lib.ledger.observed_rows import GroupObservationRow, HeartbeatObservationRow, StepOutcomeRow
-from mirror_lib.ledger.observing import observing
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.group_standing import is_behind
 from mirror_lib.sync.due import is_due_again
-from mirror_lib.sync.group_plan import GroupPlan
-from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.sync.groups.plan import GroupPlan
+from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
 
 #: Rows kept of a flow's groups: as many are stored in a few seconds.

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.cluster.admin import OffsetSpec
-from mirror_lib.cluster.admin_groups import GroupAdmin
+from mirror_lib.cluster.admin.client import OffsetSpec
+from mirror_lib.cluster.admin.groups import GroupAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, OffsetMapError, TopologyError, Where

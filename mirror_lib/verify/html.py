@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from mirror_lib.printable import LINES, printable
-from mirror_lib.verify.findings import Difference, PartitionVerdict
+from mirror_lib.verify.findings import Difference, PartitionVerdict, RoutedVerdict
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.routed.verdict import RoutedVerdict
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --soft: #f6f8fa;

@@ -18,7 +18,7 @@ from mirror_lib.private_files import write_private
 from mirror_lib.verify.html import to_html
 from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.verification import VerifyOptions, VerifyRunner, verify_flow
+from mirror_lib.verify.run import VerifyOptions, VerifyRunner, verify_flow
 
 _log = logging.getLogger("mirror")
 

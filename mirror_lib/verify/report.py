@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from mirror_lib.verify.findings import PartitionVerdict, Verdict
+from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
 from mirror_lib.verify.model import VerifyMode, VerifyPlan
-from mirror_lib.verify.routed.verdict import RoutedVerdict
 
 EQUAL, NOT_VERIFIED, DIFFERENT = 0, 1, 3
 #: The share of wrong records for which a sample's confidence is stated.

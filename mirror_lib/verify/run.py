@@ -1,198 +1,181 @@
-"""Comparing the partitions of one task: reads both sides, feeds the comparison, keeps to memory, bytes and time."""
+"""One verification of a flow: gather, plan, compare, keep what was found."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
+import os
 import time
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
-from mirror_lib.cluster.batches.codecs import CodecError
-from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
-from mirror_lib.cluster.batches.record_blocks import RecordBlock
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.stretches import Stretch, none_shown
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.errors import CorruptBatchError, MirrorError, Where
-from mirror_lib.verify.account import Spent, verdict_of
-from mirror_lib.verify.compare import RangeComparer
-from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
-from mirror_lib.verify.inverted import copied_from, inverse_check, inverse_outcome
-from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
-from mirror_lib.verify.reading import LogReader, LogStream, chunk_size
-from mirror_lib.verify.state.run import compare_by_state
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.ledger.rows import VerificationRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
+from mirror_lib.verify.model import Budget, VerifyJob, VerifyMode, VerifyPlan
+from mirror_lib.verify.planning.facts import gather
+from mirror_lib.verify.planning.plan import NO_BUDGET, plan_verification
+from mirror_lib.verify.report import VerifyReport
+from mirror_lib.verify.state.plan import plan_state
 
-_log = logging.getLogger(__name__)
-_LARGEST_CHUNK = 4 * 1024 * 1024
-#: Chunks that one partition may hold: on either side one compared, one waiting, one read, one being answered.
-_CHUNKS_HELD = 8
-
-#: Called with the bytes of the source's log that were read since the last call.
-Told = Callable[[int], None]
+#: Compares every bin of a job and returns a verdict for each partition, and for each that records are sent to.
+VerifyRunner = Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]
+_KEY_BYTES = 32
 
 
-def verify_bin(job: VerifyJob, number: int, told: Told | None = None) -> list[PartitionVerdict]:
-    """Compare every partition of bin `number`; never raises for what a partition may suffer."""
-    return asyncio.run(_verify(job, job.bins[number], told or (lambda _: None)))
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """What one verification looks at."""
+
+    verification_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    #: Java regexes; empty takes all topics of the flow.
+    topics: tuple[str, ...] = ()
+    mode: VerifyMode = VerifyMode.FULL
+    budget: Budget = NO_BUDGET
+    seed: int = 0
+    #: Tasks at the most; None takes `tasks.max`.
+    tasks_max: int | None = None
 
 
-async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) -> list[PartitionVerdict]:
-    budget = Spent(job)
-    at_a_time = asyncio.Semaphore(max(job.memory_bytes // (_CHUNKS_HELD * _LARGEST_CHUNK), 1))
-    try:
-        async with open_clients(job.source, job.target) as (source, target):
+def plan_flow_verification(flow: FlowConfig, ledger: Ledger, options: VerifyOptions) -> VerifyPlan:
+    """What would be compared now. Reads both clusters and the ledger, changes nothing.
 
-            async def one(check: PartitionCheck) -> PartitionVerdict:
-                async with at_a_time:
-                    if check.state is not None:
-                        return await compare_by_state(job, check, source, target, budget, told)
-                    return await _Check(job, check, source, target, budget, told).run()
-
-            return list(await asyncio.gather(*(one(check) for check in checks)))
-    except MirrorError as error:
-        return [PartitionVerdict.failed(check.source, check.target, error) for check in checks]
-
-
-class _Check:
-    """One partition: its ranges one after the other."""
-
-    def __init__(
-        self,
-        job: VerifyJob,
-        check: PartitionCheck,
-        source: RawClient,
-        target: RawClient,
-        budget: Spent,
-        told: Told,
-    ) -> None:
-        self._job = job
-        self._check = check
-        self._clients = source, target
-        self._budget = budget
-        self._told = told
-        self._outcomes: list[RangeOutcome] = []
-        self._source_bytes = self._target_bytes = 0
-        self._stopped: Stopped | None = None
-
-    async def run(self) -> PartitionVerdict:
-        began = time.monotonic()
-        error: MirrorError | None = None
-        try:
-            for range_ in self._check.ranges:
-                self._stopped = self._budget.over
-                if self._stopped is None:
-                    await self._range(range_)
-                if self._stopped is not None:
-                    break
-        except MirrorError as failure:
-            error = failure
-        except Exception as failure:
-            _log.error("verifying %s failed", self._check.source, exc_info=failure)
-            error = MirrorError(
-                f"the verification met a fault of this program: {type(failure).__name__}: {failure}.",
-                action="The log shows where; please report it.",
-            )
-        return self._verdict(error, time.monotonic() - began)
-
-    async def _range(self, range_: CheckRange) -> None:
-        check, compared = inverse_check(self._check, range_) if range_.by_opposite else (self._check, range_)
-        comparer = RangeComparer(check, compared, keep=self._job.keep_differences)
-        source, target = self._streams(check, compared, comparer)
-        try:
-            await self._walk(comparer, source, target, by_opposite=range_.by_opposite)
-        except (RecordError, CodecError) as error:
-            raise CorruptBatchError(
-                f"a batch cannot be decoded: {error}.",
-                where=Where(flow=str(self._job.flow), topic=self._check.source.topic),
-                action="Compare the replicas of both partitions (kafka-dump-log).",
-            ) from error
-        finally:
-            await asyncio.gather(source.close(), target.close())
-            found = comparer.outcome()
-            self._outcomes.append(inverse_outcome(found, range_) if range_.by_opposite else found)
-
-    async def _walk(self, comparer: RangeComparer, source: LogStream, target: LogStream, *, by_opposite: bool) -> None:
-        comparer.walk()
-        while not comparer.finished:
-            self._stopped = self._budget.over
-            if self._stopped is not None:
-                return
-            # Both are on their way already, so waiting for one does not keep the other.
-            if comparer.needs_source:
-                chunk = await source.take(comparer.source.end)
-                if chunk.log_start is not None:
-                    comparer.source_expired(chunk.log_start)
-                comparer.feed_source(chunk.stretches, chunk.next_offset)
-                self._count(chunk.size, of_source=not by_opposite)
-            if comparer.needs_target:
-                chunk = await target.take(comparer.target.end)
-                if chunk.log_start is not None:
-                    comparer.target_expired(chunk.log_start)
-                stretches = self._copied(chunk.stretches, by_opposite=by_opposite)
-                comparer.feed_target(stretches, chunk.next_offset)
-                self._count(chunk.size, of_source=by_opposite)
-            comparer.walk()
-            if self._check.nothing_copied and comparer.met_records:
-                return
-            # Answers that have come in meanwhile are to be asked for again before the next long look.
-            await asyncio.sleep(0)
-
-    def _count(self, size: int, *, of_source: bool) -> None:
-        if not of_source:
-            self._target_bytes += size
-            return
-        self._source_bytes += size
-        self._budget.bytes += size
-        self._told(size)
-
-    def _copied(
-        self, stretches: Sequence[Stretch | RecordBlock], *, by_opposite: bool
-    ) -> Sequence[Stretch | RecordBlock]:
-        """What of the target may be a copy: in compacted topics the flow may have written deletions by itself."""
-        if not (self._check.source_compacted or self._check.target_compacted):
-            return stretches
-        flow = self._job.flow.opposite if by_opposite else self._job.flow
-        return hide_own_deletions([each for each in stretches if isinstance(each, Stretch)], str(flow))
-
-    def _streams(
-        self, check: PartitionCheck, range_: CheckRange, comparer: RangeComparer
-    ) -> tuple[LogStream, LogStream]:
-        chunk_bytes = chunk_size(range_, _LARGEST_CHUNK)
-        job, by_opposite = self._job, range_.by_opposite
-        sides = ((self._clients[0], job.source), (self._clients[1], job.target))
-        read, copied = reversed(sides) if by_opposite else sides
-        mine = LogReader(
-            *read,
-            check.source,
-            # How the opposite flow has read then, the file need not say any more, but its map does.
-            read_committed=by_opposite or job.read_committed,
-            shown=copied_from(range_.runs) if by_opposite else none_shown,
-            retry_seconds=job.retry_seconds,
-            chunk_bytes=chunk_bytes,
-            known_gaps=check.known_gaps,
-            gather_small=True,
+    Raises:
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used.
+    """
+    gathered = gather(flow, ledger, options.topics)
+    if options.mode is VerifyMode.STATE:
+        return plan_state(
+            flow.flow,
+            gathered.facts,
+            budget=options.budget,
+            bins_max=options.tasks_max or flow.tasks_max,
+            unverifiable=gathered.unverifiable,
         )
-        theirs = LogReader(
-            *copied,
-            check.target,
-            # What a transaction has taken back is no record, whoever wrote it: an MM2 before may have.
-            read_committed=True,
-            retry_seconds=job.retry_seconds,
-            chunk_bytes=chunk_bytes,
-        )
-        return (
-            LogStream(mine, range_.source_first, range_.source_next),
-            LogStream(theirs, range_.target_first, comparer.target.end),
-        )
+    return plan_verification(
+        flow.flow,
+        gathered.facts,
+        mode=options.mode,
+        budget=options.budget,
+        seed=options.seed,
+        bins_max=options.tasks_max or flow.tasks_max,
+        unverifiable=gathered.unverifiable,
+        routed=gathered.routed,
+    )
 
-    def _verdict(self, error: MirrorError | None, seconds: float) -> PartitionVerdict:
-        return verdict_of(
-            self._check,
-            self._outcomes,
-            keep=self._job.keep_differences,
-            error=error,
-            stopped=self._stopped,
-            source_bytes=self._source_bytes,
-            target_bytes=self._target_bytes,
-            seconds=seconds,
-        )
+
+def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
+    """What the tasks of a plan need."""
+    max_bytes, max_seconds = plan.budget.max_bytes, plan.budget.max_seconds
+    if plan.mode is VerifyMode.SAMPLE:
+        # The budget has decided how many stretches there are; each is read in whole batches.
+        max_bytes = None
+    return VerifyJob(
+        flow=flow.flow,
+        source=Connection.from_settings(flow.clients.data_consumer),
+        target=Connection.from_settings(flow.clients.data_producer),
+        read_committed=flow.isolation_level is IsolationLevel.READ_COMMITTED,
+        bins=plan.bins,
+        bin_max_bytes=None if max_bytes is None or not plan.bins else -(-max_bytes // len(plan.bins)),
+        ends_at=None if max_seconds is None else time.time() + max_seconds,
+        retry_seconds=flow.copy_settings.retry_max_seconds,
+        memory_bytes=flow.copy_settings.task_memory_bytes,
+        routed=plan.routed,
+        digest_key=os.urandom(_KEY_BYTES),
+    )
+
+
+def verify_flow(
+    flow: FlowConfig, *, ledger: Ledger, make_runner: Callable[[VerifyPlan], VerifyRunner], options: VerifyOptions
+) -> VerifyReport:
+    """Compare what the options ask for, and keep the result in the ledger.
+
+    Args:
+        make_runner: called once, when there is something to compare.
+
+    Raises:
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used. What concerns one partition is in its
+            verdict.
+    """
+    started = datetime.now(UTC)
+    plan = plan_flow_verification(flow, ledger, options)
+    found = _found(make_runner, plan, job_of(flow, plan))
+    finished = datetime.now(UTC)
+    compared = [each for each in found if isinstance(each, PartitionVerdict)]
+    routed = [each for each in found if isinstance(each, RoutedVerdict)]
+    report = VerifyReport.of(
+        plan,
+        tuple(sorted((*compared, *plan.unverifiable), key=lambda verdict: verdict.source)),
+        verification_id=options.verification_id,
+        started=started,
+        finished=finished,
+        routed=tuple(sorted(routed, key=lambda verdict: verdict.target)),
+    )
+    ledger.save_verifications(rows_of(report))
+    return report
+
+
+def _found(
+    make_runner: Callable[[VerifyPlan], VerifyRunner], plan: VerifyPlan, job: VerifyJob
+) -> list[PartitionVerdict | RoutedVerdict]:
+    """What is found, by a runner only if there is anything to be read."""
+    if plan.bins or any(check.stretches or check.outside for check in plan.routed.checks):
+        return make_runner(plan)(job)
+    if not plan.routed.checks:
+        return []
+    from mirror_lib.verify.routed.findings import RoutedFindings
+    from mirror_lib.verify.routed.judge import judge_routed
+
+    return [*judge_routed(job, RoutedFindings(), lambda _: (), lambda _: ())]
+
+
+def rows_of(report: VerifyReport) -> Sequence[VerificationRow]:
+    """A report as the ledger keeps it; what nothing was compared of, because nothing came, has a row as well.
+
+    Where the records that a source partition sends elsewhere are not there, it counts as not verified itself, so that
+    the next verification looks at all of it again.
+    """
+    marred: dict[TopicPartition, RoutedVerdict] = {}
+    for each in report.routed:
+        if each.verdict is Verdict.DIFFERENT or (each.verdict is Verdict.UNVERIFIABLE and not each.lasting):
+            for source in each.sources:
+                if source not in marred or each.verdict is Verdict.DIFFERENT:
+                    marred[source] = each
+    return [_row(report, _marred(verdict, marred)) for verdict in (*report.verdicts, *report.confirmed)]
+
+
+def _marred(verdict: PartitionVerdict, marred: Mapping[TopicPartition, RoutedVerdict]) -> PartitionVerdict:
+    routed = marred.get(verdict.source)
+    if routed is None or verdict.verdict is not Verdict.EQUAL:
+        return verdict
+    place = f"{routed.target.topic}-{routed.target.partition}"
+    detail = f"what its transforms send to {place} is {routed.verdict.value}: {routed.detail or 'see the report'}"
+    return replace(verdict, verdict=routed.verdict, reason=routed.reason, detail=detail)
+
+
+def _row(report: VerifyReport, verdict: PartitionVerdict) -> VerificationRow:
+    return VerificationRow(
+        id=report.verification_id,
+        flow=report.flow,
+        topic=verdict.source.topic,
+        partition=verdict.source.partition,
+        target_topic=verdict.target.topic,
+        mode=report.mode.value,
+        verdict=verdict.verdict.value,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        source_first=verdict.outcomes[0].source_first if verdict.outcomes else None,
+        source_next=verdict.outcomes[-1].source_next if verdict.outcomes else None,
+        target_first=verdict.outcomes[0].target_first if verdict.outcomes else None,
+        target_next=verdict.outcomes[-1].target_next if verdict.outcomes else None,
+        records=verdict.records,
+        bytes=verdict.source_bytes,
+        digest=verdict.digest,
+        difference_count=verdict.difference_count,
+        differences=[each.to_dict() for each in verdict.differences] or None,
+        started_at=report.started,
+        finished_at=report.finished,
+    )

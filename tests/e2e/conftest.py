@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.spark.settings import SPARK_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

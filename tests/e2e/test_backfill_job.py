@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.relay.backfill import run_backfill
-from mirror_lib.relay.backfill_define import prepare_backfill, request_of
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.backfill.define import prepare_backfill, request_of
+from mirror_lib.relay.backfill.run import run_backfill
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import copy_here, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mirror_lib.airflow.deadlines import DEADLINE_MISSED
-from mirror_lib.config.load import load
+from mirror_lib.airflow.flow.deadline import DEADLINE_MISSED
+from mirror_lib.config.loader import load
 from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free

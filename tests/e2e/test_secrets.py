@@ -31,7 +31,7 @@ from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.page.app import create_app
-from mirror_lib.page.served import FlowSource
+from mirror_lib.page.flows import FlowSource
 from tests.support.airflow_home import migrate
 from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.class_archives import jvm_options

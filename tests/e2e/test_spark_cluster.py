@@ -18,8 +18,8 @@ from confluent_kafka import KafkaException
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.dev.spark_cluster import SparkCluster
-from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.job.arguments import JobArguments
+from testbed.spark_cluster import SparkCluster
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks

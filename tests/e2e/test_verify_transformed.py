@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import DifferenceKind, Verdict
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.verification import VerifyOptions, verify_flow
+from mirror_lib.verify.run import VerifyOptions, verify_flow
 from spark_jobs.replicate import copy_with
 from spark_jobs.verify import verify_with
 from tests.support.clusters import KafkaPair

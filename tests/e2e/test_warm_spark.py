@@ -17,10 +17,10 @@ import pytest
 from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.dev.spark_connect import SparkConnectServer
-from mirror_lib.relay.driver_requests import DRIVER_HOST_VARIABLE, DriverRequest
-from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.job_report import JobReport
-from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, ConnectAddress
+from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.relay.job.report import JobReport
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress
+from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE, DriverRequest
 from mirror_lib.verify.job import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
 from tests.support.clusters import KafkaPair

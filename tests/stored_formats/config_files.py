@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.config.load import explain_with_transforms, load
-from mirror_lib.config.masking import shown
+from mirror_lib.config.loader import explain_with_transforms, load
 from mirror_lib.config.model import jsonable
+from mirror_lib.config.secrets.masking import shown
 from tests.stored_formats.folder import HERE, write_json
 
 _PROJECT = HERE.parents[1]

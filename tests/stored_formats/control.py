@@ -12,11 +12,11 @@ from typing import Any
 
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from mirror_lib.airflow.job_outcome import xcom_value
+from mirror_lib.airflow.spark.outcome import xcom_value
 from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
-from mirror_lib.relay.job_report import JobReport, plan_report
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.relay.job.report import JobReport, plan_report
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.sync.due import SyncStep
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
 from mirror_lib.verify.html import to_html
@@ -142,8 +142,10 @@ def _run_dag_tasks(scene: Scene, flow: Flow) -> None:
     """The tasks of the flow's DAG; `replicate` itself is a Spark job, whose report a run in this process gives."""
     os.environ.setdefault("AIRFLOW_HOME", str(scene.folder / "airflow"))
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-    from mirror_lib.airflow import assets, heartbeat_tasks, observe_tasks, tasks
-    from mirror_lib.airflow.replicate_operator import REPORT_KEY
+    from mirror_lib.airflow.flow import assets, tasks
+    from mirror_lib.airflow.flow import observe_task as observe_tasks
+    from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+    from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 
     logging.getLogger("mirror_lib.airflow").setLevel(logging.ERROR)
     run = DagRun(scene, flow)

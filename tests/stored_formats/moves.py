@@ -6,13 +6,13 @@ from typing import Any
 
 from mirror_lib.errors import ReplicationError
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
-from mirror_lib.relay.run_model import CopyRunner
-from mirror_lib.runbook.desk import Engine
+from mirror_lib.relay.run_options import CopyRunner
+from mirror_lib.runbook.context import Engine
 from mirror_lib.runbook.machine import Machine, create
 from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Step, Style
 from mirror_lib.runbook.opening import failback_of
 from mirror_lib.runbook.report import gates_markdown, progress_text
-from mirror_lib.runbook.rollback import roll_back
+from mirror_lib.runbook.steps.rollback import roll_back
 from tests.stored_formats.scene import Scene
 from tests.support.cutovers import HERE, IDENTITY, Migration, commit, numbered
 from tests.support.flows import Flow

@@ -12,7 +12,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.ledger.store import Ledger
 from tests.support.clusters import KafkaPair

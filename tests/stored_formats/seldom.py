@@ -6,13 +6,13 @@ import json
 import time
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.formats import Heartbeat
-from mirror_lib.config.load import load
+from mirror_lib.cluster.topics.mm2_formats import Heartbeat
+from mirror_lib.config.loader import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.observed_rows import FlowObservationRow, GroupObservationRow, PartitionObservationRow
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.rows import GapRow, RoundRow
-from mirror_lib.relay.job_report import error_report
+from mirror_lib.relay.job.report import error_report
 from tests.stored_formats.control import FLOW as COPIED_FLOW
 from tests.stored_formats.control import DagRun
 from tests.stored_formats.copies import interrupt, send
@@ -51,7 +51,7 @@ def _check_late_heartbeats(scene: Scene) -> None:
     create_topic(scene.pair.target, "mute.heartbeats")
     scene.call_for_flow(mute, "heartbeat", "check", exit_code=1)
     scene.facts.add("heartbeats", flow="mute->loud", pair="mute->loud", verdict="missing", emitted=False)
-    from mirror_lib.airflow.tasks import translate_offsets
+    from mirror_lib.airflow.flow.tasks import translate_offsets
 
     DagRun(scene, quiet).do(translate_offsets)
     scene.facts.add("skipped_steps", flow="quiet->loud", step="translate_offsets", names="emit.checkpoints.enabled")

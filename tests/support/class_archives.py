@@ -17,7 +17,7 @@ from mirror_lib.dev.broker import CLASS_ARCHIVE, FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.class_archive import archive_path, make_archive, reading
 from mirror_lib.dev.jars import fetch, kafka_broker
 from mirror_lib.dev.state import jars_dir
-from mirror_lib.relay.spark_home import find_spark_home
+from mirror_lib.spark.submit import find_spark_home
 from tests.support.kafka import consume, create_topic, produce, records
 
 _SPARK_PROGRAM = Path(__file__).with_name("spark_classes.py")

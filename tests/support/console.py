@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import mirror_lib.cli.run as cli_run
+import mirror_lib.cli.run.command as cli_run
 from mirror_lib.cli.main import app
-from mirror_lib.cli.run_outcome import close_abandoned, read_report
-from mirror_lib.relay.job import main as job_main
-from mirror_lib.relay.run_model import CopyRunner
+from mirror_lib.cli.run.outcome import close_abandoned, read_report
+from mirror_lib.relay.job.command import main as job_main
+from mirror_lib.relay.run_options import CopyRunner
 from tests.support.flows import copy_here
 
 _NAMED = re.compile(r"`mirror ([^`]+)`")

@@ -12,17 +12,17 @@ from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.runbook.desk import Desk, Engine
+from mirror_lib.runbook.context import Desk, Engine
 from mirror_lib.runbook.machine import Machine, Progress, Word, create, progress
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
 from mirror_lib.runbook.opening import open_cutover
 from mirror_lib.runbook.records import attempts_of
-from mirror_lib.runbook.situation import Situation, situation_of
-from mirror_lib.verify.local import run_locally
+from mirror_lib.runbook.states.situation import Situation, situation_of
+from mirror_lib.verify.raw.local import run_locally
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.kafka import Record, admin, create_topic, produce

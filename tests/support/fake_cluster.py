@@ -17,16 +17,16 @@ from weakref import WeakKeyDictionary
 
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import Buffer
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.producers import ProducerIdentity
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition
-from mirror_lib.cluster.topic_id_protocol import NamedTopic
-from mirror_lib.cluster.transaction_protocol import (
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.topic_ids import NamedTopic
+from mirror_lib.cluster.protocol.transactions import (
     DESCRIBE_PRODUCERS,
     DESCRIBE_PRODUCERS_VERSION,
     encode_describe_producers,
 )
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, ProducedPartition
+from mirror_lib.cluster.raw.connection import Buffer
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan, ProducerMemory

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import replicate
-from mirror_lib.relay.run_model import RunOptions, RunReport
-from mirror_lib.sync.flow_topics import TopicSync, apply_flow_topics
-from mirror_lib.sync.internal import ensure_internal_topics
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_options import RunOptions, RunReport
+from mirror_lib.sync.topics.flow import TopicSync, apply_flow_topics
+from mirror_lib.sync.topics.internal import ensure_internal_topics
 from tests.support.clusters import KafkaPair
 from tests.support.ledgers import ready_ledger
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.errors import MirrorError
 from tests.support.kerberos_client import with_kerberos
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Stretch, read_stretches
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.compare import RangeComparer
+from mirror_lib.verify.compare.compare import RangeComparer
 from mirror_lib.verify.findings import RangeOutcome
 from mirror_lib.verify.model import CheckRange, PartitionCheck
 from tests.support.record_batches import SourceRecord, batch

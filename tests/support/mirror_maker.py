@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.mm2 import MirrorMaker
+from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, admin, consume

@@ -21,8 +21,8 @@ from mirror_lib.page.app import create_app
 from mirror_lib.page.context import Page
 from mirror_lib.page.control import DagState, RunAct, Visitor
 from mirror_lib.page.errors import DagUnknownError
+from mirror_lib.page.flows import FlowSource
 from mirror_lib.page.limits import RateLimits
-from mirror_lib.page.served import FlowSource
 
 _PROJECT = Path(__file__).parents[2]
 #: What actions need besides a login.

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from mirror_lib.airflow.compatibility import DownstreamTasksSkipped
-from mirror_lib.airflow.flow_dag import build_flow_dag
-from mirror_lib.airflow.idle_run import preflight
-from mirror_lib.config.load import load
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow.idle_run import preflight
+from mirror_lib.config.loader import load
 
 _USUAL: dict[str, Any] = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 _DAG_RUN = SimpleNamespace(dag_id="mirror__A__B", run_id="scheduled 1")

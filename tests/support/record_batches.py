@@ -14,7 +14,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.stamping import stamp
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from mirror_lib.access.model import RequiredAccess
 from mirror_lib.access.required import required_access
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS

@@ -20,37 +20,37 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from mirror_lib.access.model import AccessTask, RequiredAccess
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.formats import OffsetSync
-from mirror_lib.cluster.internal_topics import OffsetSyncWriter, PositionStore
-from mirror_lib.cluster.positions import Position
-from mirror_lib.config.flow_topology import flow_topology, offset_syncs_topic
+from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionStore
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.relay.backfill import run_backfill
-from mirror_lib.relay.backfill_define import prepare_backfill, request_of
-from mirror_lib.relay.flow_forecast import forecast_flow
-from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.key_deletions import delete_keys, plan_key_deletion
+from mirror_lib.relay.backfill.define import prepare_backfill, request_of
+from mirror_lib.relay.backfill.run import run_backfill
+from mirror_lib.relay.health.forecast import forecast_flow
+from mirror_lib.relay.health.observation import observe_flow
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.repair.key_deletions import delete_keys, plan_key_deletion
+from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.runbook.fences import raise_fence
+from mirror_lib.sync.acls.flow import apply_flow_acls
+from mirror_lib.sync.acls.staged import release_acls
 from mirror_lib.sync.admins import flow_admins
-from mirror_lib.sync.flow_acls import apply_flow_acls
-from mirror_lib.sync.flow_configs import apply_flow_configs
-from mirror_lib.sync.flow_groups import apply_flow_groups
-from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats, emit_heartbeats
-from mirror_lib.sync.flow_topics import apply_flow_topics
-from mirror_lib.sync.heartbeats import emitting_flows
-from mirror_lib.sync.internal import ensure_internal_topics
-from mirror_lib.sync.staged_acls import release_acls
+from mirror_lib.sync.configs.flow import apply_flow_configs
+from mirror_lib.sync.groups.flow import apply_flow_groups
+from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats, emit_heartbeats
+from mirror_lib.sync.heartbeats.rules import emitting_flows
+from mirror_lib.sync.topics.flow import apply_flow_topics
+from mirror_lib.sync.topics.internal import ensure_internal_topics
 from mirror_lib.topology.access import Operation
-from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.model import VerifyMode
+from mirror_lib.verify.raw.local import run_locally
+from mirror_lib.verify.run import VerifyOptions, verify_flow
 from mirror_lib.verify.state.lost import find_lost_deletions
-from mirror_lib.verify.verification import VerifyOptions, verify_flow
 from tests.support.compaction import create_compacted, forget, put
 from tests.support.flows import copy_here
 from tests.support.kafka import admin, create_topic, delete_topic, produce, records, set_config

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from math import inf, sin
 from pathlib import Path
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.ledger.cutover_rows import CutoverStepRow, CutRow
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.ledger.models import METADATA
@@ -20,7 +20,7 @@ from mirror_lib.ledger.observed_rows import (
 )
 from mirror_lib.ledger.rows import GapRow, PartitionRunRow, RoundRow, VerificationRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.writing import upsert
+from mirror_lib.ledger.tables.writing import upsert
 from mirror_lib.runbook.model import CutoverDefinition, Step
 from tests.support.cutover_rows import cutover_row
 

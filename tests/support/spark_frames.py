@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA
+from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
 from mirror_lib.transform.model import (
     ColumnExpressions,
     DataFormat,

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.dev.processes import BackgroundProcess, start
-from mirror_lib.dev.spark_cluster import SparkCluster
-from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.spark_home import find_spark_home, spark_submit
-from mirror_lib.relay.spark_settings import environment_settings
-from mirror_lib.relay.submission import checkout_path, job_file, submit_settings
+from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.spark.settings import environment_settings
+from mirror_lib.spark.submit import checkout_path, find_spark_home, job_file, spark_submit, submit_settings
+from testbed.spark_cluster import SparkCluster
 
 _JOB_SECONDS = 240.0
 _POLL_SECONDS = 0.05

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow_rows import HEADERS_TYPE
+from mirror_lib.cluster.batches.arrow.rows import HEADERS_TYPE
 from mirror_lib.cluster.rows.columns import RowColumns
 from mirror_lib.offsets.runs import OffsetRun, merge
-from mirror_lib.verify.compare import RangeComparer
+from mirror_lib.verify.compare.compare import RangeComparer
+from mirror_lib.verify.compare.expected_offsets import ROW_BITS
 from mirror_lib.verify.findings import RangeOutcome
 from mirror_lib.verify.model import PartitionCheck
-from mirror_lib.verify.places import ROW_BITS
-from mirror_lib.verify.transformed.comparing import RowNumbers
+from mirror_lib.verify.transformed.compare_rows import RowNumbers
 from tests.support.logs import numbered, stretches
 from tests.support.record_batches import SourceRecord
 

@@ -13,8 +13,8 @@ from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.transformed.model import FailedRecord, RowJob
-from mirror_lib.relay.transformed.reading import read_bin
-from mirror_lib.relay.transformed.writing import write_bin
+from mirror_lib.relay.transformed.row_sink import write_bin
+from mirror_lib.relay.transformed.row_source import read_bin
 from mirror_lib.topology.names import TopicPartition
 from tests.support.kafka import Record
 

@@ -144,7 +144,7 @@ RUNS_ELSEWHERE: Mapping[str, str] = {
     "transient": "retried by the run itself (tests/unit/relay/test_copy_faults.py)",
 }
 
-#: Tests by state of a backfill (`mirror_lib.relay.backfill_states.State`).
+#: Tests by state of a backfill (`mirror_lib.relay.backfill.states.State`).
 BACKFILL_STATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(
     ("defined", "partly-copied", "interrupted", "stopped", "finished"),
     (f"{_BACKFILLS}::TestTheList::test_each_state_is_shown_with_the_command_that_leads_to_the_next",),
@@ -194,7 +194,7 @@ BACKFILL_STOPS_ALIKE: Mapping[str, str] = {
     "topology": "topic-missing",
 }
 
-#: Tests by state of a return after a disaster (`mirror_lib.runbook.disaster_states.DisasterState`).
+#: Tests by state of a return after a disaster (`mirror_lib.runbook.states.disaster.DisasterState`).
 _DAG = "tests/unit/airflow/test_airflow_after_disaster.py"
 RETURN_STATES: Mapping[str, tuple[str, ...]] = {
     "source-away": (f"{_RETURNS}::test_while_the_source_is_away",),

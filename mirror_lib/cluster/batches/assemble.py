@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Sequence
 from crc32c import crc32c
 
 from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
-from mirror_lib.cluster.batches.codecs import decompress
+from mirror_lib.cluster.batches.accumulator import Gathering, passed_on
+from mirror_lib.cluster.batches.builder import rebuild
+from mirror_lib.cluster.batches.compression.codecs import decompress
 from mirror_lib.cluster.batches.damage import damage_under_checksum, measure_damage
-from mirror_lib.cluster.batches.gathering import Gathering, passed_on
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -35,15 +36,14 @@ from mirror_lib.cluster.batches.header import (
     TRANSACTIONAL_BIT,
     BatchHeader,
 )
-from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.batches.legacy import codec as legacy_codec
 from mirror_lib.cluster.batches.legacy import last_offset as legacy_last_offset
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.poison import Poison
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.rebuild import rebuild
 from mirror_lib.cluster.batches.records import Record, read_records
 from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
+from mirror_lib.cluster.batches.skipped import LeftOut
 from mirror_lib.errors import (
     CorruptBatchError,
     MirrorError,

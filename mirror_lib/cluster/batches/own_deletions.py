@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, TRANSACTIONAL_BIT
-from mirror_lib.cluster.batches.stretches import Stretch
+from mirror_lib.cluster.batches.spans import Stretch
 from mirror_lib.cluster.batches.varint import encode_varint, sized
 
 _HEADER = b"mirror.deletion"

@@ -15,7 +15,8 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression.lz4_many import LaidOut, single_blocks
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -27,9 +28,8 @@ from mirror_lib.cluster.batches.header import (
     Codec,
     parse_header,
 )
-from mirror_lib.cluster.batches.lz4_many import LaidOut, single_blocks
 from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.stretches import Shown, Stretch, none_shown, read_stretches
+from mirror_lib.cluster.batches.spans import Shown, Stretch, none_shown, read_stretches
 
 #: Batches from this size on stay as they are: they may be equal as a whole. (`mirror.batch.passthrough.min.bytes`)
 SMALL_BATCH = 16 * 1024

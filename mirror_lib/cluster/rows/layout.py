@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA
+from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
 from mirror_lib.cluster.batches.header import Codec
 
 #: Every row carries it unchanged from the reader to the writer.

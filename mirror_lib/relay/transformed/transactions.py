@@ -13,24 +13,23 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from mirror_lib.cluster.batches.builder import rebuild
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.rebuild import rebuild
 from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.cluster.batches.varint import encode_varint, sized
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.kafka_errors import error_for_code
-from mirror_lib.cluster.murmur2 import partition_for
-from mirror_lib.cluster.positions import Position, PositionKeys, encode_value
-from mirror_lib.cluster.producers import ProducerIdentity
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.positions import Position, PositionKeys, encode_value, partition_for
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.relay.hanging import coordinator_deadline
-from mirror_lib.relay.markers import Markers, overtime
+from mirror_lib.relay.copy.producer_state import SEQUENCES
 from mirror_lib.relay.model import CopyJob
-from mirror_lib.relay.partition_writer import SEQUENCES
-from mirror_lib.relay.patient_writer import PatientWriter
+from mirror_lib.relay.takeover.hanging_transactions import coordinator_deadline
+from mirror_lib.relay.takeover.partition_appender import PatientWriter
+from mirror_lib.relay.takeover.transaction_markers import Markers, overtime
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 

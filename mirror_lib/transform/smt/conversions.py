@@ -6,7 +6,10 @@ import base64
 from dataclasses import replace
 
 from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.data import (
+from mirror_lib.transform.smt.model import TimestampType, UnixPrecision
+from mirror_lib.transform.smt.record import SmtRecord, require_map, require_struct
+from mirror_lib.transform.smt.schema_cache import SchemaCache
+from mirror_lib.transform.smt.values.data import (
     DATE,
     DATE_NAME,
     STRING,
@@ -25,17 +28,14 @@ from mirror_lib.transform.smt.data import (
     schema_type_of,
     struct_schema,
 )
-from mirror_lib.transform.smt.java_text import java_text, moment_text
-from mirror_lib.transform.smt.model import TimestampType, UnixPrecision
-from mirror_lib.transform.smt.numbers import (
+from mirror_lib.transform.smt.values.java_strings import java_text, moment_text
+from mirror_lib.transform.smt.values.numbers import (
     WIDTHS,
     NotANumberError,
     cast_to_boolean,
     cast_to_float,
     cast_to_integer,
 )
-from mirror_lib.transform.smt.record import SmtRecord, require_map, require_struct
-from mirror_lib.transform.smt.schema_cache import SchemaCache
 
 _CASTING, _CONVERTING = "cast types", "converting timestamp formats"
 _CAST: SchemaCache[Schema] = SchemaCache()

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.data import (
+from mirror_lib.transform.smt.record import SmtRecord, require_map, require_struct
+from mirror_lib.transform.smt.schema_cache import SchemaCache
+from mirror_lib.transform.smt.values.data import (
     OPTIONAL_STRING,
     STRING,
     TIMESTAMP,
@@ -29,9 +31,7 @@ from mirror_lib.transform.smt.data import (
     class_name,
     struct_schema,
 )
-from mirror_lib.transform.smt.numbers import masking_number
-from mirror_lib.transform.smt.record import SmtRecord, require_map, require_struct
-from mirror_lib.transform.smt.schema_cache import SchemaCache
+from mirror_lib.transform.smt.values.numbers import masking_number
 
 _INSERTED: SchemaCache[Schema] = SchemaCache()
 _REPLACED: SchemaCache[Schema] = SchemaCache()

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mirror_lib.transform.smt.data import Schema, SchemaType, Value
-from mirror_lib.transform.smt.date_format import DateFormat
 from mirror_lib.transform.smt.record import Side
+from mirror_lib.transform.smt.values.data import Schema, SchemaType, Value
+from mirror_lib.transform.smt.values.date_format import DateFormat
 
 TRANSFORMS_PACKAGE = "org.apache.kafka.connect.transforms"
 PREDICATES_PACKAGE = f"{TRANSFORMS_PACKAGE}.predicates"

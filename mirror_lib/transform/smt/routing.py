@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from mirror_lib.topology.java_regex import Replacement, compile_java, compile_replacement
 from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.data import DataError
 from mirror_lib.transform.smt.record import SmtRecord
+from mirror_lib.transform.smt.values.data import DataError
 
 
 def regex_router(setting: model.RegexRouter, record: SmtRecord) -> SmtRecord:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.data import (
+from mirror_lib.transform.smt.record import Side, SmtRecord, require_map, require_struct
+from mirror_lib.transform.smt.values.data import (
     DataError,
     Field,
     Schema,
@@ -18,7 +19,6 @@ from mirror_lib.transform.smt.data import (
     schema_type_of,
     struct_schema,
 )
-from mirror_lib.transform.smt.record import Side, SmtRecord, require_map, require_struct
 
 _EXTRACTION, _FLATTENING, _NESTED = "field extraction", "flattening", "nested field access"
 _KEY_FROM_VALUE = "copying fields from value to key"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import Stopped
-from mirror_lib.verify.routed.model import Share
+from mirror_lib.verify.model import Share
 from mirror_lib.verify.routed.multiset import Multiset
 
 #: A target partition and the number of a stretch of it.

@@ -13,23 +13,23 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec
+from mirror_lib.cluster.batches.compression.codecs import CodecError
 from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.stretches import Shown, none_shown
+from mirror_lib.cluster.batches.spans import Shown, none_shown
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.ranges import united
 from mirror_lib.offsets.runs import decode
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.account import Spent, verdict_of
+from mirror_lib.verify.compare.inverted import copied_from
+from mirror_lib.verify.compare.tally import Spent, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
-from mirror_lib.verify.inverted import copied_from
+from mirror_lib.verify.log_reader import LogReader, chunk_size
 from mirror_lib.verify.model import PartitionCheck, VerifyJob
-from mirror_lib.verify.reading import LogReader, chunk_size
 from mirror_lib.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
 from mirror_lib.verify.state.digests import BUCKETS, Digester, Spill
 

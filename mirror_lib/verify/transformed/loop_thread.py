@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.raw.client import RawClient, open_clients
 
 _Answer = TypeVar("_Answer")
 

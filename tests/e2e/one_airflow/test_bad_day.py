@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from mirror_lib.airflow.broken_dags import BROKEN_TAG
+from mirror_lib.airflow.files.broken_dags import BROKEN_TAG
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
 from mirror_lib.ledger.rows import RunRow, RunState
 from mirror_lib.ledger.store import Ledger

@@ -16,8 +16,8 @@ import pytest
 from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, grants_by_cluster
 from mirror_lib.access.required import scheduled
 from mirror_lib.errors import MirrorError
-from mirror_lib.runbook.belonging_reading import read_belonging
-from mirror_lib.runbook.wave import WaveTopic
+from mirror_lib.runbook.dependency_facts import read_belonging
+from mirror_lib.runbook.scope import WaveTopic
 from mirror_lib.topology.access import Grant, Operation, Resource
 from mirror_lib.topology.acls import AclPattern
 from mirror_lib.verify.model import VerifyMode

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.airflow.replicate_operator import REPORT_KEY
-from mirror_lib.airflow.run_report import STEP_KEY
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow import tasks
-from mirror_lib.airflow.trigger_form import TriggerChoices
+from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow.form import TriggerChoices
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
 from tests.support.kafka import Record, create_topic, produce, set_config

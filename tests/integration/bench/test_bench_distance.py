@@ -13,7 +13,7 @@ from bench.distance_options import Options
 from bench.distance_sites import Sites, started_sites
 from bench.settings import Copier
 from bench.workloads import WORKLOADS
-from mirror_lib.dev.wan_direction import LineQuality
+from testbed.wan_direction import LineQuality
 
 
 @pytest.fixture(scope="module")

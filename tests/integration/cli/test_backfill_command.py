@@ -9,9 +9,9 @@ from typing import Any
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.relay.backfill_define import prepare_backfill, request_of
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.job import main
+from mirror_lib.relay.backfill.define import prepare_backfill, request_of
+from mirror_lib.relay.job.command import main
+from mirror_lib.relay.planning.facts import FlowClusters
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.relay.backfill import run_backfill
-from mirror_lib.relay.backfill_define import prepare_backfill, request_of
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.backfill.define import prepare_backfill, request_of
+from mirror_lib.relay.backfill.run import run_backfill
 from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, Said
 from tests.support.flows import pair_flow

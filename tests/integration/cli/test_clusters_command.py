@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.positions import ClusterPair
+from mirror_lib.cluster.topics.positions import ClusterPair
 from mirror_lib.errors import ConfigurationError, MirrorError, SourceClusterChangedError, TargetClusterChangedError
-from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.health.observation import observe_flow
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, make_flow, pair_flow
 from tests.support.kafka import admin, consume, create_topic, produce, records

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.positions import Position
-from mirror_lib.config.load import load
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.loader import load
 from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, copies_in_process

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cli.run_outcome import close_abandoned
+from mirror_lib.cli.run.outcome import close_abandoned
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console, Said

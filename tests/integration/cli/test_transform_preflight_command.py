@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.schemas.avro import AvroCodec
 from mirror_lib.schemas.model import Schema, SchemaType
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
+from testbed.schema_registry import LocalSchemaRegistry
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, admin, create_topic, delete_topic, produce, records

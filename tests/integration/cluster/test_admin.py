@@ -7,7 +7,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from mirror_lib.cluster.admin import (
+from mirror_lib.cluster.admin.client import (
     ClusterAdmin,
     ConfigOrigin,
     OffsetFact,
@@ -16,7 +16,7 @@ from mirror_lib.cluster.admin import (
     TopicSpec,
 )
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
+from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicMissingError, TransientError
 from mirror_lib.topology.names import TopicPartition

@@ -6,10 +6,10 @@ import pytest
 from confluent_kafka import Producer
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.formats import OffsetSync
-from mirror_lib.cluster.internal_topics import OffsetSyncWriter, PositionSnapshot, PositionStore, StoredPosition
-from mirror_lib.cluster.positions import Position, PositionState
-from mirror_lib.cluster.small_topics import NewRecord, RecordPlace, SmallTopicWriter
+from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionSnapshot, PositionStore, StoredPosition
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics.reader import NewRecord, RecordPlace, SmallTopicWriter
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError, TransientError

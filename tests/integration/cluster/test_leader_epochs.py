@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import MirrorError, TopicMissingError

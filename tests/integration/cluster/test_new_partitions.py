@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec, TopicSpec
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec, TopicSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair

@@ -13,14 +13,14 @@ import uvloop
 from aiokafka.protocol.metadata import MetadataRequest
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from mirror_lib.cluster import broker_connections
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import Buffer, DataConnection
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.handshake import SILENCE, Handshake, shake_hands
-from mirror_lib.cluster.protocol_fields import encode_topic_id
-from mirror_lib.cluster.raw import FetchRequestPartition, ProducedPartition, RawClient, open_clients
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.fields import encode_topic_id
+from mirror_lib.cluster.raw import brokers as broker_connections
+from mirror_lib.cluster.raw.client import FetchRequestPartition, ProducedPartition, RawClient, open_clients
+from mirror_lib.cluster.raw.connection import Buffer, DataConnection
+from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, shake_hands
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import free_ports

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec, TopicSpec
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec, TopicSpec
+from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, AuthorizationError, BrokerUnreachableError, MirrorError
 from mirror_lib.topology.names import TopicPartition

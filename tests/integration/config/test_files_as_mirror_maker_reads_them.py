@@ -18,14 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.config.derive import FlowSettings, flow_settings, selected_flows, top_level
-from mirror_lib.config.flow_topology import flow_topology, group_filter, offset_syncs_topic
-from mirror_lib.config.load import check, load
+from mirror_lib.config.file.derive import FlowSettings, flow_settings, selected_flows, top_level
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import FlowConfig, Problem, Provenance, Severity
-from mirror_lib.config.properties import parse_properties
+from mirror_lib.config.topology import flow_topology, group_filter, offset_syncs_topic
 from mirror_lib.dev.jars import classpath, fetch, mirror_maker
 from mirror_lib.dev.java import find_java
-from mirror_lib.sync.internal import checkpoints_topic
+from mirror_lib.sync.topics.internal import checkpoints_topic
 from mirror_lib.topology.java_regex import compile_java
 from tests.integration.config.published import FILES
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.mm2 import MirrorMaker
 from mirror_lib.dev.processes import ProcessError
+from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records
 from tests.support.names import unique_name

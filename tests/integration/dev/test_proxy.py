@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.proxy import KafkaProxy
+from testbed.proxy import KafkaProxy
 from tests.support.clusters import FAST_HOUSEKEEPING
 from tests.support.kafka import consume, create_topic
 

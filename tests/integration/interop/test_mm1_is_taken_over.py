@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.dev import jars as jar_sets
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.processes import start

@@ -11,13 +11,13 @@ import pytest
 from confluent_kafka import Producer
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.internal_topics import PositionStore
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.mm2 import MirrorMaker
-from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats
-from mirror_lib.sync.heartbeats import HeartbeatState
+from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
+from mirror_lib.sync.heartbeats.rules import HeartbeatState
 from mirror_lib.topology.names import TopicPartition
+from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import consume, create_topic, produce, records, watermarks
 from tests.support.mirror_maker import SharedFlow, contents, shared_flow, wait_until

@@ -9,18 +9,17 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
-from mirror_lib.cluster.admin_model import TopicSpec
-from mirror_lib.cluster.formats import Checkpoint, Heartbeat, OffsetSync
-from mirror_lib.cluster.murmur2 import partition_for
-from mirror_lib.cluster.positions import Position, PositionKeys, decode_value, encode_value
-from mirror_lib.config.flow_topology import replication_policy
+from mirror_lib.cluster.admin.model import TopicSpec
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync
+from mirror_lib.cluster.topics.positions import Position, PositionKeys, decode_value, encode_value, partition_for
 from mirror_lib.config.model import OffsetSyncsLocation
+from mirror_lib.config.topology import replication_policy
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.dev.mm2 import MirrorMaker
-from mirror_lib.sync.flow_heartbeats import emit_heartbeats
-from mirror_lib.sync.heartbeats import emitting_flows, heartbeats_topic
-from mirror_lib.sync.internal import offset_syncs_topic, position_topic
+from mirror_lib.sync.heartbeats.flow import emit_heartbeats
+from mirror_lib.sync.heartbeats.rules import emitting_flows, heartbeats_topic
+from mirror_lib.sync.topics.internal import offset_syncs_topic, position_topic
 from mirror_lib.topology.names import TopicPartition as Source
+from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, admin, consume, create_topic, produce, records
 from tests.support.mirror_maker import SharedFlow, contents, shared_flow, wait_until

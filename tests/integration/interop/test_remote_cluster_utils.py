@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.formats import Checkpoint
-from mirror_lib.config.flow_topology import replication_policy
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.config.topology import replication_policy
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import classpath, fetch, mirror_client
 from mirror_lib.dev.java import find_java
-from mirror_lib.sync.flow_heartbeats import emit_heartbeats
-from mirror_lib.sync.heartbeats import emitting_flows, replication_hops, upstream_clusters
+from mirror_lib.sync.heartbeats.flow import emit_heartbeats
+from mirror_lib.sync.heartbeats.rules import emitting_flows, replication_hops, upstream_clusters
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, create_topic, produce, records
 from tests.support.mirror_maker import shared_flow

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

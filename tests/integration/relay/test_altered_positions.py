@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.internal_topics import PositionStore
-from mirror_lib.cluster.positions import Position, PositionKeys, PositionState
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionKeys, PositionState
 from mirror_lib.ledger.rows import POSITION_SET
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.internal_topics import PositionStore
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import (
     ConfigurationError,
@@ -21,16 +21,16 @@ from mirror_lib.errors import (
     TargetNotEmptyError,
     UncleanStartError,
 )
-from mirror_lib.relay.backfill import run_backfill
-from mirror_lib.relay.backfill_define import estimate as estimate_of
-from mirror_lib.relay.backfill_define import find_backfill, prepare_backfill, request_of
-from mirror_lib.relay.backfill_plan import BackfillEstimate
-from mirror_lib.relay.gap_decisions import Decision
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.backfill.define import estimate as estimate_of
+from mirror_lib.relay.backfill.define import find_backfill, prepare_backfill, request_of
+from mirror_lib.relay.backfill.plan import BackfillEstimate
+from mirror_lib.relay.backfill.run import run_backfill
+from mirror_lib.relay.gaps.resolutions import Decision
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.position_changes import apply_changes, plan_changes
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.repair.set_positions import apply_changes, plan_changes
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import Verdict
 from tests.support.clusters import KafkaPair
@@ -305,9 +305,9 @@ def test_a_backfill_that_died_before_it_wrote_anything_gives_the_topic_back_when
         raise DriverKilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr("mirror_lib.relay.replicate.open_partitions", die)
+        patched.setattr("mirror_lib.relay.run.open_partitions", die)
         # A process that is killed tidies nothing up.
-        patched.setattr("mirror_lib.relay.backfill_live.LiveSide.settle", die)
+        patched.setattr("mirror_lib.relay.backfill.same_topic.LiveSide.settle", die)
         with pytest.raises(DriverKilledError):
             run(flow, name)
     assert live_position(flow, topic_name).backfill == "again"
@@ -333,7 +333,7 @@ def test_a_backfill_that_died_before_it_closed_the_flows_position_does_so_when_i
         raise DriverKilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr("mirror_lib.relay.backfill_live.LiveSide.settle", die)
+        patched.setattr("mirror_lib.relay.backfill.same_topic.LiveSide.settle", die)
         with pytest.raises(DriverKilledError):
             run(flow, name)
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.verify.findings import PartitionVerdict
-from mirror_lib.verify.local import run_locally
+from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
 from mirror_lib.verify.model import VerifyJob
-from mirror_lib.verify.routed.verdict import RoutedVerdict
-from mirror_lib.verify.verification import VerifyOptions, verify_flow
+from mirror_lib.verify.raw.local import run_locally
+from mirror_lib.verify.run import VerifyOptions, verify_flow
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.internal_topics import StoredPosition
+from mirror_lib.cluster.topics.internal import StoredPosition
 from mirror_lib.errors import RetentionGapError, SourceRecreatedError, TargetDeletedError
-from mirror_lib.relay.gap_decisions import Decision
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.observe.forecast import Outlook, PartitionForecast
-from mirror_lib.relay.flow_forecast import forecast_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.observe.forecasts import Outlook, PartitionForecast
+from mirror_lib.relay.health.forecast import forecast_flow
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, create_topic, delete_records, produce, set_config

@@ -15,15 +15,15 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.producer_states import producer_states
-from mirror_lib.cluster.producers import ProducerIdentity, Producers
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.cluster.small_topics import SmallTopicReader
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.raw.describe_producers import producer_states
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity, Producers
+from mirror_lib.cluster.topics.reader import SmallTopicReader
 from mirror_lib.errors import Where
-from mirror_lib.relay import markers
-from mirror_lib.relay.fencing import fence_name
-from mirror_lib.relay.markers import Markers
 from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.takeover import transaction_markers as markers
+from mirror_lib.relay.takeover.fencing import fence_name
+from mirror_lib.relay.takeover.transaction_markers import Markers
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaCluster, KafkaPair
 from tests.support.flows import Flow, pair_flow

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, make_flow
 from tests.support.kafka import consume, create_topic, produce, records

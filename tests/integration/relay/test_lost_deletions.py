@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from mirror_lib.errors import DeletionsPossiblyLostError
-from mirror_lib.relay.flow_forecast import forecast_plan
-from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.gap_decisions import Decision
-from mirror_lib.relay.gaps import apply_decisions, plan_decisions
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.gaps.gaps import apply_decisions, plan_decisions
+from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.relay.health.forecast import forecast_plan
+from mirror_lib.relay.health.observation import observe_flow
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.compaction import create_compacted, forget, put, state

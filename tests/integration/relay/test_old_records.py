@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.internal_topics import PositionStore
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import FencedError
-from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
@@ -145,7 +145,7 @@ def test_given_a_run_that_died_in_its_transaction_when_the_next_one_comes_in_tim
 
     def die_before_the_commit(job: CopyJob) -> list[PartitionResult]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mirror_lib.relay.old_records.OldRecords._end", _dies)
+            patch.setattr("mirror_lib.relay.copy.old_records.OldRecords._end", _dies)
             copy_here(up_to(40)(job))
         raise DriverKilledError
 

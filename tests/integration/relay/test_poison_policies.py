@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import CorruptBatchError, MirrorError, RecordRefusedError, RecordTooLargeError
-from mirror_lib.relay.limits import LimitKind, limit_warnings
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.relay.planning.topic_limits import LimitKind, limit_warnings
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions, RunReport
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.interruptions import interrupted, killed_after

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import load
-from mirror_lib.relay import rate
+from mirror_lib.config.loader import load
+from mirror_lib.relay.planning import rate_limits as rate
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records

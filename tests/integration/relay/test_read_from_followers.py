@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.dev.broker import KafkaCluster
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
 from tests.support.flows import Flow, pair_flow

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster import retry
-from mirror_lib.cluster.raw import ProducedPartition, RawClient
+from mirror_lib.cluster.raw import backoff as retry
+from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
 from mirror_lib.errors import MirrorError, TargetDeletedError, TargetRecreatedError
-from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

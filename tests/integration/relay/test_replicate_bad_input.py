@@ -20,8 +20,8 @@ from mirror_lib.errors import (
     TopologyError,
 )
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import plan_flow, replicate
-from mirror_lib.relay.run_model import CopyRunner, RunOptions
+from mirror_lib.relay.run import plan_flow, replicate
+from mirror_lib.relay.run_options import CopyRunner, RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import copy_here, make_flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, set_config, watermarks

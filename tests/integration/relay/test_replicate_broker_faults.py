@@ -11,7 +11,7 @@ import pytest
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.transformed import writing
+from mirror_lib.relay.transformed import row_sink as writing
 from tests.support.flows import Flow, copy_here, make_flow
 from tests.support.kafka import admin, consume, create_topic, produce, records, watermarks
 from tests.support.transforming import TransformHere, marked, originals

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import SourceTruncatedError
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import make_flow
 from tests.support.kafka import consume, create_topic, produce, records, transaction

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.checkpoint_topics import read_offset_syncs
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.flow_topology import offset_syncs_topic
+from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
+from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.console import Console

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, create_topic, produce

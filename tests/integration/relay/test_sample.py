@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.errors import ConfigurationError, TopicMissingError
-from mirror_lib.relay.transformed.sample import Sample, SampleStart, read_sample
-from mirror_lib.transform.preview import RecordPlace
+from mirror_lib.relay.preview.sample import Sample, SampleStart, read_sample
+from mirror_lib.transform.preview.preview import RecordPlace
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, create_topic, delete_records, produce, records, transaction

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.positions import Position, PositionState
-from mirror_lib.cluster.raw import FetchRequestPartition, open_clients
+from mirror_lib.cluster.raw.client import FetchRequestPartition, open_clients
+from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import (
@@ -26,10 +26,10 @@ from mirror_lib.errors import (
     UncleanStartError,
 )
 from mirror_lib.ledger.rows import GapRow
-from mirror_lib.relay.gap_decisions import Decision
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, make_flow, pair_flow

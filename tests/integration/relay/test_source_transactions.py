@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import open_clients
-from mirror_lib.observe.forecast import Outlook
-from mirror_lib.relay.flow_forecast import forecast_flow
-from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.observe.forecasts import Outlook
+from mirror_lib.relay.health.forecast import forecast_flow
+from mirror_lib.relay.health.observation import observe_flow
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaCluster, KafkaPair
 from tests.support.flows import Flow, pair_flow

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.positions import ClusterPair, Position
+from mirror_lib.cluster.topics.positions import ClusterPair, Position
 from mirror_lib.errors import (
     MirrorError,
     SourceClusterChangedError,
@@ -21,10 +21,10 @@ from mirror_lib.errors import (
     TargetRenamedError,
     TargetTruncatedError,
 )
-from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.relay.health.observation import observe_flow
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

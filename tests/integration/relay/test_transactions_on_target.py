@@ -11,14 +11,14 @@ import pytest
 from confluent_kafka import Producer
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.formats import OffsetSync
-from mirror_lib.cluster.internal_topics import OffsetSyncWriter, PositionStore
-from mirror_lib.cluster.positions import Position
-from mirror_lib.config.flow_topology import flow_topology, offset_syncs_topic
+from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionStore
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.topology import flow_topology, offset_syncs_topic
 from mirror_lib.errors import OpenTransactionError
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.map_rebuild import rebuild
-from mirror_lib.relay.map_rebuild_plan import plan_rebuild
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.repair.map_rebuild import rebuild
+from mirror_lib.relay.repair.map_rebuild_plan import plan_rebuild
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.transformed.model import FailedRecord
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.transformed import writing
+from mirror_lib.relay.transformed import row_sink as writing
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster import positions
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.formats import OffsetSync
-from mirror_lib.cluster.internal_topics import OffsetSyncWriter, PositionStore
-from mirror_lib.cluster.positions import Position, PositionState
-from mirror_lib.config.flow_topology import offset_syncs_topic
+from mirror_lib.cluster.topics import positions
+from mirror_lib.cluster.topics.internal import OffsetSyncWriter, PositionStore
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.errors import (
     FencedError,
     TargetDeletedError,
@@ -22,7 +22,7 @@ from mirror_lib.errors import (
     UncleanStartError,
 )
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.copy import copy_attempt, copy_bin
+from mirror_lib.relay.copy.task import copy_attempt, copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair

@@ -13,9 +13,9 @@ from mirror_lib.runbook.machine import create
 from mirror_lib.runbook.model import CutoverState, Fence, Step, StepState, Style
 from mirror_lib.runbook.opening import failback_of
 from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
-from mirror_lib.runbook.rollback import NoWayBackError, roll_back
-from mirror_lib.runbook.situation import NotNowError
-from mirror_lib.runbook.states import State
+from mirror_lib.runbook.states.cutover import State
+from mirror_lib.runbook.states.situation import NotNowError
+from mirror_lib.runbook.steps.rollback import NoWayBackError, roll_back
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import (
     Migration,

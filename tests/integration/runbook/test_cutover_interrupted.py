@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import ConfigurationError, RunLockedError
 from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.runbook import handover, steps_over
+from mirror_lib.runbook import handover
 from mirror_lib.runbook.machine import Machine, create
 from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Step, StepState
 from mirror_lib.runbook.opening import failback_of
 from mirror_lib.runbook.order import last_attempts
-from mirror_lib.runbook.rollback import roll_back
-from mirror_lib.sync.flow_acls import plan_flow_acls
+from mirror_lib.runbook.steps import switch as steps_over
+from mirror_lib.runbook.steps.rollback import roll_back
+from mirror_lib.sync.acls.flow import plan_flow_acls
 from mirror_lib.topology.acls import AclBinding, AclPermission, AclResource
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, moving_topic, numbered, wait_for

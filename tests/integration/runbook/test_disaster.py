@@ -18,15 +18,15 @@ from confluent_kafka.admin import (
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import ConfigurationError, PlanChangedError
 from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
-from mirror_lib.relay.run_model import RunReport
-from mirror_lib.runbook.after_disaster import apply_return
+from mirror_lib.relay.run_options import RunReport
+from mirror_lib.runbook.failback.after_disaster import apply_return
+from mirror_lib.runbook.failback.return_plan import ReturnPlan, plan_return
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import CutoverState
-from mirror_lib.runbook.return_plan import ReturnPlan, plan_return
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
 from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered
 from tests.support.flows import Flow, make_flow

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.ledger.rows import GapState
-from mirror_lib.relay.backfill import run_backfill
-from mirror_lib.relay.backfill_define import prepare_backfill, request_of
-from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.relay.backfill.define import prepare_backfill, request_of
+from mirror_lib.relay.backfill.run import run_backfill
+from mirror_lib.relay.health.observation import observe_flow
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions, RunReport
 from mirror_lib.runbook.machine import create
 from mirror_lib.runbook.model import CutoverState
 from mirror_lib.runbook.opening import failback_of

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from mirror_lib.cluster.keystores import KeystoreError, read_keystore
+from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore
 from mirror_lib.dev.java import find_java
 from mirror_lib.errors import AuthenticationError, ConfigurationError
 from tests.support.logins import Tried, admin_client, records_client, try_both

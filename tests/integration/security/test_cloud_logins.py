@@ -19,9 +19,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from mirror_lib.cluster.auth.oauth_tokens import Token, forget_token, token_of
+from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.oauth_tokens import Token, forget_token, token_of
-from mirror_lib.cluster.sasl import OAuthLogin
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK, free_ports

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.cluster.auth.oauth_tokens import forget_token
+from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import DataConnection
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.oauth_tokens import forget_token
-from mirror_lib.cluster.raw import ProducedPartition, RawClient, open_clients
-from mirror_lib.cluster.sasl import OAuthLogin
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.raw.client import ProducedPartition, RawClient, open_clients
+from mirror_lib.cluster.raw.connection import DataConnection
 from mirror_lib.dev.ports import LOOPBACK
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError
 from mirror_lib.topology.names import TopicPartition

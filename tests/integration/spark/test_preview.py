@@ -20,7 +20,15 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.transform.preview import Becomes, Dropped, Fails, MadeRecord, Outcome, PreviewResult, RecordPlace
+from mirror_lib.transform.preview.preview import (
+    Becomes,
+    Dropped,
+    Fails,
+    MadeRecord,
+    Outcome,
+    PreviewResult,
+    RecordPlace,
+)
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.settings import parse_settings
 from spark_jobs.preview import preview_with

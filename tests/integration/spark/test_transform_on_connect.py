@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from mirror_lib.dev.ports import free_ports
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.schemas.avro import AvroCodec
@@ -25,6 +24,7 @@ from mirror_lib.transform import model
 from mirror_lib.transform.model import FunctionKind, TransformChain
 from mirror_lib.transform.record_mark import read_mark
 from spark_jobs.transform_frame import frame_of
+from testbed.schema_registry import LocalSchemaRegistry
 from tests.support import frame_functions as functions
 from tests.support.spark_frames import (
     PLACE,

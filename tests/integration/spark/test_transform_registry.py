@@ -15,7 +15,6 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.schemas.avro import AvroCodec
 from mirror_lib.schemas.model import Schema, SchemaType
@@ -25,6 +24,7 @@ from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.transform import model
 from mirror_lib.transform.model import FunctionKind, Transform, TransformChain
 from mirror_lib.transform.record_mark import read_mark
+from testbed.schema_registry import LocalSchemaRegistry
 from tests.support import frame_functions as functions
 from tests.support.spark_frames import PLACE, Given, Made, decoding, expressions, frame, function, like, made_of, select
 

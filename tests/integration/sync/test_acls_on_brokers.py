@@ -22,19 +22,19 @@ from confluent_kafka.admin import (
 from typer import Typer
 from typer.testing import CliRunner
 
-from mirror_lib.cli import acls as acls_cli
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cli.sync import acls as acls_cli
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.kafka_errors import UnsupportedRequestError
-from mirror_lib.cluster.raw import RawClient
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
+from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.config.model import ClientSettings
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.errors import AuthorizationError, ConfigurationError
-from mirror_lib.sync.acls import AclDifference
-from mirror_lib.sync.flow_acls import AclSync, apply_flow_acls, plan_flow_acls, sync_flow_acls
-from mirror_lib.sync.staged_acls import release_acls, revoke_acls
+from mirror_lib.sync.acls.flow import AclSync, apply_flow_acls, plan_flow_acls, sync_flow_acls
+from mirror_lib.sync.acls.plan import AclDifference
+from mirror_lib.sync.acls.staged import release_acls, revoke_acls
 from mirror_lib.topology.acls import AclBinding as OurBinding
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
 from tests.support.clusters import KafkaPair

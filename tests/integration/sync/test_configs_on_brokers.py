@@ -20,12 +20,12 @@ from confluent_kafka.admin import (
 from typer import Typer
 from typer.testing import CliRunner
 
-from mirror_lib.cli import configs as configs_cli
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.cli.sync import configs as configs_cli
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError
-from mirror_lib.sync.configs import ConfigWinner
-from mirror_lib.sync.flow_configs import ConfigSync, apply_flow_configs, plan_flow_configs, sync_flow_configs
+from mirror_lib.sync.configs.flow import ConfigSync, apply_flow_configs, plan_flow_configs, sync_flow_configs
+from mirror_lib.sync.configs.plan import ConfigWinner
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic, set_config

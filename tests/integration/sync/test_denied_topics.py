@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from mirror_lib.airflow import tasks
 from mirror_lib.airflow.compatibility import AirflowFailException
-from mirror_lib.airflow.run_report import STEP_KEY
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
-from mirror_lib.sync.flow_configs import apply_flow_configs
+from mirror_lib.sync.configs.flow import apply_flow_configs
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, consume, create_topic, produce, records

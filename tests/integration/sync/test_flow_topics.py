@@ -10,15 +10,15 @@ from confluent_kafka.admin import ConfigResource
 from typer import Typer
 from typer.testing import CliRunner
 
-from mirror_lib.cli import topics as topics_cli
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.cli.sync import topics as topics_cli
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
-from mirror_lib.sync.flow_topics import apply_flow_topics, plan_flow_topics, sync_flow_topics
-from mirror_lib.sync.internal import InternalTopicState
-from mirror_lib.sync.topics import CreateTopic, GrowPartitions
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.sync.topics.flow import apply_flow_topics, plan_flow_topics, sync_flow_topics
+from mirror_lib.sync.topics.internal import InternalTopicState
+from mirror_lib.sync.topics.plan import CreateTopic, GrowPartitions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic, produce, records

@@ -8,9 +8,9 @@ from pathlib import Path
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as NativePartition
 
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.sync.flow_groups import sync_flow_group_offsets, translate_flow_offsets
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.relay.health.observation import observe_flow
+from mirror_lib.sync.groups.flow import sync_flow_group_offsets, translate_flow_offsets
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic, produce, records

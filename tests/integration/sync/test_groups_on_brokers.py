@@ -14,17 +14,17 @@ from confluent_kafka import TopicPartition as NativePartition
 from typer import Typer
 from typer.testing import CliRunner
 
-from mirror_lib.cli import groups as groups_cli
-from mirror_lib.cluster.admin_groups import CommittedOffset, GroupActiveError, GroupAdmin, GroupKind, GroupState
+from mirror_lib.cli.sync import groups as groups_cli
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupActiveError, GroupAdmin, GroupKind, GroupState
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.formats import Checkpoint, OffsetSync, RecordFormatError
-from mirror_lib.cluster.raw import RawClient
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint, OffsetSync, RecordFormatError
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError
 from mirror_lib.offsets.group_standing import GroupReason
-from mirror_lib.sync import flow_groups
-from mirror_lib.sync.flow_groups import (
+from mirror_lib.sync.groups import flow as flow_groups
+from mirror_lib.sync.groups.flow import (
     GroupSync,
     apply_flow_groups,
     plan_flow_groups,

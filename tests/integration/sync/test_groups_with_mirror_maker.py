@@ -6,18 +6,18 @@ from pathlib import Path
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from mirror_lib.cluster.admin_groups import CommittedOffset, GroupAdmin
-from mirror_lib.cluster.checkpoint_topics import read_offset_syncs
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.formats import Checkpoint
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.dev.mm2 import MirrorMaker
+from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.sync.flow_groups import apply_flow_groups, plan_flow_groups
-from mirror_lib.sync.group_plan import GroupPlan
-from mirror_lib.sync.internal import checkpoints_topic, offset_syncs_topic
+from mirror_lib.sync.groups.flow import apply_flow_groups, plan_flow_groups
+from mirror_lib.sync.groups.plan import GroupPlan
+from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology.names import TopicPartition
+from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records
 from tests.support.mirror_maker import SharedFlow, shared_flow, wait_until

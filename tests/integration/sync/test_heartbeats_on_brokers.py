@@ -10,10 +10,10 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.formats import Heartbeat
-from mirror_lib.config.flow_topology import replication_policy
-from mirror_lib.config.load import load
+from mirror_lib.cluster.topics.mm2_formats import Heartbeat
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config.topology import replication_policy
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import (
     BrokerUnreachableError,
@@ -22,8 +22,8 @@ from mirror_lib.errors import (
     TargetClusterChangedError,
 )
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.sync.flow_heartbeats import HeartbeatEmitter, check_flow_heartbeats, emit_heartbeats
-from mirror_lib.sync.heartbeats import HeartbeatState, emitting_flows, replication_hops, upstream_clusters
+from mirror_lib.sync.heartbeats.flow import HeartbeatEmitter, check_flow_heartbeats, emit_heartbeats
+from mirror_lib.sync.heartbeats.rules import HeartbeatState, emitting_flows, replication_hops, upstream_clusters
 from mirror_lib.topology.names import FlowId
 from tests.support.clusters import Chain
 from tests.support.flows import Flow

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.airflow.replicate_operator import REPORT_KEY
-from mirror_lib.airflow.run_report import STEP_KEY
-from mirror_lib.cluster.formats import Heartbeat
-from mirror_lib.config.load import load
-from mirror_lib.sync.flow_heartbeats import emit_heartbeats
-from mirror_lib.sync.heartbeats import emitting_flows
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.cluster.topics.mm2_formats import Heartbeat
+from mirror_lib.config.loader import load
+from mirror_lib.sync.heartbeats.flow import emit_heartbeats
+from mirror_lib.sync.heartbeats.rules import emitting_flows
 from tests.support.clusters import Chain
 from tests.support.flows import make_flow
 from tests.support.kafka import consume

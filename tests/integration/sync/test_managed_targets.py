@@ -15,15 +15,15 @@ import pytest
 from confluent_kafka.admin import ConfigResource
 from typer.testing import CliRunner
 
-from mirror_lib.airflow.tasks import preflight
+from mirror_lib.airflow.flow.tasks import preflight
 from mirror_lib.cli.main import app
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
-from mirror_lib.sync.flow_acls import sync_flow_acls
-from mirror_lib.sync.flow_configs import apply_flow_configs, sync_flow_configs
-from mirror_lib.sync.flow_topics import plan_flow_topics, sync_flow_topics
-from mirror_lib.sync.internal import InternalTopicState
+from mirror_lib.sync.acls.flow import sync_flow_acls
+from mirror_lib.sync.configs.flow import apply_flow_configs, sync_flow_configs
+from mirror_lib.sync.topics.flow import plan_flow_topics, sync_flow_topics
+from mirror_lib.sync.topics.internal import InternalTopicState
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, make_flow
 from tests.support.hidden_requests import hiding

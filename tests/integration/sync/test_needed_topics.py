@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow import tasks
-from mirror_lib.airflow.trigger_form import TriggerChoices
-from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.raw.client import open_clients
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, TopicNotCreatableError
-from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
 from tests.support.flows import make_flow, pair_flow
 from tests.support.kafka import create_topic, produce, records

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.sync.flow_loops import check_loops
+from mirror_lib.sync.loops.flow import check_loops
 from tests.support.clusters import Chain
 from tests.support.flows import Flow
 from tests.support.kafka import admin, consume, create_topic, produce, records

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.dev.mm2 import MirrorMaker
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.record import RawRecord
 from mirror_lib.transform.smt.settings import parse_settings
+from testbed.mm2 import MirrorMaker
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, consume, create_topic, produce
 from tests.support.mirror_maker import wait_until

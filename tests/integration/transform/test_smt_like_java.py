@@ -20,11 +20,11 @@ import pytest
 from mirror_lib.dev.jars import classpath, fetch, mirror_maker
 from mirror_lib.dev.java import find_java
 from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.converters import decode, encode
-from mirror_lib.transform.smt.data import as_float32
+from mirror_lib.transform.smt.converters.converters import decode, encode
 from mirror_lib.transform.smt.errors import SmtError
 from mirror_lib.transform.smt.record import RawRecord
 from mirror_lib.transform.smt.settings import parse_settings
+from mirror_lib.transform.smt.values.data import as_float32
 
 PROGRAM = Path(__file__).parent / "ConnectSmts.java"
 PACKAGE = "org.apache.kafka.connect.transforms"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.verify.findings import Verdict
-from mirror_lib.verify.local import run_locally
-from mirror_lib.verify.verification import VerifyOptions, verify_flow
+from mirror_lib.verify.raw.local import run_locally
+from mirror_lib.verify.run import VerifyOptions, verify_flow
 from tests.support.flows import make_flow
 from tests.support.kafka import admin, create_topic, produce, records
 

@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.positions import Position, PositionState
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.verify.findings import DifferenceKind, Verdict
-from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.model import Budget, VerifyMode
+from mirror_lib.verify.raw.local import run_locally
+from mirror_lib.verify.raw.task import verify_bin
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.run import verify_bin
-from mirror_lib.verify.verification import VerifyOptions, job_of, plan_flow_verification, verify_flow
+from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
 from tests.support.interruptions import interrupted, killed_after

@@ -11,12 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.relay.transformed import writing
+from mirror_lib.relay.transformed import row_sink as writing
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.findings import DifferenceKind, Verdict
+from mirror_lib.verify.findings import DifferenceKind, RoutedVerdict, Verdict
 from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.routed.verdict import RoutedVerdict
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records

@@ -15,8 +15,8 @@ from mirror_lib.transform.record_mark import UntransformableRecordError
 from mirror_lib.verify.findings import DifferenceKind, PartitionVerdict, Verdict
 from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
+from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from mirror_lib.verify.transformed.model import RefusedRecord
-from mirror_lib.verify.verification import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce, records
@@ -317,7 +317,7 @@ def test_given_topics_with_and_without_transforms_when_verified_then_each_is_com
 def copied_by_chain(function: RowFunction):  # type: ignore[no-untyped-def]
     """A runner that copies topics with transforms through a function, and the others as they are."""
     from mirror_lib.relay.model import CopyJob, PartitionResult
-    from mirror_lib.relay.transformed.split import split_job
+    from mirror_lib.relay.planning.by_transform_chain import split_job
     from tests.support.flows import copy_here
 
     def run(job: CopyJob) -> list[PartitionResult]:

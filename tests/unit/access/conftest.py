@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 
 _FILE = """\

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from mirror_lib.cluster.admin import ClusterAdmin, PerTopic, TopicDescription
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.cluster.admin.client import ClusterAdmin, PerTopic, TopicDescription
 from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import AuthorizationError, ClusterError, TopicMissingError
 from mirror_lib.sync.hidden import Unseen, hidden_topics, in_words, unseen_topics
 from mirror_lib.topology.names import TopicPartition

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.kafka_errors import Needed, error_for_code
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
 from mirror_lib.errors import AuthorizationError, TopicMissingError, Where
 from mirror_lib.topology.access import Grant, Operation
 

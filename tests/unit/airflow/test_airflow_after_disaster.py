@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from mirror_lib.airflow import asking
-from mirror_lib.airflow.after_disaster_dag import build_after_disaster_dags
-from mirror_lib.airflow.after_disaster_tasks import hand_over
-from mirror_lib.airflow.asking import NO, YES, Answer
+from mirror_lib.airflow import approval as asking
+from mirror_lib.airflow.after_disaster.dag import build_after_disaster_dags
+from mirror_lib.airflow.after_disaster.tasks import hand_over
+from mirror_lib.airflow.approval import NO, YES, Answer
 
 DAG_ID = "mirror_after_disaster__A__B"
 _IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"

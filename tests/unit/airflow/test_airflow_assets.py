@@ -1,6 +1,6 @@
 import pytest
 
-from mirror_lib.airflow.assets import NewRecords, flow_alias, new_records, topic_asset
+from mirror_lib.airflow.flow.assets import NewRecords, flow_alias, new_records, topic_asset
 from mirror_lib.ledger.rows import PartitionRunRow
 
 

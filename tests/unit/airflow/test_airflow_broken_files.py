@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.airflow import dags as all_dags
-from mirror_lib.airflow.broken_dags import BROKEN_TAG
-from mirror_lib.airflow.broken_files import problems_of, raise_for_broken_files
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.dags import mirror_dags
-from mirror_lib.airflow.flow_dags import build_flow_dags
-from mirror_lib.airflow.heartbeat_dag import build_heartbeat_dags
-from mirror_lib.airflow.tasks import check_flow
-from mirror_lib.airflow.trigger_form import TriggerChoices
-from mirror_lib.airflow.verify_dag import build_verify_dags
+from mirror_lib.airflow.files.broken_dags import BROKEN_TAG
+from mirror_lib.airflow.files.broken_files import problems_of, raise_for_broken_files
+from mirror_lib.airflow.files.flow_dags import build_flow_dags
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.tasks import check_flow
+from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dags
+from mirror_lib.airflow.verify.dag import build_verify_dags
 from mirror_lib.errors import ConfigurationError
 
 Write = Callable[..., Path]
@@ -168,7 +168,7 @@ def test_given_two_files_of_one_name_when_they_are_told_then_so_are_their_heartb
 def test_given_a_flow_whose_dag_cannot_be_built_when_dags_are_made_then_it_has_one_that_fails_and_others_have_theirs(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mirror_lib.airflow import flow_dags
+    from mirror_lib.airflow.files import flow_dags
 
     build = flow_dags.build_flow_dag
 

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from mirror_lib.airflow.asking import NO, YES
-from mirror_lib.airflow.cutover_dag import build_cutover_dag
-from mirror_lib.airflow.cutover_form import definition_from
-from mirror_lib.airflow.cutover_tasks import answer, await_question
-from mirror_lib.config.load import load
+from mirror_lib.airflow.approval import NO, YES
+from mirror_lib.airflow.cutover.dag import build_cutover_dag
+from mirror_lib.airflow.cutover.form import definition_from
+from mirror_lib.airflow.cutover.tasks import answer, await_question
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState

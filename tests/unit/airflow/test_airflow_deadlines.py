@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from mirror_lib.airflow.deadlines import DEADLINE_MISSED, deadline_alert, tell_deadline_missed
-from mirror_lib.airflow.flow_dag import build_flow_dag
-from mirror_lib.config.load import load
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow.deadline import DEADLINE_MISSED, deadline_alert, tell_deadline_missed
+from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import open_ledger
 
 _CONFIG = """\
@@ -47,7 +47,7 @@ def test_a_deadline_counts_from_when_the_run_was_queued(make_flow):
 def test_the_callback_is_named_by_an_importable_path_and_plain_data(make_flow):
     callback = deadline_alert(make_flow(airflow_deadline_seconds=90), "/f").callback
 
-    assert callback.path == "mirror_lib.airflow.deadlines.tell_deadline_missed"
+    assert callback.path == "mirror_lib.airflow.flow.deadline.tell_deadline_missed"
     assert json.loads(json.dumps(callback.kwargs)) == {"flow": "A->B", "config_path": "/f", "seconds": 90.0}
 
 

@@ -49,7 +49,7 @@ start(sys.argv[1:], run, copies=True)
 #: As Airflow runs a task: forked by a supervisor, it leads a group, and ends the operator's work when it gets SIGTERM.
 _SUPERVISOR = """
 import json, os, signal, sys
-from mirror_lib.airflow.connect_driver import ConnectDriver
+from mirror_lib.airflow.spark.connect_driver import ConnectDriver
 
 def task(environment):
     os.setpgid(0, 0)

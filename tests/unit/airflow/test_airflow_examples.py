@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow.assets import NewRecords, topic_asset
+from mirror_lib.airflow.flow.assets import NewRecords, topic_asset
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "dags"
 

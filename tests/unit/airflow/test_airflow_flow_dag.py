@@ -3,8 +3,8 @@ from datetime import timedelta
 import jsonschema
 import pytest
 
-from mirror_lib.airflow import tasks
-from mirror_lib.airflow.flow_dag import build_flow_dag
+from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.config.model import CopySettings
 from mirror_lib.observe.airflow_runs import dag_id_of
 from mirror_lib.topology.names import FlowId

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow import flow_dags
-from mirror_lib.config.load import ReadablePart
+from mirror_lib.airflow.files import flow_dags
+from mirror_lib.config.loader import ReadablePart
 
 
 @pytest.fixture

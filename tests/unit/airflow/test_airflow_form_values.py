@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
-from mirror_lib.airflow.after_disaster_dag import after_disaster_form
-from mirror_lib.airflow.backfill_form import BackfillChoices, backfill_form
+from mirror_lib.airflow.after_disaster.dag import after_disaster_form
+from mirror_lib.airflow.backfill.form import BackfillChoices, backfill_form
 from mirror_lib.airflow.compatibility import ParamsDict
-from mirror_lib.airflow.cutover_form import cutover_form, definition_from
-from mirror_lib.airflow.form_fields import chosen_topics
-from mirror_lib.airflow.run_conf import check_conf
-from mirror_lib.airflow.slow_patterns import takes_for_ever
-from mirror_lib.airflow.trigger_form import TriggerChoices, trigger_form
-from mirror_lib.airflow.verify_form import VerifyChoices, verify_form
+from mirror_lib.airflow.cutover.form import cutover_form, definition_from
+from mirror_lib.airflow.flow.form import TriggerChoices, trigger_form
+from mirror_lib.airflow.forms.conf import check_conf
+from mirror_lib.airflow.forms.fields import chosen_topics
+from mirror_lib.airflow.forms.slow_patterns import takes_for_ever
+from mirror_lib.airflow.verify.form import VerifyChoices, verify_form
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId

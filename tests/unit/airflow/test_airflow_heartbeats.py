@@ -6,16 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow import heartbeat_tasks
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow_dag import build_flow_dag
-from mirror_lib.airflow.heartbeat_dag import build_heartbeat_dag, build_heartbeat_dags, heartbeat_dag_id
-from mirror_lib.airflow.run_report import STEP_KEY
-from mirror_lib.config.load import load
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
+from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dag, build_heartbeat_dags, heartbeat_dag_id
+from mirror_lib.config.loader import load
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.sync import flow_heartbeats
-from mirror_lib.sync.flow_heartbeats import EmittedHeartbeat, HeartbeatCheck
-from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.sync.heartbeats import flow as flow_heartbeats
+from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck
+from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}

@@ -1,8 +1,8 @@
 import pytest
 
-from mirror_lib.airflow.job_outcome import ReplicationRunError, exit_code_in, failure_of, xcom_value
+from mirror_lib.airflow.spark.outcome import ReplicationRunError, exit_code_in, failure_of, xcom_value
 from mirror_lib.errors import ConfigurationError, ReplicationError, Where
-from mirror_lib.relay.job_report import Failure, JobReport, PlannedTopic
+from mirror_lib.relay.job.report import Failure, JobReport, PlannedTopic
 
 
 def failures(count):

@@ -5,7 +5,7 @@ from airflow.utils.types import DagRunType
 
 from mirror_lib.airflow import dags as all_dags
 from mirror_lib.airflow.dags import KINDS, mirror_dags
-from mirror_lib.airflow.loaded_files import load_readable
+from mirror_lib.airflow.files.loaded_files import load_readable
 from mirror_lib.errors import ConfigurationError
 
 _CONFIG = """\

@@ -4,15 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow import heartbeat_tasks, tasks
 from mirror_lib.airflow.compatibility import AirflowSkipException
-from mirror_lib.airflow.flow_dag import build_flow_dag
-from mirror_lib.airflow.observe_tasks import observe
+from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow.observe_task import observe
+from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.sync import flow_heartbeats
-from mirror_lib.sync.flow_heartbeats import HeartbeatCheck
-from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.sync.heartbeats import flow as flow_heartbeats
+from mirror_lib.sync.heartbeats.flow import HeartbeatCheck
+from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
 
 CONFIG = """\

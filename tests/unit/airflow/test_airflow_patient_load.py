@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow import patient_load
-from mirror_lib.airflow.patient_load import load_patiently
+from mirror_lib.airflow.cutover import patient_load
+from mirror_lib.airflow.cutover.patient_load import load_patiently
 from mirror_lib.errors import ConfigurationError
 from tests.support.seeded_ledger import write_config
 

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from mirror_lib.airflow.compatibility import AirflowSkipException
-from mirror_lib.airflow.job_outcome import ReplicationRunError
-from mirror_lib.airflow.replicate_operator import REPORT_KEY, ReplicateOperator
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
+from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.errors import AnotherRunError, ConfigurationError, ReplicationError, RunLockedError, Where
 from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS, TRANSFORMING_JVM
+from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 

@@ -1,8 +1,8 @@
 import pytest
 
 from mirror_lib.airflow.compatibility import RetryDecision
-from mirror_lib.airflow.job_outcome import ReplicationRunError
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.errors import (
     AuthenticationError,
     BrokerUnreachableError,

@@ -13,9 +13,9 @@ from airflow.sdk import BaseOperator
 
 from mirror_lib import airflow
 from mirror_lib.airflow.compatibility import ParamsDict
-from mirror_lib.airflow.form_fields import chosen_names
-from mirror_lib.airflow.run_conf import CheckedConf, check_conf, conf_problems
-from mirror_lib.airflow.trigger_form import trigger_form
+from mirror_lib.airflow.flow.form import trigger_form
+from mirror_lib.airflow.forms.conf import CheckedConf, check_conf, conf_problems
+from mirror_lib.airflow.forms.fields import chosen_names
 from mirror_lib.errors import ConfigurationError
 
 

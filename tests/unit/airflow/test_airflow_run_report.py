@@ -1,4 +1,4 @@
-from mirror_lib.airflow.run_report import report_text, steps_text
+from mirror_lib.airflow.flow.report import report_text, steps_text
 from mirror_lib.observe.run_totals import TopicTotal
 
 DONE = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": []}

@@ -15,14 +15,14 @@ import pytest
 from airflow.sdk.execution_time.comms import ErrorResponse
 
 from mirror_lib.airflow.compatibility import DAG, AirflowRuntimeError, BaseHook, ErrorType, Variable
-from mirror_lib.airflow.loaded_files import load_readable as load_for_dags
+from mirror_lib.airflow.files.loaded_files import load_readable as load_for_dags
+from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.python_task import PythonTask
-from mirror_lib.airflow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.retries import is_hopeless
 from mirror_lib.airflow.secret_provider import secret_texts, task_secrets
-from mirror_lib.config.airflow_values import HANDED_OVER, Reference, connection_values
-from mirror_lib.config.load import InvalidConfigurationError, load
-from mirror_lib.config.provider_errors import ProviderError
+from mirror_lib.config.loader import InvalidConfigurationError, load
+from mirror_lib.config.secrets.airflow_values import HANDED_OVER, Reference, connection_values
+from mirror_lib.config.secrets.errors import ProviderError
 from mirror_lib.errors import ConfigurationError, TransientError
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

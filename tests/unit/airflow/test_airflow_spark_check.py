@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow import tasks
-from mirror_lib.airflow.trigger_form import TriggerChoices
-from mirror_lib.config.load import load_flow
+from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.config.loader import load_flow
 
 _FILE = """\
 clusters = A, B

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.airflow.connect_driver import ConnectDriver
-from mirror_lib.airflow.job_outcome import ReplicationRunError
-from mirror_lib.airflow.replicate_operator import REPORT_KEY, ReplicateOperator
-from mirror_lib.airflow.spark_connection import check_connect_server, connect_address, describe_master
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
+from mirror_lib.airflow.spark.connect_driver import ConnectDriver
+from mirror_lib.airflow.spark.connection import check_connect_server, connect_address, describe_master
+from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import SparkUnreachableError
 from tests.support.driver_hosts import StandInHost
@@ -116,7 +116,7 @@ class Task:
 def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     monkeypatch.setenv(_CONNECTION, json.dumps({"conn_type": "spark_connect", "host": "h", "password": "hush"}))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr("mirror_lib.airflow.spark_job_operator.job_module", lambda _job: "stand_in.job")
+    monkeypatch.setattr("mirror_lib.airflow.spark.operator.job_module", lambda _job: "stand_in.job")
     # A spark-submit would not be found.
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("MIRROR_DRIVER_HOST", raising=False)
@@ -173,7 +173,7 @@ def test_without_a_driver_host_that_suits_the_driver_is_a_process_of_its_own(
             host.modules = ["another"]
             host.start()
         case "other code":
-            monkeypatch.setattr("mirror_lib.relay.hosted_driver.code_stamp", lambda: "as installed meanwhile")
+            monkeypatch.setattr("mirror_lib.spark.hosted_driver.code_stamp", lambda: "as installed meanwhile")
         case "other python":
             link = host.folder / "python"
             link.symlink_to(sys.executable)

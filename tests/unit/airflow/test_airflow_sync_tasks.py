@@ -3,9 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow import tasks
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.run_report import STEP_KEY
+from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.sync.due import SyncStep
 from tests.support.ledgers import ready_ledger

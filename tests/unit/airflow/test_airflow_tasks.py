@@ -3,10 +3,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow import tasks
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.replicate_operator import REPORT_KEY
-from mirror_lib.airflow.trigger_form import TriggerChoices
+from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.observe.airflow_runs import trigger_text

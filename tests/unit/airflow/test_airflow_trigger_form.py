@@ -5,13 +5,12 @@ import jsonschema
 import pytest
 
 from mirror_lib.airflow.compatibility import AirflowSkipException
-from mirror_lib.airflow.flow_dag import build_flow_dag
-from mirror_lib.airflow.form_fields import topic_names
-from mirror_lib.airflow.run_report import STEP_KEY
-from mirror_lib.airflow.step_operator import StepOperator, logging_at
-from mirror_lib.airflow.steps import OPTIONAL_STEPS
-from mirror_lib.airflow.trigger_form import TriggerChoices, trigger_form
-from mirror_lib.airflow.verify_form import verify_form
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices, trigger_form
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.flow.step_operator import StepOperator, logging_at
+from mirror_lib.airflow.forms.fields import topic_names
+from mirror_lib.airflow.verify.form import verify_form
 
 
 def run_step(task_id, function, params):

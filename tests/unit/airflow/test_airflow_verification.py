@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 
-from mirror_lib.airflow import flow_dags
+from mirror_lib.airflow.files import flow_dags
 from mirror_lib.airflow.retries import is_hopeless
-from mirror_lib.airflow.verify_dag import build_verify_dag, build_verify_dags, verify_dag_id
-from mirror_lib.airflow.verify_operator import RESULT_KEY, VerifyOperator
-from mirror_lib.airflow.verify_outcome import NotVerifiableError, NotVerifiedError, PartitionsDifferError
-from mirror_lib.config.load import ReadablePart
+from mirror_lib.airflow.verify.dag import build_verify_dag, build_verify_dags, verify_dag_id
+from mirror_lib.airflow.verify.operator import RESULT_KEY, VerifyOperator
+from mirror_lib.airflow.verify.outcome import NotVerifiableError, NotVerifiedError, PartitionsDifferError
+from mirror_lib.config.loader import ReadablePart
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
 from mirror_lib.verify.job import VerifyArguments

@@ -7,7 +7,7 @@ import pytest
 from bench.distance_model import Allowed, Case, allowed, data_connections, lossy_workload
 from bench.settings import Copier
 from bench.workloads import WORKLOADS
-from mirror_lib.dev.wan_direction import LineQuality
+from testbed.wan_direction import LineQuality
 
 FAR = LineQuality(0.150, loss=0.01, window_bytes=6_000_000)
 

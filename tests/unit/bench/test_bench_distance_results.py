@@ -13,7 +13,7 @@ from bench.distance_model import Allowed, Case
 from bench.distance_options import make_options, parse_arguments
 from bench.distance_results import Copied, distance_table, goals, standings, to_plain
 from bench.settings import Copier
-from mirror_lib.dev.wan_direction import LineQuality
+from testbed.wan_direction import LineQuality
 
 WIDE = Allowed(8, window=320e6, loss=None, width=None)
 NARROW = Allowed(8, window=320e6, loss=1e6, width=None)

@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.config import load
+from mirror_lib.config import loader as load
 from tests.support.connectors import KUBECTL, flow
 
 

@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition
-from mirror_lib.runbook.states import Event, State
+from mirror_lib.runbook.states.cutover import Event, State
 from tests.support.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledgers import ready_ledger
 

@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, TopicMissingError
-from mirror_lib.observe.forecast import Outlook, PartitionForecast
-from mirror_lib.relay import flow_forecast, replicate
-from mirror_lib.relay.flow_forecast import FlowForecast
+from mirror_lib.observe.forecasts import Outlook, PartitionForecast
+from mirror_lib.relay import run as replicate
+from mirror_lib.relay.health import forecast as flow_forecast
+from mirror_lib.relay.health.forecast import FlowForecast
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.paths import Path as Way
 from mirror_lib.transform.paths import TopicPath

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mirror_lib.cli import run as command
 from mirror_lib.cli.main import app
-from mirror_lib.cli.spark_submit import Child
+from mirror_lib.cli.run import command as command
+from mirror_lib.cli.run.spark_submit import Child
 from mirror_lib.dev import java
 from mirror_lib.dev.processes import session_members
 from mirror_lib.errors import ConfigurationError, UncleanStartError, Where
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS, TRANSFORMING_JVM
+from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
 _FILE = """\
 clusters = A, B
@@ -260,7 +260,7 @@ def test_a_job_that_dies_without_a_report_is_told_with_its_log_and_does_not_stay
 def test_an_interrupted_run_leaves_no_process_and_says_so(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, stubborn: bool
 ) -> None:
-    monkeypatch.setattr("mirror_lib.cli.spark_submit._GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("mirror_lib.cli.run.spark_submit._GRACE_SECONDS", 0.3)
     ignore = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" if stubborn else ""
     terminal.spark(
         f"{ignore}import subprocess, time\nworker = subprocess.Popen(['sleep', '600'], process_group=0)\n"

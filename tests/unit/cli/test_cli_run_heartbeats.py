@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cli.run import _emit_heartbeats
-from mirror_lib.config.load import load
+from mirror_lib.cli.run.command import _emit_heartbeats
+from mirror_lib.config.loader import load
 from mirror_lib.errors import AuthorizationError
-from mirror_lib.sync import flow_heartbeats
-from mirror_lib.sync.flow_heartbeats import EmittedHeartbeat
+from mirror_lib.sync.heartbeats import flow as flow_heartbeats
+from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
 
 CONFIG = """\
 clusters = A, B

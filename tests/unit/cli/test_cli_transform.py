@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.config.load import load_flow
+from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import PoisonPolicy
 
 _FILE = """\
@@ -106,7 +106,7 @@ def test_a_topic_that_the_flow_does_not_take_is_a_wrong_argument(file: Path, top
 def test_each_policy_says_what_becomes_of_a_record_that_fails(
     file: Path, policy: PoisonPolicy, consequence: str
 ) -> None:
-    from mirror_lib.cli.transform_preview import policy_told
+    from mirror_lib.cli.transform.preview import policy_told
 
     file.write_text(f"{_FILE}mirror.poison.policy = {policy.value}\n")
     _, flow = load_flow(file, "A->B")

@@ -2,8 +2,8 @@
 
 import struct
 
-from mirror_lib.cluster.acl_protocol import encode_describe_acls, parse_describe_acls
-from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.acls import encode_describe_acls, parse_describe_acls
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.admin_answers import batches, per_topic
-from mirror_lib.cluster.admin_model import ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.cluster.admin.results import batches, per_topic
 from mirror_lib.errors import TopicMissingError
 
 

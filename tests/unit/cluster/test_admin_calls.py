@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from mirror_lib.cluster import admin_calls
-from mirror_lib.cluster.admin_calls import AdminCalls, Question
+from mirror_lib.cluster.admin import requests as admin_calls
+from mirror_lib.cluster.admin.requests import AdminCalls, Question
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.error_codes import LocalCode
+from mirror_lib.cluster.protocol.error_codes import LocalCode
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.topology.access import Grant, Operation

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster import group_protocol as protocol
-from mirror_lib.cluster.admin_groups import CommittedOffset, GroupAdmin
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.protocol import groups as protocol
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.errors import AuthorizationError, BrokerUnreachableError, RetriesExhaustedError
 from mirror_lib.topology.names import TopicPartition
 
@@ -95,7 +95,7 @@ def brokers() -> FakeBrokers:
 
 @pytest.fixture
 def groups(brokers: FakeBrokers, monkeypatch: pytest.MonkeyPatch) -> GroupAdmin:
-    monkeypatch.setattr("mirror_lib.cluster.admin_groups._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("mirror_lib.cluster.admin.groups._PAUSE_SECONDS", 0.0)
     admin: Any = GroupAdmin(Connection("A", ("localhost:1",)), timeout_seconds=5.0)
     admin._client = brokers
     return admin

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow_read import ArrowPart, read_arrow
-from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA, InexactRowError
-from mirror_lib.cluster.batches.codecs import LARGEST_BODY
+from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
+from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA, InexactRowError
+from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.records import MOST_RECORDS, Record
-from mirror_lib.cluster.batches.stretches import read_stretches
+from mirror_lib.cluster.batches.spans import read_stretches
 from mirror_lib.cluster.batches.varint import decode_varint, encode_varint
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
 from tests.support.logs import log, numbered
@@ -575,7 +575,7 @@ def test_control_batches_of_any_kind_are_no_rows() -> None:
 
 _READING = """\
 import sys
-from mirror_lib.cluster.batches.arrow_read import read_arrow
+from mirror_lib.cluster.batches.arrow.read import read_arrow
 from tests.support.logs import log, numbered
 
 (part,) = read_arrow(memoryview(log(numbered(3))), (), topic="t", partition=0, start=0, end=9, read_committed=True)

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow_read import read_arrow
-from mirror_lib.cluster.batches.arrow_rows import HEADERS_TYPE, InexactRowError
-from mirror_lib.cluster.batches.arrow_write import ArrowBatchBuilder
-from mirror_lib.cluster.batches.codecs import decompress
+from mirror_lib.cluster.batches.arrow.read import read_arrow
+from mirror_lib.cluster.batches.arrow.rows import HEADERS_TYPE, InexactRowError
+from mirror_lib.cluster.batches.arrow.write import ArrowBatchBuilder
+from mirror_lib.cluster.batches.builder import BatchBuilder
+from mirror_lib.cluster.batches.compression.codecs import decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, Codec, parse_header
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.rebuild import BatchBuilder
 from mirror_lib.cluster.batches.records import Record, encode_record
-from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.cluster.batches.varint import encode_varint
 from mirror_lib.errors import RecordTooLargeError
 from tests.support.logs import numbered
@@ -462,8 +462,8 @@ _WRITING = """\
 import sys
 import numpy as np
 import pyarrow as pa
-from mirror_lib.cluster.batches.arrow_read import read_arrow
-from mirror_lib.cluster.batches.arrow_write import ArrowBatchBuilder
+from mirror_lib.cluster.batches.arrow.read import read_arrow
+from mirror_lib.cluster.batches.arrow.write import ArrowBatchBuilder
 from tests.support.logs import log, numbered
 
 (part,) = read_arrow(memoryview(log(numbered(3))), (), topic="t", partition=0, start=0, end=9, read_committed=True)

@@ -14,7 +14,7 @@ from mirror_lib.cluster.batches.header import (
     LOG_APPEND_TIME_BIT,
     new_batch,
 )
-from mirror_lib.cluster.first_timestamps import batch_timestamp
+from mirror_lib.cluster.raw.timestamps import batch_timestamp
 
 FIRST, YOUNGEST = 1_700_000_000_000, 1_700_000_009_000
 #: Of a batch's header, behind offset, length, leader epoch, magic and checksum.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.header import parse_header
-from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError, RecordTooLargeError
 from tests.support.record_batches import (
     CONTROL,

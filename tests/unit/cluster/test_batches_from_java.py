@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
-from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError
 from tests.support.record_batches import SourceRecord, batch, read_with_kafka_python
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
-from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError
 from tests.support.record_batches import (
     DELETE_HORIZON,
@@ -97,7 +97,7 @@ def test_old_messages_always_fit_a_small_target(counts: list[int], target_max: i
 
 def test_a_well_compressed_small_batch_is_not_compressed_again_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # It is too large for others to join it, and our compressor may not be as good as its producer's.
-    monkeypatch.setattr("mirror_lib.cluster.batches.rebuild.compress", lambda *_: bytes(20_000))
+    monkeypatch.setattr("mirror_lib.cluster.batches.builder.compress", lambda *_: bytes(20_000))
     big = batch([SourceRecord(n, value=bytes(5_000)) for n in range(100)], codec=1)
     small = batch([SourceRecord(100, value=b"v")], codec=1)
     assert len(big) < 16_384

@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.codecs import LARGEST_BODY
-from mirror_lib.cluster.batches.halves import halves, readable
+from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
+from mirror_lib.cluster.batches.split import halves, readable
 from mirror_lib.errors import OversizedBatchError
 from tests.support.record_batches import SourceRecord, batch
 

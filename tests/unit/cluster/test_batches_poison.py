@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.damage import measure_damage
-from mirror_lib.cluster.batches.halves import halves, left_out_batch
-from mirror_lib.cluster.batches.left_out import LeftOut, Unit
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
-from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.skipped import LeftOut, Unit
+from mirror_lib.cluster.batches.split import halves, left_out_batch
+from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError, RecordRefusedError
 from tests.support.record_batches import (
     LOG_APPEND_TIME,

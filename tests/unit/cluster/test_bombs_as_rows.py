@@ -10,14 +10,13 @@ from random import Random
 
 import pytest
 
-from mirror_lib.cluster.batches.arrow_read import read_arrow
-from mirror_lib.cluster.batches.codecs import compress
+from mirror_lib.cluster.batches.arrow.read import read_arrow
+from mirror_lib.cluster.batches.compression.codecs import compress
+from mirror_lib.cluster.batches.compression.streaming import pieces, zstd_windows
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.streamed import pieces
-from mirror_lib.cluster.batches.stretches import read_stretches
-from mirror_lib.cluster.batches.zstd_frames import zstd_windows
+from mirror_lib.cluster.batches.spans import read_stretches
 from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.record_batches import SourceRecord, batch, message_set, sealed

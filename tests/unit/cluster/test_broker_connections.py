@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster import broker_connections
-from mirror_lib.cluster.broker_connections import BrokerConnections
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw import brokers as broker_connections
+from mirror_lib.cluster.raw.brokers import BrokerConnections
 
 NODE, LANE = 1, 1
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cluster.azure_tokens import AzureToken
-from mirror_lib.cluster.cloud_logins import region_of
+from mirror_lib.cluster.auth.azure_tokens import AzureToken
+from mirror_lib.cluster.auth.cloud_logins import region_of
+from mirror_lib.cluster.auth.google_tokens import GoogleToken
+from mirror_lib.cluster.auth.msk_tokens import MskIamToken, StaticKeys
+from mirror_lib.cluster.auth.sasl import OAuthLogin, PasswordLogin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.google_tokens import GoogleToken
-from mirror_lib.cluster.msk_tokens import MskIamToken, StaticKeys
-from mirror_lib.cluster.sasl import OAuthLogin, PasswordLogin
-from mirror_lib.config.cloud_classes import AZURE_LOGIN_HANDLERS, GOOGLE_LOGIN_HANDLER, MSK_LOGIN_HANDLER
-from mirror_lib.config.load import load_flow
+from mirror_lib.config.loader import load_flow
 from mirror_lib.config.model import ClientSettings
+from mirror_lib.config.security.cloud_classes import AZURE_LOGIN_HANDLERS, GOOGLE_LOGIN_HANDLER, MSK_LOGIN_HANDLER
 from mirror_lib.errors import ConfigurationError
 
 SERVERLESS = "boot-1a2b.c3.kafka-serverless.us-east-1.amazonaws.com:9098"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.data_connection import DataConnection
+from mirror_lib.cluster.raw.connection import DataConnection
 from mirror_lib.dev.ports import LOOPBACK
 from tests.support.pki import Certified
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.data_connection import Buffer
-from mirror_lib.cluster.fetch_protocol import (
+from mirror_lib.cluster.protocol.fetch import (
     EPOCH_CHECKING_VERSION,
     PLAIN_VERSION,
     TOPIC_ID_VERSION,
@@ -21,7 +20,8 @@ from mirror_lib.cluster.fetch_protocol import (
     names_by_id,
     parse_fetch,
 )
-from mirror_lib.cluster.garbled import GarbledAnswerError
+from mirror_lib.cluster.protocol.malformed import GarbledAnswerError
+from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.errors import MirrorError
 
 THROTTLE, NO_ERROR, NO_SESSION = 7, 0, 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.formats import Checkpoint, Heartbeat, OffsetSync, RecordFormatError
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint, Heartbeat, OffsetSync, RecordFormatError
 
 names = st.text(max_size=60)
 partitions = st.integers(min_value=0, max_value=2**31 - 1)

@@ -3,7 +3,7 @@
 Bytes are written down by the message schemas of Kafka 4.3 (`clients/src/main/resources/common/message`).
 """
 
-from mirror_lib.cluster.group_protocol import (
+from mirror_lib.cluster.protocol.groups import (
     BATCH_FIND_COORDINATOR,
     LIST_GROUPS_WITH_KINDS,
     CommittedOffset,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.jaas import parse_jaas
+from mirror_lib.cluster.auth.jaas import parse_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

@@ -7,10 +7,10 @@ import pytest
 from confluent_kafka import KafkaError
 
 from mirror_lib import errors
-from mirror_lib.cluster.client_errors import ClientErrors
+from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
-from mirror_lib.cluster.kafka_errors import (
+from mirror_lib.cluster.protocol.error_codes import ErrorCode, LocalCode
+from mirror_lib.cluster.protocol.kafka_errors import (
     RequestRefusedError,
     TopicExistsError,
     code_name,

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.cluster.auth.kerberos import KerberosLogin
+from mirror_lib.cluster.auth.kerberos_tickets import Tickets
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.kerberos import KerberosLogin
-from mirror_lib.cluster.kerberos_tickets import Tickets
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import AuthenticationError, ConfigurationError, Where
 

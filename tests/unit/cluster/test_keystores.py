@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.keystores import KeyPair, KeystoreError, read_keystore, read_pem_key, read_truststore
+from mirror_lib.cluster.auth.keystores import KeyPair, KeystoreError, read_keystore, read_pem_key, read_truststore
 from tests.support.pki import PASSWORD, Certified
 
 #: keytool -importcert -alias ca -file ca.pem -storetype JKS -storepass changeit

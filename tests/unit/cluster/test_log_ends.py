@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import Buffer
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import MirrorError, TransientError
 from mirror_lib.topology.names import TopicPartition

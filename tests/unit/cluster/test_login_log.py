@@ -8,7 +8,7 @@ import pytest
 from aiokafka.protocol.admin import SaslAuthenticateRequest_v1, SaslAuthenticateResponse_v1
 from aiokafka.protocol.metadata import MetadataRequest
 
-from mirror_lib.cluster.login_log import hide_logins
+from mirror_lib.cluster.raw.handshake import hide_logins
 
 _LOGGER = logging.getLogger("aiokafka.conn")
 

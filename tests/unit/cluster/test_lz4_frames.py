@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.codecs import CodecError, compress, decompress
+from mirror_lib.cluster.batches.compression.codecs import CodecError, compress, decompress
+from mirror_lib.cluster.batches.compression.lz4_frames import decompress_single_block
+from mirror_lib.cluster.batches.compression.lz4_many import LaidOut, single_blocks
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec
-from mirror_lib.cluster.batches.lz4_frames import decompress_single_block
-from mirror_lib.cluster.batches.lz4_many import LaidOut, single_blocks
 
 CONTENTS = st.one_of(st.binary(max_size=400), st.binary(max_size=30).map(lambda part: part * 700))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.murmur2 import murmur2, partition_for
+from mirror_lib.cluster.topics.positions import murmur2, partition_for
 
 
 @pytest.mark.parametrize(

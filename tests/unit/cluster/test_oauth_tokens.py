@@ -21,11 +21,18 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
-from mirror_lib.cluster import oauth_tokens
-from mirror_lib.cluster.client_errors import ClientErrors
+from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
+from mirror_lib.cluster.auth import oauth_tokens
+from mirror_lib.cluster.auth.oauth_tokens import (
+    ClientCredentials,
+    Token,
+    TokenSource,
+    forget_token,
+    jwt_claims,
+    token_of,
+)
+from mirror_lib.cluster.auth.sasl import OAuthLogin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.oauth_tokens import ClientCredentials, Token, TokenSource, forget_token, jwt_claims, token_of
-from mirror_lib.cluster.sasl import OAuthLogin
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_lib.cluster.batches.builder import rebuild
 from mirror_lib.cluster.batches.header import TRANSACTIONAL_BIT
 from mirror_lib.cluster.batches.own_deletions import deletion, hide_own_deletions
-from mirror_lib.cluster.batches.rebuild import rebuild
 from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.stamp import stamp
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.batches.stamping import stamp
 from tests.support.record_batches import DELETE_HORIZON, SourceRecord, batch
 
 FLOW = "A->B"

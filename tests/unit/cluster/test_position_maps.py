@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.internal_topics import PositionSnapshot, snapshot_of
-from mirror_lib.cluster.positions import (
+from mirror_lib.cluster.topics.internal import PositionSnapshot, snapshot_of
+from mirror_lib.cluster.topics.positions import (
     MAP_PART_RUNS,
     MapPart,
     Position,
@@ -22,7 +22,7 @@ from mirror_lib.cluster.positions import (
     encode_value,
     split_map,
 )
-from mirror_lib.cluster.small_topics import TopicRecord
+from mirror_lib.cluster.topics.reader import TopicRecord
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import TopicPartition
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.internal_topics import PositionSnapshot, snapshot_of
-from mirror_lib.cluster.positions import (
+from mirror_lib.cluster.topics.internal import PositionSnapshot, snapshot_of
+from mirror_lib.cluster.topics.positions import (
     LastRecord,
     OmittedRange,
     Position,
@@ -21,7 +21,7 @@ from mirror_lib.cluster.positions import (
     decode_value,
     encode_value,
 )
-from mirror_lib.cluster.small_topics import TopicRecord
+from mirror_lib.cluster.topics.reader import TopicRecord
 from mirror_lib.topology.names import TopicPartition
 
 KEYS = PositionKeys("A")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.formats import RecordFormatError
-from mirror_lib.cluster.positions import (
+from mirror_lib.cluster.topics.mm2_formats import RecordFormatError
+from mirror_lib.cluster.topics.positions import (
     ClusterPair,
     LastRecord,
     OmittedRange,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.data_protocol import ProducedPartition, encode_produce_by_id, parse_produce_by_id
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.protocol_fields import FieldReader, decode_topic_id, encode_topic_id
-from mirror_lib.cluster.topic_id_protocol import NamedTopic, parse_topic_ids
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.fields import FieldReader, decode_topic_id, encode_topic_id
+from mirror_lib.cluster.protocol.produce import ProducedPartition, encode_produce_by_id, parse_produce_by_id
+from mirror_lib.cluster.protocol.topic_ids import NamedTopic, parse_topic_ids
 
 NAMES = {"orders": b"\x01" * 16, "payments": b"\xfe" * 16, "stock": bytes(range(16))}
 TOPICS = {raw: name for name, raw in NAMES.items()}

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.producers import ProducerIdentity, Producers
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity, Producers
 from mirror_lib.errors import AuthorizationError, RetriesExhaustedError
 
 

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from mirror_lib.cluster.data_protocol import produce_throttle_ms
-from mirror_lib.cluster.fetch_protocol import EPOCH_CHECKING_VERSION, PLAIN_VERSION, fetch_throttle_ms
-from mirror_lib.cluster.quota_watch import QuotaWatch
+from mirror_lib.cluster.protocol.fetch import EPOCH_CHECKING_VERSION, PLAIN_VERSION, fetch_throttle_ms
+from mirror_lib.cluster.protocol.produce import produce_throttle_ms
+from mirror_lib.cluster.raw.quota_watch import QuotaWatch
 from mirror_lib.errors import MirrorError
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import Buffer
-from mirror_lib.cluster.raw import FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.client import FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.connection import Buffer
 from mirror_lib.config.model import ClientSettings
 
 _WANTED = FetchRequestPartition("orders", 0, 5, 1024)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.record_blocks import SMALL_BATCH, RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import Record, RecordError
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Stretch, read_stretches
 from tests.support.logs import log, numbered
 from tests.support.record_batches import (
     LOG_APPEND_TIME,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.data_connection import DataConnection
-from mirror_lib.cluster.round_trip import is_told, round_trip
+from mirror_lib.cluster.raw.brokers import is_told, measure_round_trip
+from mirror_lib.cluster.raw.connection import DataConnection
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ class Answering:
 def test_given_a_broker_that_answers_then_it_is_asked_until_that_tells() -> None:
     connection = Answering()
 
-    seconds = asyncio.run(round_trip(cast("DataConnection", connection)))
+    seconds = asyncio.run(measure_round_trip(cast("DataConnection", connection)))
 
     assert seconds >= 0
     assert 1 <= connection.requests <= 6

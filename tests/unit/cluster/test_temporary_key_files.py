@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.cluster.keystores import KeyPair
-from mirror_lib.cluster.tls import Tls
+from mirror_lib.cluster.auth.keystores import KeyPair
+from mirror_lib.cluster.auth.tls import Tls
 from tests.support.pki import Certified
 
 

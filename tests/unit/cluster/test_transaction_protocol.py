@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from mirror_lib.cluster.garbled import GarbledAnswerError
-from mirror_lib.cluster.transaction_protocol import (
+from mirror_lib.cluster.protocol.malformed import GarbledAnswerError
+from mirror_lib.cluster.protocol.transactions import (
     DescribedProducers,
     ProducerState,
     encode_describe_producers,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.cluster import version_limits as module
+from mirror_lib.cluster import broker_limits as module
+from mirror_lib.cluster.broker_limits import version_limits
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.version_limits import version_limits
 from mirror_lib.config.model import ClientSettings
 
 # API key -> oldest and newest version, from the request schemas of each release.

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.airflow_values import (
+from mirror_lib.config.loader import InvalidConfigurationError, check, explain, load
+from mirror_lib.config.secrets.airflow_values import (
     HANDED_OVER,
     EnvironmentLookups,
     Reference,
     connection_values,
     hand_over,
 )
-from mirror_lib.config.load import InvalidConfigurationError, check, explain, load
-from mirror_lib.config.masking import shown
-from mirror_lib.config.provider_errors import NotLookedUpError, ProviderError
-from mirror_lib.config.surroundings import Surroundings, reading_in, without_lookups
+from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
+from mirror_lib.config.secrets.lookup_context import Surroundings, reading_in, without_lookups
+from mirror_lib.config.secrets.masking import shown
 
 _FILE = """
 config.providers = airflow

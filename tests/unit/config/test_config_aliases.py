@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.flow_topology import flow_topology, offset_syncs_topic
-from mirror_lib.config.load import check, load
+from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import Problem, Severity
-from mirror_lib.sync.internal import checkpoints_topic
+from mirror_lib.config.topology import flow_topology, offset_syncs_topic
+from mirror_lib.sync.topics.internal import checkpoints_topic
 from mirror_lib.topology.selection import Exclusion
 
 BASE = """\

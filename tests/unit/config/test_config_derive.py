@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.derive import (
+from mirror_lib.config.file.derive import (
     FlowSettings,
     cluster_settings,
     clusters,
@@ -18,7 +18,7 @@ from mirror_lib.config.derive import (
     selected_flows,
     top_level,
 )
-from mirror_lib.config.load import check
+from mirror_lib.config.loader import check
 from mirror_lib.config.model import Provenance
 from mirror_lib.topology.names import FlowId
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.file_stamps import FileStamp, unchanged
-from mirror_lib.config.load import InvalidConfigurationError, load
+from mirror_lib.config.file.stamps import FileStamp, unchanged
+from mirror_lib.config.loader import InvalidConfigurationError, load
 
 _PACKAGE = "org.apache.kafka.common.config.provider"
 

@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config import load
-from mirror_lib.config.kafka_names import BY_CLIENT, CLIENT_SET
-from mirror_lib.config.legacy import Imported, Listed, MirrorMaker1, Placed, import_mirror_maker_1, topic_regex
-from mirror_lib.config.legacy_reasons import OPTION_REASONS
-from mirror_lib.config.legacy_text import CONSUMER, PRODUCER, setting
+from mirror_lib.config import loader as load
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.importers.mirror_maker1 import (
+    Imported,
+    Listed,
+    MirrorMaker1,
+    Placed,
+    import_mirror_maker_1,
+    topic_regex,
+)
+from mirror_lib.config.importers.mirror_maker1_reasons import OPTION_REASONS
+from mirror_lib.config.importers.written_file import CONSUMER, PRODUCER, setting
 from mirror_lib.config.model import Severity
-from mirror_lib.config.properties import parse_properties
+from mirror_lib.config.settings.kafka_names import BY_CLIENT, CLIENT_SET
 from mirror_lib.errors import ConfigurationError
 
 CONSUMER_FILE = """\

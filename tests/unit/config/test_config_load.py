@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.definitions import MM2_BY_NAME, WORKER_BY_NAME
-from mirror_lib.config.load import InvalidConfigurationError, explain, load, load_flow
+from mirror_lib.config.loader import InvalidConfigurationError, explain, load, load_flow
 from mirror_lib.config.model import FlowConfig, IsolationLevel, OffsetSyncsLocation, jsonable
+from mirror_lib.config.settings.definitions import MM2_BY_NAME, WORKER_BY_NAME
 from mirror_lib.errors import ConfigurationError
 
 _PROJECT = Path(__file__).resolve().parents[3]

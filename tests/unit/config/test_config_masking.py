@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.config.masking import masked_text, shown
 from mirror_lib.config.model import Provenance
-from mirror_lib.config.secret_keys import is_secret
+from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.secrets.masking import masked_text, shown
 
 
 @pytest.mark.parametrize(

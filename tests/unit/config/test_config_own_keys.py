@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.config.model import CopySettings, Rename
-from mirror_lib.config.own_keys import FLOW_KEYS, OWN_BY_NAME, copy_settings, parse_rename_list, rename
+from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, OWN_BY_NAME, copy_settings, parse_rename_list, rename
 
 
 def test_every_copy_setting_has_a_key_with_the_same_default() -> None:

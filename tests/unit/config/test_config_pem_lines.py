@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import InvalidConfigurationError, check, load
+from mirror_lib.config.loader import InvalidConfigurationError, check, load
 
 _HEAD = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
 _KEY = ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw", "ggSjAgEAAoIBAQC7VJTUt9Us8cKjMzEfYyji", "WA4R4/M2bS1G==")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.config.file.properties import parse_properties
 from mirror_lib.config.model import Severity
-from mirror_lib.config.properties import parse_properties
 
 _LATIN = st.text(st.characters(max_codepoint=0xFF), max_size=20)
 

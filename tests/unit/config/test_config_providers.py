@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.providers import (
+from mirror_lib.config.secrets.providers import (
     DirectoryProvider,
     EnvironmentProvider,
     FileProvider,

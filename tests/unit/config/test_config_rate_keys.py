@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config import load as loading
+from mirror_lib.config import loader as loading
 from mirror_lib.config.model import MirrorConfig
-from mirror_lib.config.reference import markdown_reference
+from mirror_lib.config.settings.reference import markdown_reference
 from mirror_lib.errors import ConfigurationError
 
 CLUSTERS = ("clusters = A, B", "A.bootstrap.servers = a:9092", "B.bootstrap.servers = b:9092")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.config.reference import all_definitions, markdown_reference
+from mirror_lib.config.settings.reference import all_definitions, markdown_reference
 
 _DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.load import check, load
+from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import AclRules, ConfigRules
-from mirror_lib.config.sync_keys import SYNC_KEYS, acl_rules, config_rules, parse_overrides, parse_principals
+from mirror_lib.config.settings.sync_keys import SYNC_KEYS, acl_rules, config_rules, parse_overrides, parse_principals
 from mirror_lib.topology.acls import AclPattern, AclResource
 
 BASE = """\

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.connect_json import connectors_in
-from mirror_lib.config.connect_model import ConnectorKind, kind_of
-from mirror_lib.config.import_kinds import recognise
-from mirror_lib.config.import_questions import Answers
-from mirror_lib.config.kafka_release import kafka_release
+from mirror_lib.config.importers.connect_json import connectors_in
+from mirror_lib.config.importers.kafka_release import kafka_release
+from mirror_lib.config.importers.kinds import recognise
+from mirror_lib.config.importers.model import ConnectorKind, kind_of
+from mirror_lib.config.importers.questions import Answers
 from mirror_lib.errors import ConfigurationError
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.jaas import parse_jaas
-from mirror_lib.config.connectors import ImportedConnectors, import_connectors
-from mirror_lib.config.definitions import MM2_FLOW
-from mirror_lib.config.import_kinds import recognise
-from mirror_lib.config.import_questions import Answers
-from mirror_lib.config.kafka_names import CLIENT_SET
+from mirror_lib.cluster.auth.jaas import parse_jaas
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.importers.connectors import ImportedConnectors, import_connectors
+from mirror_lib.config.importers.kinds import recognise
+from mirror_lib.config.importers.questions import Answers
 from mirror_lib.config.model import PoisonPolicy
-from mirror_lib.config.properties import parse_properties
+from mirror_lib.config.settings.definitions import MM2_FLOW
+from mirror_lib.config.settings.kafka_names import CLIENT_SET
 from mirror_lib.errors import ConfigurationError
 from tests.support.connectors import connector, flow
 

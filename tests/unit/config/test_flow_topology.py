@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.config.flow_topology import (
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, MirrorConfig, Rename
+from mirror_lib.config.topology import (
     config_property_filter,
     flow_topology,
     group_filter,
@@ -15,7 +16,6 @@ from mirror_lib.config.flow_topology import (
     replication_policy,
     topic_filter,
 )
-from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, MirrorConfig, Rename
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.file_stamps import unchanged
-from mirror_lib.config.load import InvalidConfigurationError, check, explain, explain_with_transforms, load
-from mirror_lib.config.masking import shown
+from mirror_lib.config.file.stamps import unchanged
+from mirror_lib.config.loader import InvalidConfigurationError, check, explain, explain_with_transforms, load
 from mirror_lib.config.model import FlowConfig, Problem, Severity, jsonable
+from mirror_lib.config.secrets.masking import shown
 from mirror_lib.transform.model import NO_TRANSFORMS, Transform
 
 _BASE = """\

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.load import check, load
+from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import Severity
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.topology.policy import IDENTITY_CLASS, IDENTITY_LIKE
 
 BASE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.foreign_formats import LARGEST_FILE_BYTES, foreign_format
-from mirror_lib.config.load import check
+from mirror_lib.config.file.other_formats import LARGEST_FILE_BYTES, foreign_format
+from mirror_lib.config.loader import check
 from mirror_lib.config.model import Severity
 
 PLAIN = b"clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"

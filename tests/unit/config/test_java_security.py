@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.config.java_security import java_only_problem
+from mirror_lib.config.security.java_only import java_only_problem
 
 KAFKA = "org.apache.kafka.common.security"
 

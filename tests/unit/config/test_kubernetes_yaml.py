@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.kubernetes_yaml import LARGEST_DEPTH, read_documents
+from mirror_lib.config.importers.kubernetes_yaml import LARGEST_DEPTH, read_documents
 from mirror_lib.errors import ConfigurationError
 
 

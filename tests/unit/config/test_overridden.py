@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.definitions import MM2_FLOW, Definition, Scope
-from mirror_lib.config.load import check, load
+from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import IsolationLevel, Severity
-from mirror_lib.config.own_keys import FLOW_KEYS
-from mirror_lib.config.values import check_value
+from mirror_lib.config.settings.definitions import MM2_FLOW, Definition, Scope
+from mirror_lib.config.settings.mirror_keys import FLOW_KEYS
+from mirror_lib.config.settings.values import check_value
 
 _NONSENSE = "(?"
 _BASE = """\

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.first_start import first_starts
-from mirror_lib.config.load import check, load
+from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.errors import MirrorError
 

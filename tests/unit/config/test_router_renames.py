@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import check
+from mirror_lib.config.loader import check
 from mirror_lib.config.model import Problem
 
 _ROUTER = """\

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.config.load import check
+from mirror_lib.config.loader import check
 from mirror_lib.config.model import Severity
 
 LOGIN = 'sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b";'

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.jaas import parse_jaas
-from mirror_lib.config.connect_model import ConnectCluster, Connector, ConnectorKind
-from mirror_lib.config.connectors import import_connectors
-from mirror_lib.config.import_questions import Answers
-from mirror_lib.config.properties import parse_properties
-from mirror_lib.config.strimzi import clusters_in
+from mirror_lib.cluster.auth.jaas import parse_jaas
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.importers.connectors import import_connectors
+from mirror_lib.config.importers.model import ConnectCluster, Connector, ConnectorKind
+from mirror_lib.config.importers.questions import Answers
+from mirror_lib.config.importers.strimzi import clusters_in
 from mirror_lib.errors import ConfigurationError
 
 V1 = "kafka.strimzi.io/v1"

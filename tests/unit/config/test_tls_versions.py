@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from mirror_lib.config.tls_versions import TLS13_SUITES, TlsVersions, TlsVersionsError, openssl_name, tls_versions
+from mirror_lib.config.security.tls import TLS13_SUITES, TlsVersions, TlsVersionsError, openssl_name, tls_versions
 
 ALL13 = ",".join(TLS13_SUITES)
 OLDER = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.load import check, load
-from mirror_lib.config.properties import parse_properties
-from mirror_lib.config.topic_map import TranslatedFile, translate_topic_map
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.importers.topic_map import TranslatedFile, translate_topic_map
+from mirror_lib.config.loader import check, load
 from mirror_lib.errors import ConfigurationError
 
 _ARTICLE = "bootstrap.servers = src:9092\ntarget.cluster.bootstrap.servers = dst:9092\n"

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from mirror_lib.config.load import load
-from mirror_lib.relay.spark_home import spark_defaults
+from mirror_lib.config.loader import load
+from mirror_lib.spark.submit import spark_defaults
 from mirror_lib.topology.names import FlowId
 from tests.support.compose import new_secrets
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.dev.airflow import LocalAirflow, airflow_settings
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError
 from mirror_lib.dev.demo_config import demo_properties

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import check
+from mirror_lib.config.loader import check
 from mirror_lib.dev import stack
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.processes import ProcessError

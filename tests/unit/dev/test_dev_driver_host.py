@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.dev.driver_host import DriverHost, host_command
 from mirror_lib.dev.processes import ProcessError
-from mirror_lib.relay.hosted_driver import NoDriverHostError, greeting_of
+from mirror_lib.spark.hosted_driver import NoDriverHostError, greeting_of
 from tests.support.compose import ComposeFile
 
 

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from mirror_lib.dev.own_settings import add_own_settings, own_settings
+from testbed.own_settings import add_own_settings, own_settings
 
 
 def test_properties_are_collected_and_values_may_hold_the_sign() -> None:

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import NodePorts, server_properties
-from mirror_lib.dev.kafka_frames import FrameSplitter, RequestHeader, answered_correlation_id, request_header
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.dev.processes import ProcessError
-from mirror_lib.dev.proxy import KafkaProxy, ProxyError, Route
+from testbed.kafka_frames import FrameSplitter, RequestHeader, answered_correlation_id, request_header
+from testbed.proxy import KafkaProxy, ProxyError, Route
 
 PRODUCE, METADATA = 0, 3
 LONG = 20.0

@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from mirror_lib.dev.ports import LOOPBACK, free_ports
-from mirror_lib.dev.proxy_link import BrokerPort
+from testbed.proxy_link import BrokerPort
 
 
 def test_given_a_connection_that_nobody_serves_yet_when_all_are_ended_then_it_is_too() -> None:

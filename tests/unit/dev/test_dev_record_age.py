@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.dev.record_age import add_record_age, format_age, record_age
+from testbed.record_age import add_record_age, format_age, record_age
 
 
 def test_without_the_option_records_are_of_the_present() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.spark_cluster import MasterStatus, SparkCluster
 from mirror_lib.errors import ConfigurationError
+from testbed.spark_cluster import MasterStatus, SparkCluster
 
 #: As Spark 4.2 answers at `/json/`, shortened.
 _ANSWER = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.dev.spark_connect import SparkConnectServer, server_command
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.spark.settings import SPARK_SETTINGS
 from tests.support.compose import ComposeFile
 
 #: Containers have their Python by `PYSPARK_PYTHON`.

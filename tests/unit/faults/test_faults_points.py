@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from faults.fault_points import FaultPoint, FaultPoints
-from mirror_lib.cluster.internal_topics import PositionStore
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.topics.internal import PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.ledger.store import Ledger
 
 _OPEN = Position("orders", 0, 9, target_offset=10, state=PositionState.OPEN)

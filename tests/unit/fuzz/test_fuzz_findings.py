@@ -15,30 +15,30 @@ import pytest
 
 import fuzz
 from fuzz.targets_of_logs import bombs
-from mirror_lib.cluster.acl_protocol import parse_describe_acls
+from mirror_lib.cluster.auth.keystores import KeystoreError, read_keystore, read_pem_key
 from mirror_lib.cluster.batches import assemble
 from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.codecs import CodecError, compress, decompress
-from mirror_lib.cluster.batches.halves import left_out_batch
+from mirror_lib.cluster.batches.compression.codecs import CodecError, compress, decompress
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
-from mirror_lib.cluster.data_protocol import (
+from mirror_lib.cluster.batches.split import left_out_batch
+from mirror_lib.cluster.protocol.acls import parse_describe_acls
+from mirror_lib.cluster.protocol.fetch import EPOCH_CHECKING_VERSION, parse_fetch
+from mirror_lib.cluster.protocol.fields import read_varint
+from mirror_lib.cluster.protocol.groups import LIST_GROUPS_WITH_KINDS, parse_fetch_offsets, parse_list_groups
+from mirror_lib.cluster.protocol.malformed import GarbledAnswerError
+from mirror_lib.cluster.protocol.produce import (
     parse_epoch_ends,
     parse_list_end,
     parse_log_dirs,
     parse_produce,
     parse_produce_by_id,
 )
-from mirror_lib.cluster.fetch_protocol import EPOCH_CHECKING_VERSION, parse_fetch
-from mirror_lib.cluster.formats import RecordFormatError
-from mirror_lib.cluster.garbled import GarbledAnswerError
-from mirror_lib.cluster.group_protocol import LIST_GROUPS_WITH_KINDS, parse_fetch_offsets, parse_list_groups
-from mirror_lib.cluster.keystores import KeystoreError, read_keystore, read_pem_key
-from mirror_lib.cluster.positions import decode_value
-from mirror_lib.cluster.protocol_fields import read_varint
-from mirror_lib.cluster.topic_id_protocol import parse_topic_ids
-from mirror_lib.config.load import check
+from mirror_lib.cluster.protocol.topic_ids import parse_topic_ids
+from mirror_lib.cluster.topics.mm2_formats import RecordFormatError
+from mirror_lib.cluster.topics.positions import decode_value
+from mirror_lib.config.loader import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.topology.names import TopicPartition

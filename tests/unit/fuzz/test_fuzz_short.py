@@ -15,7 +15,7 @@ from fuzz.report import sentences
 from fuzz.runner import share
 from fuzz.targets import TARGETS, target_named
 from fuzz.targets_of_logs import bombs
-from mirror_lib.cluster.batches.codecs import LARGEST_BODY, CodecError, decompress
+from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY, CodecError, decompress
 from mirror_lib.errors import OversizedBatchError
 
 #: Quick ones: what needs a ledger or Airflow is fuzzed by `./run fuzz`, and by tests of its own.

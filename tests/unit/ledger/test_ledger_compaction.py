@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.ledger import segment_runs, segments
 from mirror_lib.ledger.directions import MapPart, map_parts
 from mirror_lib.ledger.offset_rows import SegmentRow
-from mirror_lib.ledger.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, groups_to_merge
-from mirror_lib.ledger.segments import SMALL_ROWS_AT_MOST
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables import segment_runs, segments
+from mirror_lib.ledger.tables.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, groups_to_merge
+from mirror_lib.ledger.tables.segments import SMALL_ROWS_AT_MOST
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mirror_lib.ledger.history import Forgotten
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.history import Forgotten
 
 FLOW = "A->B"
 KEEP = timedelta(days=90)

@@ -12,10 +12,10 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import text, update
 
-from mirror_lib.ledger.locks import is_held_by
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import RunLockRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.locks import is_held_by
 
 FLOW = "a->b"
 LEASE = 30.0
@@ -159,7 +159,7 @@ def test_on_postgres_times_are_those_of_its_clock(empty_postgres_url: str, monke
     with Ledger.open(empty_postgres_url) as ledger:
         ledger.migrate()
         first = acquire(ledger, "r1")
-        monkeypatch.setattr("mirror_lib.ledger.locks.now", lambda: first.renewed_at + timedelta(days=1))
+        monkeypatch.setattr("mirror_lib.ledger.tables.locks.now", lambda: first.renewed_at + timedelta(days=1))
 
         assert acquire(ledger, "r2").run_id == "r1"
         assert ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -18,6 +17,7 @@ from mirror_lib.ledger.observed_rows import (
 )
 from mirror_lib.ledger.rows import GapRow, GapState, PartitionRunRow, VerificationRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.cutover_rows import cutover_row
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import inf
 
-from mirror_lib.ledger.observations import HISTORY
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
     GroupObservationRow,
@@ -15,6 +14,7 @@ from mirror_lib.ledger.observed_rows import (
     StepOutcomeRow,
 )
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.observations import HISTORY
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

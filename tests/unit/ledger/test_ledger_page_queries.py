@@ -14,10 +14,10 @@ from mirror_lib.ledger.observed_rows import (
     PartitionObservationRow,
     StepOutcomeRow,
 )
-from mirror_lib.ledger.page_queries import PARTITION_ORDERS, GroupSummary, PartitionFilter
+from mirror_lib.ledger.queries.page import PARTITION_ORDERS, GroupSummary, PartitionFilter
+from mirror_lib.ledger.queries.verdicts import Verdicts
 from mirror_lib.ledger.rows import GapRow, GapState, VerificationRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.verdicts import Verdicts
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 EVERYTHING = PartitionFilter()

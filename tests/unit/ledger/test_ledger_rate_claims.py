@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.rate_claims import LEAST_PART, RateAsk, fair_share, grant
 from mirror_lib.ledger.rows import RateSide
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.rate_claims import LEAST_PART, RateAsk, fair_share, grant
 
 LIMIT = 12_000_000
 READ_A = RateAsk(RateSide.READ, "A", LIMIT)

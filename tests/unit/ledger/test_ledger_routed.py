@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
-from mirror_lib.ledger.routed import FULL_OFFSETS
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.routed import FULL_OFFSETS
 from mirror_lib.topology.names import TopicPartition
 
 FLOW = "A->B"

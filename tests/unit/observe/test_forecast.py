@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.observe.forecast import (
+from mirror_lib.observe.forecasts import (
     NEVER,
     AgeMark,
     Backlog,

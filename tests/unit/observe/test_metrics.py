@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import LOSS_REASONS
 from mirror_lib.ledger.cutover_rows import CutoverRow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
 from mirror_lib.ledger.store import Ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.cluster.admin_model import ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, TopicConfigs
 from mirror_lib.observe.retention import Retention
 
 

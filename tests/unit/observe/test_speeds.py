@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.ledger.copy_rounds import CopiedRound
+from mirror_lib.ledger.queries.copy_rounds import CopiedRound
 from mirror_lib.observe.speeds import Demand, SeenEnd, copy_speed, run_interval, shared_rates, write_rate
 
 

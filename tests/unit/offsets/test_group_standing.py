@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, literal, select
 
-from mirror_lib.ledger import group_columns
+from mirror_lib.ledger.queries import group_columns
 from mirror_lib.offsets.group_standing import IN_SYNC, NOT_THIS_FLOWS, GroupReason, is_behind, why_not_in_sync
 
 REASONS = st.none() | st.sampled_from(GroupReason)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.observed_rows import AuditRow
 from mirror_lib.ledger.rows import GapRow

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.page.security import LARGEST_BODY, SAFE_HEADERS
 from tests.support.ledgers import copied

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.control import RunAct

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.observed_rows import AuditRow
 from tests.support.page_app import Airflow, Person, page_app

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mirror_lib.page.run_acts import RUN_EVENTS, act_of
+from mirror_lib.page.airflow_audit import RUN_EVENTS, act_of
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from rich.console import Console
 
 from mirror_lib.cli.output import ConsoleOutput
-from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.observe.metrics import Kind, Metric, Sample
 from mirror_lib.observe.prometheus import _Collected

@@ -14,7 +14,7 @@ from mirror_lib.dev.state import exclusive, write_atomically
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.private_files import make_private, open_lock, write_private
-from mirror_lib.relay.job_report import write_report
+from mirror_lib.relay.job.report import write_report
 from spark_jobs import driver_host
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from mirror_lib import errors
 from mirror_lib.errors import MirrorError, ReplicationError, TopicMissingError
-from mirror_lib.relay import backfill_states
-from mirror_lib.runbook import disaster_states
+from mirror_lib.relay.backfill import states as backfill_states
+from mirror_lib.runbook.states import disaster as disaster_states
 from tests.support.ways_on import (
     BACKFILL_STATES,
     BACKFILL_STOPS,

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-import mirror_lib.relay.copy as copy_module
-from mirror_lib.relay.copy import copy_bin
+import mirror_lib.relay.copy.task as copy_module
+from mirror_lib.relay.copy.fetcher import Memory
+from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.reading import Memory
 from tests.support.fake_cluster import FakeCluster
 
 CopyBetween = Callable[[FakeCluster, FakeCluster, CopyJob], list[PartitionResult]]

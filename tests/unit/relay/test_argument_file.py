@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.relay.argument_file import expanded, shortened
-from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.spark.argument_file import expanded, shortened
 
 
 def test_a_short_command_line_stays_readable(tmp_path: Path) -> None:

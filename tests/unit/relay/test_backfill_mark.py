@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_lib.cluster.positions import Position, PositionState, decode_value, encode_value
+from mirror_lib.cluster.topics.positions import Position, PositionState, decode_value, encode_value
 from mirror_lib.errors import UncleanStartError
+from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, start_of
 from mirror_lib.relay.model import PartitionPlan
-from mirror_lib.relay.start import StartRules, TargetEnds, start_of
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("A.orders", 0)

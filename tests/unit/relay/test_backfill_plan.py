@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.admin import OffsetFact
+from mirror_lib.cluster.admin.client import OffsetFact
 from mirror_lib.config.first_start import parse_first_start
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import ConfigurationError, RetentionGapError, SourceRecreatedError
-from mirror_lib.relay.backfill_model import (
+from mirror_lib.relay.backfill.model import (
     Backfill,
     BackfillRange,
     BackfillRequest,
     checked_name,
     shown_bound,
 )
-from mirror_lib.relay.backfill_plan import (
+from mirror_lib.relay.backfill.plan import (
     BackfillEstimate,
     RangeEstimate,
     bound_offset,
@@ -29,7 +29,7 @@ from mirror_lib.relay.backfill_plan import (
     within_budget,
 )
 from mirror_lib.relay.model import PartitionFacts, RunPlan
-from mirror_lib.relay.plan import plan_round
+from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mirror_lib.relay.background import Background
+from mirror_lib.relay.copy.task_group import Background
 
 
 def test_a_task_that_raises_is_told() -> None:

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-import mirror_lib.relay.commit as commit
-from mirror_lib.cluster.positions import Position, PositionState
+import mirror_lib.relay.commit.commit as commit
+from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, MirrorError
 from mirror_lib.ledger.offset_rows import PositionRow, SegmentRow
 from mirror_lib.ledger.rows import GapRow, PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.commit import closed_positions, commit_round, segment_rows
+from mirror_lib.relay.commit.commit import closed_positions, commit_round, segment_rows
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, Poison
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.fake_cluster import job

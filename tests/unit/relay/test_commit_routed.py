@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.commit import routed_rows
+from mirror_lib.relay.commit.commit import routed_rows
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RoutedRecords
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.model import Takeover
 from mirror_lib.topology.names import TopicPartition
@@ -84,8 +84,8 @@ class Chaos:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirror_lib.cluster.retry._FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("mirror_lib.cluster.retry._LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("mirror_lib.cluster.raw.backoff._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("mirror_lib.cluster.raw.backoff._LONGEST_PAUSE", 0.01)
 
 
 def break_things(seed: int, source: FakeCluster, target: FakeCluster) -> random.Random:

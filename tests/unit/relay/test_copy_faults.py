@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-import mirror_lib.relay.copy as copy_module
-from mirror_lib.cluster.raw import FetchRequestPartition
+import mirror_lib.relay.copy.task as copy_module
+from mirror_lib.cluster.raw.client import FetchRequestPartition
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, MirrorError, TransientError, Where
-from mirror_lib.relay.copy import copy_attempt, copy_bin
+from mirror_lib.relay.copy.task import copy_attempt, copy_bin
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween

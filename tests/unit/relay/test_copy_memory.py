@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened

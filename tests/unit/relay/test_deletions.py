@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mirror_lib.cluster.admin_model import ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin, TopicConfigs
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.observe.retention import tombstones_kept_ms
-from mirror_lib.relay.deletions import caught_up_at
-from mirror_lib.relay.limits import TopicLimits, deletion_warnings
+from mirror_lib.relay.planning.lost_deletions import caught_up_at
+from mirror_lib.relay.planning.topic_limits import TopicLimits, deletion_warnings
 from mirror_lib.topology.names import TopicPartition
 
 SOURCE = TopicPartition("orders", 0)

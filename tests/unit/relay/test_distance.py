@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.fetch_protocol import FetchRequestPartition
+from mirror_lib.cluster.protocol.fetch import FetchRequestPartition
 from mirror_lib.errors import BrokerUnreachableError
-from mirror_lib.relay.distance import FAR_SECONDS, FetchPace, far_batch_bytes, far_request_bytes, reach
+from mirror_lib.relay.copy.broker_connections import FAR_SECONDS, FetchPace, far_batch_bytes, far_request_bytes, reach
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween
@@ -220,7 +220,7 @@ class AwayUntil(FakeCluster):
 def test_partitions_whose_leaders_are_away_do_not_hold_all_that_the_others_need(
     copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch, away: int
 ) -> None:
-    monkeypatch.setattr("mirror_lib.relay.reading._LEAST_AHEAD", 0)
+    monkeypatch.setattr("mirror_lib.relay.copy.fetcher._LEAST_AHEAD", 0)
     source = FakeCluster("A")
     target = AwayUntil("B", {TopicPartition("A.orders", partition) for partition in range(away)}, 1_200)
     written = filled(source)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from mirror_lib.dev.processes import process_facts
-from mirror_lib.relay.driver_requests import DriverRequest, socket_address
-from mirror_lib.relay.hosted_driver import NoDriverHostError, ask_for_driver, greeting_of
+from mirror_lib.spark.driver_host_protocol import DriverRequest, socket_address
+from mirror_lib.spark.hosted_driver import NoDriverHostError, ask_for_driver, greeting_of
 from spark_jobs.driver_host import MODULES
 from tests.support.driver_hosts import PROJECT, SECONDS, Driver, StandInHost, wait_until
 

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay import executor_environment as packing
-from mirror_lib.relay.executor_environment import (
+from mirror_lib.spark import executor_archive as packing
+from mirror_lib.spark.executor_archive import (
     EXECUTOR_DISTRIBUTIONS,
     LAUNCHER,
     ExecutorEnvironment,
@@ -28,7 +28,7 @@ from mirror_lib.relay.executor_environment import (
     installed,
     write_archive,
 )
-from mirror_lib.relay.spark_settings import environment_settings
+from mirror_lib.spark.settings import environment_settings
 
 _PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
 #: Spark brings its own modules; gssapi is taken along where it is installed.

@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from mirror_lib.cluster.producers import ProducerIdentity
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.errors import TransientError, Where
-from mirror_lib.relay.fencing import fence_name
+from mirror_lib.relay.takeover.fencing import fence_name
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import PRODUCER_ID, FakeCluster
 

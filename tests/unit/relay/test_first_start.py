@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts, first_starts
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import ConfigurationError
 

@@ -12,11 +12,11 @@ from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import RecordTooLargeError, RetentionGapError, TopicMissingError
 from mirror_lib.ledger.flow_figures import GroupTotals
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
-from mirror_lib.observe.forecast import Outlook, PartitionForecast
-from mirror_lib.relay.flow_forecast import FlowForecast
-from mirror_lib.relay.flow_observation import STOPPED, Failure, FlowObserved, Seen, observed_rows
+from mirror_lib.observe.forecasts import Outlook, PartitionForecast
+from mirror_lib.relay.health.forecast import FlowForecast
+from mirror_lib.relay.health.observation import STOPPED, Failure, FlowObserved, Seen, observed_rows
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
-from mirror_lib.relay.plan import plan_round
+from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

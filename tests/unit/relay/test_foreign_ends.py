@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_lib.relay.foreign_ends import foreign_notes, offsets_behind_the_copy
 from mirror_lib.relay.model import PartitionFacts
+from mirror_lib.relay.planning.foreign_writes import foreign_notes, offsets_behind_the_copy
 from mirror_lib.sync.target_changes import CopiedTo, TargetPartition
 from mirror_lib.topology.names import TopicPartition
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
+from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
 from mirror_lib.errors import (
     ReplicationError,
     RetentionGapError,
@@ -20,12 +20,12 @@ from mirror_lib.errors import (
     UncleanStartError,
     Where,
 )
-from mirror_lib.ledger.gaps import LastCopy
 from mirror_lib.ledger.rows import GapRow
-from mirror_lib.relay.gap_decisions import Decision, Resolution, check_tail, decide
-from mirror_lib.relay.gaps import gap_row, truncations
-from mirror_lib.relay.gather import Truncation
+from mirror_lib.ledger.tables.gaps import LastCopy
+from mirror_lib.relay.gaps.gaps import gap_row, truncations
+from mirror_lib.relay.gaps.resolutions import Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
+from mirror_lib.relay.planning.facts import Truncation
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")

@@ -9,18 +9,18 @@ from typing import cast
 
 import pytest
 
-from mirror_lib.cluster.data_connection import Buffer
-from mirror_lib.cluster.producers import ProducerIdentity
-from mirror_lib.cluster.raw import RawClient
-from mirror_lib.cluster.transaction_protocol import (
+from mirror_lib.cluster.protocol.transactions import (
     DESCRIBE_PRODUCERS,
     DESCRIBE_PRODUCERS_VERSION,
     TransactionState,
     encode_describe_producers,
 )
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.connection import Buffer
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.errors import TransientError, Where
-from mirror_lib.relay import hanging
-from mirror_lib.relay.hanging import Hanging
+from mirror_lib.relay.takeover import hanging_transactions as hanging
+from mirror_lib.relay.takeover.hanging_transactions import Hanging
 from mirror_lib.topology.names import TopicPartition
 from tests.support.described_transactions import described_producers
 

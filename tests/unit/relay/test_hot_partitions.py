@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_lib.relay.hot_partitions import find_hot_partitions, hot_partition_warnings
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan
-from mirror_lib.relay.plan import plan_round
+from mirror_lib.relay.planning.plan import find_hot_partitions, hot_partition_warnings, plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 MB = 1_000_000

@@ -11,11 +11,11 @@ import pytest
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import OffsetOutOfRangeError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay import job
-from mirror_lib.relay.gap_decisions import Decision
-from mirror_lib.relay.job_report import JobReport
+from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.relay.job import command as job
+from mirror_lib.relay.job.report import JobReport
 from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, RunPlan
-from mirror_lib.relay.run_model import CopyRunner, RunOptions, RunReport
+from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 _FILE = """\

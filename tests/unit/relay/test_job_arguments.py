@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.job.arguments import JobArguments
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 _ARGUMENTS = st.builds(

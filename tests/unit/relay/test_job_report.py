@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mirror_lib.config.file.problems import InvalidConfigurationError
 from mirror_lib.config.model import Problem, Severity
-from mirror_lib.config.problems import InvalidConfigurationError
 from mirror_lib.errors import FencedError, MirrorError, TopicMissingError, Where
-from mirror_lib.relay.job_report import (
+from mirror_lib.relay.job.report import (
     Failure,
     JobReport,
     LeftOutRange,
@@ -20,7 +20,7 @@ from mirror_lib.relay.job_report import (
     write_report,
 )
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, PartitionResult, Poison, RunPlan
-from mirror_lib.relay.run_model import RunReport
+from mirror_lib.relay.run_options import RunReport
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 _FLOW = FlowId("A", "B")

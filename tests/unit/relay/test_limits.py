@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.admin import ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.cluster.admin.client import ConfigEntry, ConfigOrigin, TopicConfigs
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.config.model import PoisonPolicy
-from mirror_lib.relay.limits import LimitKind, LimitWarning, TopicLimits, compare_limits, record_rules
+from mirror_lib.relay.planning.topic_limits import LimitKind, LimitWarning, TopicLimits, compare_limits, record_rules
 
 HOUR = 3_600_000
 UNBOUNDED = str(2**63 - 1)

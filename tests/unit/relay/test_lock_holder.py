@@ -10,7 +10,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.relay.lock_holder import LockHolder, shown_holder
+from mirror_lib.relay.run_lock import LockHolder, shown_holder
 
 _names = st.from_regex(r"[!-~]{1,40}", fullmatch=True)
 
@@ -51,7 +51,7 @@ def wait_until_dead(holder: LockHolder) -> None:
 
 
 def test_a_process_that_ended_is_known_dead_also_before_its_parent_has_noticed() -> None:
-    program = "from mirror_lib.relay.lock_holder import LockHolder; print(LockHolder.here(), flush=True); input()"
+    program = "from mirror_lib.relay.run_lock import LockHolder; print(LockHolder.here(), flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Stretch, read_stretches
 from mirror_lib.errors import TransientError
-from mirror_lib.relay import log_match
-from mirror_lib.relay.log_match import LogMatch, LogMatcher, LogShape
-from mirror_lib.relay.map_rebuild import match_logs
-from mirror_lib.relay.map_rebuild_plan import RebuildPlan
-from mirror_lib.relay.tail_match import MismatchError
+from mirror_lib.relay.repair import log_alignment as log_match
+from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape
+from mirror_lib.relay.repair.map_rebuild import match_logs
+from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan
+from mirror_lib.relay.takeover.tail_match import MismatchError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.offset_maps import records
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_lib.relay.new_topics import defaults_of
+from mirror_lib.relay.planning.new_topics import defaults_of
 
 
 @pytest.mark.parametrize(

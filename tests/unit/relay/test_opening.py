@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-import mirror_lib.relay.opening as opening
-from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
-from mirror_lib.cluster.formats import OffsetSync, RecordFormatError
-from mirror_lib.cluster.internal_topics import PositionSnapshot, StoredPosition, UnreadablePosition
-from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
-from mirror_lib.cluster.producers import ProducerIdentity
-from mirror_lib.cluster.small_topics import RecordPlace
+import mirror_lib.relay.claim.claim as opening
+from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.internal import PositionSnapshot, StoredPosition, UnreadablePosition
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync, RecordFormatError
+from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
+from mirror_lib.cluster.topics.reader import RecordPlace
 from mirror_lib.config.model import ExistingTarget, Fencing
 from mirror_lib.errors import UncleanStartError
+from mirror_lib.relay.claim.claim import open_partitions
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, RunPlan, Takeover
-from mirror_lib.relay.opening import open_partitions
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import NO_TRANSFORMS
 

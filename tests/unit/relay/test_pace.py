@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.relay.pace import RoundPace
+from mirror_lib.relay.pacing import RoundPace
 
 
 class Clock:

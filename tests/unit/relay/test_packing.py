@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.relay.packing import deal, least_possible
+from mirror_lib.relay.planning.bin_packing import deal, least_possible
 
 
 def loads(weights: Sequence[int], dealt: Sequence[Sequence[int]]) -> list[int]:

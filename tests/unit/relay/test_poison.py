@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.batches.rules import RecordRules
-from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import (
     AuthorizationError,
@@ -23,8 +23,8 @@ from mirror_lib.errors import (
     TopicMissingError,
 )
 from mirror_lib.ledger.rows import GapState
+from mirror_lib.relay.copy.poison_records import MAX_MESSAGE_BYTES, PART_BYTES, gap_rows
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
-from mirror_lib.relay.quarantine import MAX_MESSAGE_BYTES, PART_BYTES, gap_rows
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.fake_cluster import FakeCluster, FakePartition, Produced, job, opened
 from tests.support.record_batches import SourceRecord, batch, read_with_aiokafka

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.rows.layout import READ_SCHEMA
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.relay.transformed.preview_job import PreviewArguments, PreviewRunner, main, read_result, write_rows
-from mirror_lib.relay.transformed.sample import Edge, SampleStart, shares
+from mirror_lib.relay.preview.job import PreviewArguments, PreviewRunner, main, read_result, write_rows
+from mirror_lib.relay.preview.sample import Edge, SampleStart, shares
 from mirror_lib.transform.model import TransformChain
-from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
+from mirror_lib.transform.preview.preview import MadeRecord, PreviewResult, RecordPlace
 
 _FILE = """\
 clusters = A, B

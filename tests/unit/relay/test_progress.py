@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-import mirror_lib.relay.progress as progress
+import mirror_lib.relay.commit.progress as progress
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.rows import PartitionRunRow
-from mirror_lib.relay.progress import RoundProgress
+from mirror_lib.relay.commit.progress import RoundProgress
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
 

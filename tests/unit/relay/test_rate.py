@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config import load as loading
+from mirror_lib.config import loader as loading
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ClusterError
-from mirror_lib.ledger.rate_claims import RateAsk
 from mirror_lib.ledger.rows import RateSide
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.rate_claims import RateAsk
+from mirror_lib.relay.copy.throttle import task_rates
 from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
-from mirror_lib.relay.rate import ROUND_SECONDS, RunRate, cluster_limits
-from mirror_lib.relay.throttle import task_rates
+from mirror_lib.relay.planning.rate_limits import ROUND_SECONDS, RunRate, cluster_limits
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.ledgers import ready_ledger
 

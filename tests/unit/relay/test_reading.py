@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from mirror_lib.cluster.batches.header import parse_header
-from mirror_lib.cluster.batches.last_record import last_record
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.positions import LastRecord
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition
+from mirror_lib.cluster.batches.last_records import last_record
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition
+from mirror_lib.cluster.topics.positions import LastRecord
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ClusterError,
@@ -21,7 +21,7 @@ from mirror_lib.errors import (
     RetriesExhaustedError,
     SourceTruncatedError,
 )
-from mirror_lib.relay.reading import SourceReader
+from mirror_lib.relay.copy.fetcher import SourceReader
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.commit.round_metrics import RoundAccount, Step, expectation, record_ages_ms
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
-from mirror_lib.relay.round_account import RoundAccount, Step, expectation, record_ages_ms
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.ledgers import ready_ledger
 

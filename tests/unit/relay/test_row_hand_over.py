@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib import errors
-from mirror_lib.cluster.positions import LastRecord
+from mirror_lib.cluster.topics.positions import LastRecord
 from mirror_lib.errors import MirrorError, Where, error_from_json, error_to_json
 from mirror_lib.relay.model import Poison
 from mirror_lib.relay.transformed.model import ReadEnd, ends_from_json, ends_to_json

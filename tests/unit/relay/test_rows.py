@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.relay.copy.result_rows import from_arrow, to_arrow
 from mirror_lib.relay.model import PartitionResult
-from mirror_lib.relay.rows import from_arrow, to_arrow
 from mirror_lib.topology.names import TopicPartition
 
 

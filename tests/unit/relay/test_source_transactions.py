@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.open_transactions import HiddenRecords
-from mirror_lib.observe.forecast import Outlook, PartitionForecast, behind_transaction
+from mirror_lib.cluster.raw.open_transactions import HiddenRecords
+from mirror_lib.observe.forecasts import Outlook, PartitionForecast, behind_transaction
 from mirror_lib.relay.model import PartitionFacts
-from mirror_lib.relay.plan import plan_round
-from mirror_lib.relay.source_transactions import (
+from mirror_lib.relay.planning.open_transactions import (
     hanging_problems,
     is_hanging,
     longest_by,
     open_transaction_notes,
 )
+from mirror_lib.relay.planning.plan import plan_round
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.relay.spark_check import cluster_notes, cores_at_most
-from mirror_lib.relay.spark_home import spark_defaults
+from mirror_lib.spark.cluster_check import cluster_notes, cores_at_most
+from mirror_lib.spark.submit import spark_defaults
 
 _MEBIBYTE = 1024 * 1024
 _ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import ConfigurationError, SparkUnreachableError
-from mirror_lib.relay.spark_connect import ConnectAddress, is_connect, shared_session_id
+from mirror_lib.spark.connect_server import ConnectAddress, is_connect, shared_session_id
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.formats import OffsetSync
-from mirror_lib.cluster.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
 from mirror_lib.config.model import ExistingTarget
 from mirror_lib.errors import TargetNotEmptyError, TargetTruncatedError, UncleanStartError
+from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.relay.model import PartitionPlan, Takeover
-from mirror_lib.relay.start import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 SOURCE, OTHER, TARGET = (TopicPartition(name, 0) for name in ("orders", "sales", "A.orders"))

@@ -10,9 +10,8 @@ import pytest
 
 from mirror_lib.dev.spark_connect import CONNECT_SETTINGS
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.spark_home import find_spark_home, spark_submit
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
-from mirror_lib.relay.submission import checkout_path, job_file, runs_here, submit_settings
+from mirror_lib.spark.settings import SPARK_SETTINGS
+from mirror_lib.spark.submit import checkout_path, find_spark_home, job_file, runs_here, spark_submit, submit_settings
 
 _PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
 
@@ -23,7 +22,7 @@ def test_the_job_is_the_file_of_the_package_beside_this_one() -> None:
 
 @pytest.mark.parametrize("module", ["spark_jobs.no_such_job", "no_such_package.replicate"])
 def test_without_the_job_there_is_nothing_to_submit(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    monkeypatch.setattr("mirror_lib.relay.submission._JOB", module)
+    monkeypatch.setattr("mirror_lib.spark.submit._JOB", module)
 
     with pytest.raises(ConfigurationError, match="no job to submit"):
         job_file()

@@ -11,10 +11,10 @@ from crc32c import crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
-from mirror_lib.cluster.positions import OmittedRange
+from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.topics.positions import OmittedRange
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.tail_match import MismatchError, TailMatch, TailMatcher
+from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatch, TailMatcher
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
 
 SOURCE_START, TARGET_START = 100, 40

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.relay.throttle import Throttle
+from mirror_lib.relay.copy.throttle import Throttle
 
 
 class Clock:

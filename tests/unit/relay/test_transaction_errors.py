@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import cast
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.producers import ProducerIdentity
-from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.errors import FencedError, MirrorError, TransientError
 from mirror_lib.relay.model import PositionTopic
 from mirror_lib.relay.transformed.transactions import Transaction

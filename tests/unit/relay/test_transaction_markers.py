@@ -11,20 +11,20 @@ from typing import Any, cast
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import Buffer
-from mirror_lib.cluster.data_protocol import ProducedPartition
-from mirror_lib.cluster.positions import Position
-from mirror_lib.cluster.producers import ProducerIdentity
-from mirror_lib.cluster.raw import RawClient
-from mirror_lib.cluster.transaction_protocol import (
+from mirror_lib.cluster.protocol.produce import ProducedPartition
+from mirror_lib.cluster.protocol.transactions import (
     DESCRIBE_PRODUCERS,
     DESCRIBE_PRODUCERS_VERSION,
     encode_describe_producers,
 )
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.connection import Buffer
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.positions import Position
 from mirror_lib.errors import AuthorizationError, MirrorError, TransientError, Where
-from mirror_lib.relay import markers
-from mirror_lib.relay.markers import Markers
 from mirror_lib.relay.model import PositionTopic
+from mirror_lib.relay.takeover import transaction_markers as markers
+from mirror_lib.relay.takeover.transaction_markers import Markers
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology.names import TopicPartition
 from tests.support.described_transactions import described_producers

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.relay.open_positions import transactions_of
+from mirror_lib.relay.copy.open_positions import transactions_of
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import TransformChain
 from mirror_lib.transform.settings import parse_transforms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mirror_lib.relay.model import CopyJob, OpenPartition, RunPlan, Takeover
-from mirror_lib.relay.transformed.split import split_job, whole_takeovers
+from mirror_lib.relay.planning.by_transform_chain import split_job, whole_takeovers
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
 from tests.support.fake_cluster import FakeCluster, job, opened

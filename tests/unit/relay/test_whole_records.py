@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.rows.columns import RowColumns, Slice
 from mirror_lib.cluster.rows.layout import number_and_codec, place_of
-from mirror_lib.relay.transformed.whole_records import WholeRecords
+from mirror_lib.relay.transformed.record_boundaries import WholeRecords
 
 
 def rows(offsets: list[int], names: list[bytes]) -> RowColumns:

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import pytest
 
-from mirror_lib.cluster import retry
 from mirror_lib.cluster.batches.header import parse_header
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.raw import FetchRequestPartition
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.raw import backoff as retry
+from mirror_lib.cluster.raw.client import FetchRequestPartition
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ClusterError,
@@ -159,7 +159,7 @@ def test_sequence_numbers_wrap_around(source: FakeCluster, target: FakeCluster, 
     partition = opened(source, target)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirror_lib.relay.partition_writer.SEQUENCES", 23)
+        patch.setattr("mirror_lib.relay.copy.producer_state.SEQUENCES", 23)
         patch.setattr("tests.support.fake_cluster._SEQUENCES", 23)
         (result,) = copy_between(source, target, job(partition))
 
@@ -205,8 +205,8 @@ def test_a_topic_that_is_missing_after_other_faults_gets_its_own_time(
     target.refuse = lambda _: next(faults, None)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirror_lib.cluster.retry._MISSING_TOPIC_SECONDS", 1.0)
-        patch.setattr("mirror_lib.cluster.retry._LONGEST_PAUSE", 0.3)
+        patch.setattr("mirror_lib.cluster.raw.backoff._MISSING_TOPIC_SECONDS", 1.0)
+        patch.setattr("mirror_lib.cluster.raw.backoff._LONGEST_PAUSE", 0.3)
         (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
 
     assert result.error is None
@@ -220,7 +220,7 @@ def test_a_topic_that_stays_missing_is_given_up(
     target.refuse = lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirror_lib.cluster.retry._MISSING_TOPIC_SECONDS", 0.3)
+        patch.setattr("mirror_lib.cluster.raw.backoff._MISSING_TOPIC_SECONDS", 0.3)
         (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
 
     assert isinstance(result.error, TopicMissingError)
@@ -498,7 +498,7 @@ def test_given_a_task_that_was_stopped_while_it_looked_at_the_log_when_it_goes_o
 
     target.lose = lose_first
     target.log_ends = look  # type: ignore[method-assign]
-    monkeypatch.setattr("mirror_lib.relay.writing._now", lambda: clock[0])
+    monkeypatch.setattr("mirror_lib.relay.copy.producer._now", lambda: clock[0])
 
     (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=5.0))
 

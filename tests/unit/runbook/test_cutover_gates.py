@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.group_model import CommittedOffset, GroupState
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupState
 from mirror_lib.errors import attributes_of
 from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.ledger.offset_rows import SegmentRow
@@ -17,9 +17,9 @@ from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.runbook import gates
-from mirror_lib.runbook.wave import LogEnds, WaveGroup, WaveTopic
-from mirror_lib.runbook.way_back import inverse
-from mirror_lib.sync.group_plan import GroupPlan, GroupRow
+from mirror_lib.runbook.failback.failback import inverse
+from mirror_lib.runbook.scope import LogEnds, WaveGroup, WaveTopic
+from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

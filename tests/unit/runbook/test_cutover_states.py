@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.runbook import states_shown
 from mirror_lib.runbook.model import CutoverState, Step
-from mirror_lib.runbook.states import INSIDE, Event, Known, Refusal, State, after, choices, state_of
+from mirror_lib.runbook.states import shown as states_shown
+from mirror_lib.runbook.states.cutover import INSIDE, Event, Known, Refusal, State, after, choices, state_of
 
 CARRIED = [state for state in State if state.is_carried]
 UNATTENDED = [state for state in State if state.is_unattended]

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.schemas.avro import AvroCodec, AvroSchema
 from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
 from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.schemas.wire import frame_bytes
+from testbed.schema_registry import LocalSchemaRegistry
 from tests.support.avro_schemas import logical, record, schema, typed_values
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from mirror_lib.schemas.avro import AvroSchema
-from mirror_lib.schemas.avro_column import avro_column
+from mirror_lib.schemas.avro_columns import avro_column
 from mirror_lib.schemas.errors import SchemaFormatError
 from mirror_lib.transform.arrow_values import array_of
 from tests.support.avro_schemas import logical, record, schema, typed_values

@@ -10,12 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.schemas.identities import Verdict
 from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.schemas.preflight import compare, missing_guids, read_source, register_missing, subject_of_topic
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
+from testbed.schema_registry import LocalSchemaRegistry
 
 ADDRESS = Schema(SchemaType.AVRO, '{"type":"record","name":"shop.Address","fields":[{"name":"city","type":"string"}]}')
 ORDER = Schema(

@@ -10,13 +10,13 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
 from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
 from mirror_lib.schemas.protobuf import ProtobufCodec, ProtobufSchema
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.schemas.wire import frame_bytes
+from testbed.schema_registry import LocalSchemaRegistry
 
 INT32, INT64, STRING, MESSAGE, BYTES = (
     getattr(FieldDescriptorProto, f"TYPE_{name}") for name in ("INT32", "INT64", "STRING", "MESSAGE", "BYTES")

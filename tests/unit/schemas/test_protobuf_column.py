@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.schemas.errors import SchemaFormatError
 from mirror_lib.schemas.protobuf import ProtobufSchema
-from mirror_lib.schemas.protobuf_column import fill, protobuf_column
+from mirror_lib.schemas.protobuf_columns import fill, protobuf_column
 from mirror_lib.transform.arrow_values import array_of
 
 KINDS = FieldDescriptorProto

@@ -17,9 +17,8 @@ from uuid import UUID
 
 import pytest
 
-from mirror_lib.cluster.tls import Tls
+from mirror_lib.cluster.auth.tls import Tls
 from mirror_lib.dev.ports import LOOPBACK, free_ports
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError
 from mirror_lib.schemas.errors import (
     SchemaMissingError,
@@ -39,6 +38,7 @@ from mirror_lib.schemas.model import (
 )
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
+from testbed.schema_registry import LocalSchemaRegistry
 from tests.support.pki import Certified
 
 PASSWORD = "s3cret+/="

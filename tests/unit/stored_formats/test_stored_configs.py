@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from tests.stored_formats.config_files import effective_settings
 from tests.stored_formats.folder import read_json
 

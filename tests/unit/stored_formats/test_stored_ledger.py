@@ -10,17 +10,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.rows import GapState
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
-from mirror_lib.relay.backfill_define import stored_backfill
-from mirror_lib.relay.lock_holder import LockHolder
+from mirror_lib.relay.backfill.define import stored_backfill
+from mirror_lib.relay.run_lock import LockHolder
 from mirror_lib.runbook.machine import progress
 from mirror_lib.runbook.model import StepState
 from mirror_lib.runbook.opening import open_cutover
 from mirror_lib.runbook.records import attempt_of
-from mirror_lib.runbook.states import Event, choices
+from mirror_lib.runbook.states.cutover import Event, choices
 from mirror_lib.topology.names import TopicPartition
 
 # conftest.py is no module that can be imported here.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow.run_report import failed_steps, report_text, steps_text
-from mirror_lib.airflow.verify_outcome import VerifyOutcome
-from mirror_lib.relay.job_report import JobReport
+from mirror_lib.airflow.flow.report import failed_steps, report_text, steps_text
+from mirror_lib.airflow.verify.outcome import VerifyOutcome
+from mirror_lib.relay.job.report import JobReport
 from tests.stored_formats.folder import FACTS, SQLITE, read_json
 
 REPORTS = (

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.kafka_errors import PolicyViolationError, UnsupportedRequestError
+from mirror_lib.cluster.protocol.kafka_errors import PolicyViolationError, UnsupportedRequestError
 from mirror_lib.errors import MirrorError
-from mirror_lib.sync.refused_configs import Configs, done_without_refused, notice, unsupported
+from mirror_lib.sync.topics.refusals import Configs, done_without_refused, notice, unsupported
 
 NAMES, VALUES = ("cleanup.policy", "retention.ms", "segment.bytes", "max.message.bytes"), ("1", "2")
 PAIRS = st.sets(st.tuples(st.sampled_from(NAMES), st.sampled_from(VALUES)))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import AclRules, ClientSettings, FlowClients, FlowConfig, Rename
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
-from mirror_lib.sync.acl_rewrite import AclRewrite, Rewritten
-from mirror_lib.sync.acls import AclDifference, AclFacts, AclPlan, AclWinner, binding_of, plan_acls, row_of
+from mirror_lib.sync.acls.plan import AclDifference, AclFacts, AclPlan, AclWinner, binding_of, plan_acls, row_of
+from mirror_lib.sync.acls.rewrite import AclRewrite, Rewritten
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 from mirror_lib.topology.names import FlowId
 

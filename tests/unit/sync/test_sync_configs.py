@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.admin import ConfigEntry, ConfigOperation, ConfigOrigin, TopicConfigs
+from mirror_lib.cluster.admin.client import ConfigEntry, ConfigOperation, ConfigOrigin, TopicConfigs
 from mirror_lib.config.model import ClientSettings, ConfigRules, FlowClients, FlowConfig
 from mirror_lib.errors import AuthorizationError, ConfigurationError
-from mirror_lib.sync.configs import (
+from mirror_lib.sync.configs.plan import (
     ConfigDrift,
     ConfigFacts,
     ConfigPlan,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.load import load
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.sync.flow_loops import refuse_loops
+from mirror_lib.sync.loops.flow import refuse_loops
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 

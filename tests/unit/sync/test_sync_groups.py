@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.admin_groups import CommittedOffset, GroupKind, GroupState, ListedGroup
-from mirror_lib.cluster.formats import Checkpoint
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupKind, GroupState, ListedGroup
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import (
     AuthorizationError,
     BrokerUnreachableError,
@@ -27,8 +27,8 @@ from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
-from mirror_lib.sync.groups import GroupFacts, TargetGroups, after_applying, plan_groups, select_groups
+from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
+from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, after_applying, plan_groups, select_groups
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.admin_model import (
+from mirror_lib.cluster.admin.model import (
     ConfigEntry,
     ConfigOrigin,
     PartitionDescription,
@@ -16,11 +16,11 @@ from mirror_lib.cluster.admin_model import (
     TopicDescription,
     TopicSpec,
 )
-from mirror_lib.cluster.formats import Heartbeat
-from mirror_lib.config.flow_topology import flow_topology, replication_policy
-from mirror_lib.config.load import load
+from mirror_lib.cluster.topics.mm2_formats import Heartbeat
+from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
-from mirror_lib.sync.heartbeats import (
+from mirror_lib.config.topology import flow_topology, replication_policy
+from mirror_lib.sync.heartbeats.rules import (
     HeartbeatState,
     HeartbeatTail,
     UpstreamHeartbeat,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.admin import (
+from mirror_lib.cluster.admin.client import (
     ConfigEntry,
     ConfigOrigin,
     PartitionDescription,
@@ -14,7 +14,7 @@ from mirror_lib.cluster.admin import (
     TopicDescription,
     TopicSpec,
 )
-from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError, UnsupportedRequestError
+from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError, UnsupportedRequestError
 from mirror_lib.config.model import (
     ClientSettings,
     CopySettings,
@@ -24,7 +24,7 @@ from mirror_lib.config.model import (
     PoisonPolicy,
 )
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError
-from mirror_lib.sync.internal import InternalTopic, InternalTopicState, ensure_internal_topics
+from mirror_lib.sync.topics.internal import InternalTopic, InternalTopicState, ensure_internal_topics
 from mirror_lib.topology.names import FlowId
 
 CLIENT = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.sync.needed_topics import NeededTopic, find_obstacles
+from mirror_lib.sync.topics.needed import NeededTopic, find_obstacles
 
 POSITIONS = NeededTopic("mm2-offsets.A.internal", 3, "B.offset.storage.replication.factor")
 TRANSACTIONS = NeededTopic(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirror_lib.cluster.positions import ClusterPair, Position, PositionState
+from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
 from mirror_lib.errors import (
     ReplicationError,
     SourceClusterChangedError,

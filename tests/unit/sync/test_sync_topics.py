@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.admin import (
+from mirror_lib.cluster.admin.client import (
     ConfigEntry,
     ConfigOrigin,
     PartitionDescription,
@@ -16,12 +16,12 @@ from mirror_lib.cluster.admin import (
     TopicDescription,
     TopicSpec,
 )
-from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError
 from mirror_lib.config.model import ClientSettings, ConfigRules, FlowClients, FlowConfig, Rename
+from mirror_lib.config.topology import flow_topology
 from mirror_lib.errors import AuthorizationError, MirrorError
-from mirror_lib.sync.configs import ConfigRulebook
-from mirror_lib.sync.topics import (
+from mirror_lib.sync.configs.plan import ConfigRulebook
+from mirror_lib.sync.topics.plan import (
     CreateTopic,
     GrowPartitions,
     TopicFacts,

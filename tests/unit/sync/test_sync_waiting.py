@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.admin_model import PartitionDescription, TopicDescription
-from mirror_lib.sync.waiting import wait_until_visible
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin.model import PartitionDescription, TopicDescription
+from mirror_lib.sync.topics.waiting import wait_until_visible
 
 _PATIENCE = 0.15
 

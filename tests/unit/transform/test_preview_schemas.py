@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from mirror_lib.dev.ports import free_ports
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.schemas.avro import AvroCodec
 from mirror_lib.schemas.model import Schema, SchemaType
 from mirror_lib.schemas.registry import SchemaRegistry
 from mirror_lib.schemas.rest import RegistryAccess
 from mirror_lib.transform import model
 from mirror_lib.transform.model import DataFormat, DecodeSettings, Decoding, Transform, TransformChain
-from mirror_lib.transform.preview import Change
-from mirror_lib.transform.preview_schemas import SchemaTexts
+from mirror_lib.transform.preview.preview import Change
+from mirror_lib.transform.preview.schemas import SchemaTexts
+from testbed.schema_registry import LocalSchemaRegistry
 
 ORDER = Schema(
     SchemaType.AVRO,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.transform.preview import (
+from mirror_lib.transform.preview.preview import (
     Change,
     Headers,
     MadeRecord,
@@ -19,7 +19,7 @@ from mirror_lib.transform.preview import (
     RecordPlace,
     SourceRecord,
 )
-from mirror_lib.transform.preview_text import (
+from mirror_lib.transform.preview.text import (
     PreviewText,
     as_data,
     moment,

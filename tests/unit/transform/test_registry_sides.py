@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.schemas.avro import AvroCodec
 from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError, SchemaRegistryUnreachableError
@@ -18,7 +17,7 @@ from mirror_lib.schemas.rest import BasicLogin, RegistryAccess
 from mirror_lib.transform import model
 from mirror_lib.transform.model import DataFormat
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
-from mirror_lib.transform.registry_sides import (
+from mirror_lib.transform.schemas.registry_sides import (
     SchemaRenumbering,
     SideCodec,
     SideReader,
@@ -29,6 +28,7 @@ from mirror_lib.transform.registry_sides import (
 )
 from spark_jobs.sealing import seal
 from spark_jobs.transform_registry_tasks import REGISTRY_CLASSES, decode_sides, renumber_sides
+from testbed.schema_registry import LocalSchemaRegistry
 
 NUMBER = Schema(SchemaType.AVRO, json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}))
 TOPICS = {"orders": "A.orders"}

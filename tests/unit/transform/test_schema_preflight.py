@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.dev.schema_registry import LocalSchemaRegistry
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.schemas.avro import AvroCodec
 from mirror_lib.schemas.errors import SchemaMissingError, SchemaRefusedError
@@ -37,10 +36,8 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.transform.preview import RecordPlace, SourceRecord
-from mirror_lib.transform.registry_sides import SchemaRenumbering, SideRenumbering
-from mirror_lib.transform.schema_answers import Registries, ask, register, registries_of, written_by
-from mirror_lib.transform.schema_preflight import (
+from mirror_lib.transform.preview.preview import RecordPlace, SourceRecord
+from mirror_lib.transform.schemas.preflight import (
     Finding,
     Lookalike,
     Outcome,
@@ -52,6 +49,9 @@ from mirror_lib.transform.schema_preflight import (
     is_written,
     used_schemas,
 )
+from mirror_lib.transform.schemas.registry_answers import Registries, ask, register, registries_of, written_by
+from mirror_lib.transform.schemas.registry_sides import SchemaRenumbering, SideRenumbering
+from testbed.schema_registry import LocalSchemaRegistry
 
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 IN_FRONT, IN_HEADER = Place.PREFIX, Place.HEADER

@@ -6,7 +6,7 @@ import pytest
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import SelectStatement
-from mirror_lib.transform.select_text import carrying
+from mirror_lib.transform.sql.select_text import carrying
 
 
 def _carrying(text: str) -> tuple[str, int]:

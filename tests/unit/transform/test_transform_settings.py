@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.config.file.problems import describe
 from mirror_lib.config.model import Problem, Severity
-from mirror_lib.config.problems import describe
 from mirror_lib.topology.java_types import parse_list
 from mirror_lib.transform.model import (
     NO_TRANSFORMS,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.verify.compare.whole_batches import holds
 from mirror_lib.verify.findings import DifferenceKind
-from mirror_lib.verify.layout import holds
 from tests.support.logs import at, blocks, check_of, compared, log, numbered, stretches, whole_range
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch
 

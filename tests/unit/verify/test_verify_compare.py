@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.verify.compare import RangeComparer
+from mirror_lib.verify.compare.compare import RangeComparer
 from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.verify.model import KnownGap
 from tests.support.logs import at, check_of, compared, log, numbered, stretches, whole_range

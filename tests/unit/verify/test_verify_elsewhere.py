@@ -10,17 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA
+from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.rows.columns import RowColumns, by_place
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN, with_source
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
-from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck, VerifyJob
+from mirror_lib.verify.model import (
+    NOT_COMPARED,
+    UNEXPECTED,
+    CheckRange,
+    KnownGap,
+    KnownRoute,
+    PartitionCheck,
+    RoutedCheck,
+    RoutedPlan,
+    Share,
+    VerifyJob,
+)
 from mirror_lib.verify.routed.findings import Place
-from mirror_lib.verify.routed.model import NOT_COMPARED, UNEXPECTED, KnownRoute, RoutedCheck, RoutedPlan, Share
 from mirror_lib.verify.routed.multiset import Multiset, record_digests
-from mirror_lib.verify.transformed.elsewhere import Elsewhere
+from mirror_lib.verify.routed.routed_rows import Elsewhere
 
 SOURCE, OWN = TopicPartition("payments", 2), TopicPartition("A.payments", 2)
 DE = TopicPartition("payments.de", 2)

@@ -12,14 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.findings import Difference, DifferenceKind, PartitionVerdict, RangeOutcome, Stopped, Verdict
+from mirror_lib.verify.findings import (
+    Difference,
+    DifferenceKind,
+    PartitionVerdict,
+    RangeOutcome,
+    RoutedDifference,
+    RoutedVerdict,
+    Stopped,
+    Verdict,
+)
 from mirror_lib.verify.html import to_html
 from mirror_lib.verify.job import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
 from mirror_lib.verify.report import Confidence, VerifyReport
-from mirror_lib.verify.routed.verdict import RoutedDifference, RoutedVerdict
-from mirror_lib.verify.rows import from_arrow, to_arrow
-from mirror_lib.verify.verification import rows_of
+from mirror_lib.verify.result_rows import from_arrow, to_arrow
+from mirror_lib.verify.run import rows_of
 
 BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 OUTCOME = RangeOutcome(

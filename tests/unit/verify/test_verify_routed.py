@@ -17,19 +17,27 @@ from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
-from mirror_lib.verify.findings import DifferenceKind, Stopped, Verdict, VerifiedMark
-from mirror_lib.verify.local import run_locally
-from mirror_lib.verify.model import Budget, KnownGap, VerifyFacts, VerifyJob, VerifyMode, VerifyPlan
-from mirror_lib.verify.plan import plan_verification
+from mirror_lib.verify.findings import DifferenceKind, RoutedVerdict, Stopped, Verdict, VerifiedMark
+from mirror_lib.verify.model import (
+    UNEXPECTED,
+    Budget,
+    KnownGap,
+    Obstacle,
+    Share,
+    VerifyFacts,
+    VerifyJob,
+    VerifyMode,
+    VerifyPlan,
+)
+from mirror_lib.verify.planning.by_transform_chain import searched
+from mirror_lib.verify.planning.plan import plan_verification
+from mirror_lib.verify.planning.routed_plan import RoutedFacts, RoutedTarget, left_over, together
+from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
-from mirror_lib.verify.routed.judging import judge_routed
-from mirror_lib.verify.routed.model import UNEXPECTED, Obstacle, Share
+from mirror_lib.verify.routed.judge import judge_routed
 from mirror_lib.verify.routed.multiset import Multiset, record_digests
-from mirror_lib.verify.routed.plan import RoutedFacts, RoutedTarget, left_over, together
-from mirror_lib.verify.routed.standing import StandingJob
-from mirror_lib.verify.routed.verdict import RoutedVerdict
-from mirror_lib.verify.transformed.elsewhere import FoundRow
-from mirror_lib.verify.transformed.split import searched
+from mirror_lib.verify.routed.routed_rows import FoundRow
+from mirror_lib.verify.routed.target_digests import StandingJob
 
 FLOW = FlowId("A", "B")
 AWAY = TransformChain((Transform("away", columns=ColumnExpressions(topic="'payments.de'")),))

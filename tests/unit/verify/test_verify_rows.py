@@ -13,7 +13,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
 from mirror_lib.verify.findings import DifferenceKind, RangeOutcome
 from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck
-from mirror_lib.verify.transformed.comparing import RowNumbers
+from mirror_lib.verify.transformed.compare_rows import RowNumbers
 from tests.support.logs import SOURCE, TARGET, at, log
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord
 from tests.support.transformed_logs import Made, compared_rows, made, rows_of

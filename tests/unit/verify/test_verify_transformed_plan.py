@@ -22,12 +22,12 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.verify.chains import may_give_several
 from mirror_lib.verify.findings import Verdict, VerifiedMark
-from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyJob, VerifyMode, VerifyPlan
-from mirror_lib.verify.plan import plan_verification
-from mirror_lib.verify.transformed.split import split_job
+from mirror_lib.verify.planning.by_transform_chain import split_job
+from mirror_lib.verify.planning.chains import may_give_several
+from mirror_lib.verify.planning.plan import plan_verification
+from mirror_lib.verify.raw.local import run_locally
 
 FLOW = FlowId("A", "B")
 FILTER = TransformChain((Transform("some", filter="key IS NOT NULL"),))

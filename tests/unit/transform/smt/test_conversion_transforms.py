@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.transform.smt.apply import apply
-from mirror_lib.transform.smt.data import (
+from mirror_lib.transform.smt.model import Cast, TimestampConverter, TimestampType, Transform, UnixPrecision
+from mirror_lib.transform.smt.record import Side, SmtRecord
+from mirror_lib.transform.smt.values.data import (
     DATE,
     TIMESTAMP,
     DataError,
@@ -29,10 +31,8 @@ from mirror_lib.transform.smt.data import (
     class_name,
     struct_schema,
 )
-from mirror_lib.transform.smt.date_format import DateFormat
-from mirror_lib.transform.smt.model import Cast, TimestampConverter, TimestampType, Transform, UnixPrecision
-from mirror_lib.transform.smt.numbers import nearest_float32, wrapped
-from mirror_lib.transform.smt.record import Side, SmtRecord
+from mirror_lib.transform.smt.values.date_format import DateFormat
+from mirror_lib.transform.smt.values.numbers import nearest_float32, wrapped
 
 T = SchemaType
 

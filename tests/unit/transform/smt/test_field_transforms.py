@@ -8,7 +8,9 @@ from typing import ClassVar
 import pytest
 
 from mirror_lib.transform.smt.apply import apply
-from mirror_lib.transform.smt.data import (
+from mirror_lib.transform.smt.model import InsertedField, InsertField, MaskField, ReplaceField
+from mirror_lib.transform.smt.record import Side, SmtRecord
+from mirror_lib.transform.smt.values.data import (
     DATE,
     OPTIONAL_STRING,
     STRING,
@@ -28,8 +30,6 @@ from mirror_lib.transform.smt.data import (
     class_name,
     struct_schema,
 )
-from mirror_lib.transform.smt.model import InsertedField, InsertField, MaskField, ReplaceField
-from mirror_lib.transform.smt.record import Side, SmtRecord
 
 INT32 = Schema(SchemaType.INT32)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.data import (
+from mirror_lib.transform.smt.values.data import (
     DATE,
     STRING,
     TIME,
@@ -26,8 +26,8 @@ from mirror_lib.transform.smt.data import (
     Value,
     struct_schema,
 )
-from mirror_lib.transform.smt.java_text import connect_text, java_text, number_text
-from mirror_lib.transform.smt.literals import parse_literal
+from mirror_lib.transform.smt.values.java_strings import connect_text, java_text, number_text
+from mirror_lib.transform.smt.values.literals import parse_literal
 
 
 @pytest.mark.parametrize(

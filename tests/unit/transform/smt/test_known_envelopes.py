@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.converters import decode, encode
-from mirror_lib.transform.smt.data import DataError, Schema, Value
-from mirror_lib.transform.smt.json_data import schema_from_json, schema_to_json, value_from_json, value_to_json
-from mirror_lib.transform.smt.json_text import read_json, write_json
+from mirror_lib.transform.smt.converters.converters import decode, encode
+from mirror_lib.transform.smt.converters.json_data import (
+    schema_from_json,
+    schema_to_json,
+    value_from_json,
+    value_to_json,
+)
+from mirror_lib.transform.smt.converters.json_text import read_json, write_json
 from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
+from mirror_lib.transform.smt.values.data import DataError, Schema, Value
 
 SETTINGS = ConverterSettings("value.converter", ConverterKind.JSON)
 _SCHEMAS = (

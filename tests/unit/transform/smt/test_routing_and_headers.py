@@ -5,18 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.transform.smt.apply import apply
-from mirror_lib.transform.smt.data import (
-    OPTIONAL_STRING,
-    STRING,
-    DataError,
-    Field,
-    Int8,
-    Schema,
-    SchemaType,
-    Struct,
-    struct_schema,
-)
-from mirror_lib.transform.smt.date_format import DateFormat
 from mirror_lib.transform.smt.model import (
     DropHeaders,
     Filter,
@@ -32,6 +20,18 @@ from mirror_lib.transform.smt.model import (
 )
 from mirror_lib.transform.smt.predicates import applies, holds
 from mirror_lib.transform.smt.record import Header, Side, SmtRecord
+from mirror_lib.transform.smt.values.data import (
+    OPTIONAL_STRING,
+    STRING,
+    DataError,
+    Field,
+    Int8,
+    Schema,
+    SchemaType,
+    Struct,
+    struct_schema,
+)
+from mirror_lib.transform.smt.values.date_format import DateFormat
 
 OLD = Header("old", b"1", Schema(SchemaType.BYTES))
 

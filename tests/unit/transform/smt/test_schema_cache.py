@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_lib.transform.smt.data import STRING, DataError, Schema, SchemaType
 from mirror_lib.transform.smt.schema_cache import SchemaCache
+from mirror_lib.transform.smt.values.data import STRING, DataError, Schema, SchemaType
 
 
 def test_what_was_made_of_a_schema_by_a_setting_is_found_again() -> None:

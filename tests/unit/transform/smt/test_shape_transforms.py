@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.transform.smt.apply import apply
-from mirror_lib.transform.smt.data import (
+from mirror_lib.transform.smt.field_path import parse_path
+from mirror_lib.transform.smt.model import ExtractField, Flatten, HoistField, Transform, ValueToKey
+from mirror_lib.transform.smt.record import Side, SmtRecord
+from mirror_lib.transform.smt.values.data import (
     OPTIONAL_STRING,
     STRING,
     DataError,
@@ -17,9 +20,6 @@ from mirror_lib.transform.smt.data import (
     Value,
     struct_schema,
 )
-from mirror_lib.transform.smt.field_path import parse_path
-from mirror_lib.transform.smt.model import ExtractField, Flatten, HoistField, Transform, ValueToKey
-from mirror_lib.transform.smt.record import Side, SmtRecord
 
 INT32 = Schema(SchemaType.INT32)
 INNER = struct_schema([Field("b", INT32), Field("c", OPTIONAL_STRING)])

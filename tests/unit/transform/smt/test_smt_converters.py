@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.transform.smt.converters import decode, encode
-from mirror_lib.transform.smt.data import (
+from mirror_lib.transform.smt.converters.converters import decode, encode
+from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
+from mirror_lib.transform.smt.values.data import (
     BYTES,
     DECIMAL_NAME,
     OPTIONAL_BYTES,
@@ -32,7 +33,6 @@ from mirror_lib.transform.smt.data import (
     class_name,
     struct_schema,
 )
-from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
 
 T = SchemaType
 PLAIN = ConverterSettings("value.converter", ConverterKind.JSON, schemas_enable=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA
+from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
 from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of, with_source
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark

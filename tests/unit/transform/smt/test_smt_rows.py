@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA
+from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.errors import SmtError
 from mirror_lib.transform.smt.record import RawRecord

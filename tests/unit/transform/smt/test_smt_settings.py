@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.data import BYTES, STRING, Schema, SchemaType
 from mirror_lib.transform.smt.model import ConverterKind, SettingProblem, Stage
 from mirror_lib.transform.smt.record import Side
 from mirror_lib.transform.smt.settings import parse_settings
+from mirror_lib.transform.smt.values.data import BYTES, STRING, Schema, SchemaType
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 JSON = {

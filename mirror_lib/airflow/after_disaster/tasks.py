@@ -1,0 +1,96 @@
+"""What the tasks of the DAG for the time after a disaster do: look, and hand over what a person has agreed to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.approval import ABOUT, PATIENCE_SECONDS, answer_to
+from mirror_lib.airflow.compatibility import AirflowFailException
+from mirror_lib.airflow.forms.fields import chosen_topics
+
+if TYPE_CHECKING:
+    from mirror_lib.runbook.failback.return_plan import ReturnPlan
+
+_log = logging.getLogger(__name__)
+#: Partitions that are told one by one.
+_TOLD = 50
+_ALL = (".*",)
+
+
+def look(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, str]:
+    """Looks what the source alone has, and from where on records would come home. Changes nothing.
+
+    Returns the plan in words, and what stands for it.
+    """
+    from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
+    from mirror_lib.runbook.failback.return_plan import plan_return
+
+    file, settings = load_flow_as_it_runs(Path(config_path), flow)
+    plan = plan_return(settings, enabled_opposite_of(file, settings), _topics(params))
+    for each in plan.partitions:
+        _log.info("%s", each)
+    if plan.staying:
+        _log.info("%s", plan.staying_text)
+    _refuse(plan)
+    return {"told": plan.markdown(_TOLD), "agreed": plan.fingerprint}
+
+
+def hand_over(
+    flow: str,
+    config_path: str,
+    asked_by: str,
+    params: Mapping[str, Any],
+    patience_seconds: float = PATIENCE_SECONDS,
+    **context: Any,
+) -> dict[str, Any]:
+    """Hands the topics over to the flow back, if the person who was asked has agreed and nothing has changed since."""
+    from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.runbook.failback.after_disaster import apply_return
+
+    said = answer_to(context["ti"], asked_by, patience_seconds)
+    if said is None:
+        raise AirflowFailException(
+            f"nobody has agreed, and nothing was changed: an earlier task may tell why. {_begin_again(flow)}"
+        )
+    if not said.agrees:
+        raise AirflowFailException(f"{said.by} did not agree: nothing was changed. {_begin_again(flow)}")
+    # What was shown, and not what somebody has looked at since.
+    agreed: str = context["ti"].xcom_pull(task_ids=asked_by, key=ABOUT)
+    file, settings = load_flow_as_it_runs(Path(config_path), flow)
+    opposite = enabled_opposite_of(file, settings)
+    if opposite is None:
+        raise AirflowFailException(
+            f"the file has no enabled flow {settings.flow.opposite} any more: nothing was changed. Enable it there. "
+            f"{_begin_again(flow)}"
+        )
+    note = (params.get("note") or "").strip() or None
+    with open_ledger(file) as ledger:
+        plan = apply_return(settings, opposite, ledger, _topics(params), agreed=agreed, by=said.by, note=note)
+    _refuse(plan)
+    _log.info("Handed over: %s", plan)
+    return {"partitions": len(plan.partitions), "left_behind": plan.left_behind, "flow_back": str(opposite.flow)}
+
+
+def _begin_again(flow: str) -> str:
+    from mirror_lib.runbook.states.disaster import DisasterState, do
+    from mirror_lib.topology.names import FlowId
+
+    return do(DisasterState.NOT_AGREED, FlowId.parse(flow))
+
+
+def _topics(params: Mapping[str, Any]) -> Sequence[str]:
+    return chosen_topics(params) or _ALL
+
+
+def _refuse(plan: ReturnPlan) -> None:
+    """Fail the task where a partition cannot be handed over: then none is."""
+    if plan.errors:
+        told = "\n".join(str(error) for error in plan.errors[:_TOLD])
+        raise AirflowFailException(
+            f"{len(plan.errors):,} of {len(plan.partitions):,} partitions cannot be handed over, so none was. Do first "
+            f"what each error says, or leave its topic out:\n{told}"
+        )

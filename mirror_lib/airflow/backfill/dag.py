@@ -1,0 +1,66 @@
+"""One DAG per flow for backfills, triggered by hand: each run defines a backfill, or goes on with one, and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mirror_lib.airflow.backfill.form import backfill_form
+from mirror_lib.airflow.backfill.tasks import BackfillOperator, define
+from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.files.flow_dags import dags_of_flows
+from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.python_task import PythonTask
+from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.observe.airflow_runs import dag_id_of
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+_DEFINE_TIMEOUT = timedelta(minutes=30)
+
+
+def build_backfill_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """The DAGs that backfill, as `flow_dags.dags_of_flows` makes them."""
+    return dags_of_flows(paths, only, dag_id=backfill_dag_id, build=build_backfill_dag)
+
+
+def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
+    """The DAG of one flow: define, copy. A retry goes on where the copy stood."""
+    source, target = flow.flow.source, flow.flow.target
+    name, path = str(flow.flow), str(config_path)
+    with DAG(
+        dag_id=backfill_dag_id(flow),
+        dag_display_name=f"Backfill {source} → {target}",
+        description=f"Copies ranges of topics of cluster {source} to cluster {target}, beside the flow",
+        doc_md=__doc__,
+        schedule=None,
+        start_date=_START,
+        catchup=False,
+        tags=sorted({"mirror", "backfill", source, target}),
+        default_args={
+            "owner": "mirror",
+            "retry_policy": ErrorClassRetryPolicy(),
+            "retries": 3,
+            "retry_delay": timedelta(minutes=1),
+        },
+    ) as dag:
+        defined = PythonTask.of(define, {"flow": name, "config_path": path}, execution_timeout=_DEFINE_TIMEOUT)
+        copy = BackfillOperator(
+            task_id="copy",
+            defined_by=define.__name__,
+            flow=name,
+            config_path=path,
+            conn_id=flow.spark_connection,
+            pool=pool_of(flow),
+            doc_md="The Spark job: copies what is left of the backfill, within the budget. A retry goes on.",
+        )
+        defined >> copy
+    put_form(dag, backfill_form(flow))
+    return dag
+
+
+def backfill_dag_id(flow: FlowConfig) -> str:
+    """`mirror_backfill__<source>__<target>`."""
+    return dag_id_of(flow.flow).replace("mirror", "mirror_backfill", 1)

@@ -1,0 +1,151 @@
+"""The form that Airflow shows when a person triggers a backfill, and reading its values inside a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.forms.fields import (
+    MOST,
+    bytes_per_second_field,
+    chosen_topics,
+    chosen_whole,
+    log_level_field,
+    tasks_field,
+    topics_field,
+)
+from mirror_lib.airflow.forms.values import BOUND, FIRST_BOUND
+from mirror_lib.config.model import FlowConfig
+
+_LONGEST_BOUND = 100
+_WHAT, _WHERE, _HOW = "What to copy", "Where to", "How to run"
+_BOUND = "**earliest**, **latest**, an offset (**offset 4711**), or a time such as **2026-01-31T00:00:00Z**."
+
+
+class Target(StrEnum):
+    """Which topics a backfill writes to."""
+
+    #: The flow's names with something behind.
+    SUFFIX = "other topics: the flow's names with this behind"
+    TOPIC = "one other topic: this name"
+    SAME = "the flow's own topics"
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillChoices:
+    """One run's answers on the form."""
+
+    topics: tuple[str, ...] = ()
+    begin: str = "earliest"
+    end: str = "latest"
+    target: Target = Target.SUFFIX
+    target_name: str = ""
+    name: str | None = None
+    max_bytes: int | None = None
+    bytes_per_second: int | None = None
+    tasks: int | None = None
+    accept_gaps: bool = False
+    dry_run: bool = False
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> BackfillChoices:
+        """Read what Airflow has already validated against the form's JSON schema."""
+        return cls(
+            topics=chosen_topics(params),
+            begin=params.get("from") or "earliest",
+            end=params.get("to") or "latest",
+            target=Target(params.get("target") or Target.SUFFIX),
+            target_name=(params.get("target_name") or "").strip(),
+            name=(params.get("name") or "").strip() or None,
+            max_bytes=chosen_whole(params, "max_bytes"),
+            bytes_per_second=chosen_whole(params, "bytes_per_second"),
+            tasks=chosen_whole(params, "tasks"),
+            accept_gaps=bool(params.get("accept_gaps")),
+            dry_run=bool(params.get("dry_run")),
+        )
+
+
+def backfill_form(flow: FlowConfig) -> dict[str, Param]:
+    """The Params of a flow's backfill DAG."""
+    return {
+        "topics": topics_field(
+            title="Source topics",
+            description_md=(
+                "One topic name or Java regular expression a line; never more than the flow selects. Empty only to go "
+                "on with a backfill by its name."
+            ),
+            section=_WHAT,
+        ),
+        "from": Param(
+            "earliest",
+            type="string",
+            maxLength=_LONGEST_BOUND,
+            format=FIRST_BOUND,
+            title="From",
+            description_md=f"{_BOUND} **cutover**: only records that were written to the source after a cutover.",
+            section=_WHAT,
+        ),
+        "to": Param(
+            "latest",
+            type="string",
+            maxLength=_LONGEST_BOUND,
+            format=BOUND,
+            title="To, not included",
+            description_md=_BOUND,
+            section=_WHAT,
+        ),
+        "name": Param(
+            None,
+            type=["null", "string"],
+            pattern="^ *[a-zA-Z0-9._-]{0,80} *$",
+            title="Name of the backfill",
+            description=(
+                "The same name is the same backfill, which goes on where it stood. Empty: the same choices have the "
+                "same name. Letters, digits, dots, underscores and hyphens."
+            ),
+            section=_WHAT,
+        ),
+        "target": Param(
+            Target.SUFFIX.value,
+            type="string",
+            enum=[target.value for target in Target],
+            title="Target",
+            description_md=(
+                f"The flow's own topics on {flow.flow.target} get the records behind what they hold, also those that "
+                "they hold already; the flow waits meanwhile."
+            ),
+            section=_WHERE,
+        ),
+        "target_name": Param(
+            ".backfill",
+            type=["null", "string"],
+            pattern="^ *[a-zA-Z0-9._-]{0,249} *$",
+            title="Name of the topic, or what stands behind the names",
+            section=_WHERE,
+        ),
+        "dry_run": Param(
+            False, type="boolean", title="Dry run", description="Only estimate, and change nothing.", section=_HOW
+        ),
+        "max_bytes": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            maximum=MOST,
+            title="Byte budget",
+            description="About so much is copied by this run; trigger it again for the rest. Empty: all.",
+            section=_HOW,
+        ),
+        "bytes_per_second": bytes_per_second_field(section=_HOW),
+        "tasks": tasks_field(flow, section=_HOW),
+        "accept_gaps": Param(
+            False,
+            type="boolean",
+            title="Accept gaps",
+            description="Go on behind records that the source has deleted since the backfill was defined.",
+            section=_HOW,
+        ),
+        "log_level": log_level_field(section=_HOW),
+    }

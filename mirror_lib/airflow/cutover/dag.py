@@ -1,0 +1,127 @@
+"""One DAG per flow for cutovers, triggered by hand: people agree in Airflow, and one Spark job does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.airflow.approval import AskOperator
+from mirror_lib.airflow.compatibility import DAG, TriggerRule
+from mirror_lib.airflow.cutover import tasks as tasks
+from mirror_lib.airflow.cutover.form import cutover_form
+from mirror_lib.airflow.cutover.operator import CutoverOperator
+from mirror_lib.airflow.files.flow_dags import dags_of_flows
+from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.python_task import PythonTask
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.observe.airflow_runs import cutover_dag_id_of
+from mirror_lib.runbook.model import Step
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+_NAME = "{{ ti.xcom_pull(task_ids='begin') }}"
+_CARRIES = "carry_out"
+_DOCUMENTATION = """\
+Moves the writers and readers of some topics from the source to the target: inventory, preflight, rehearsal, freeze,
+drain, verification, groups, agreement, switch, rights to write, watch. No step is passed whose gates do not hold.
+
+Two questions are asked on Airflow's page of required actions: whether the writers are **stopped**, and whether
+everything is **agreed on**; the report of all gates is part of the second. Between them the writers stand still, for
+seconds, since the Spark job is warm by then.
+
+A run that ended at a gate goes on when this DAG is triggered with the same name. Clearing tasks does not help: Airflow
+shows the old text of a question that is asked again, and such a question fails. An answer counts only while the Spark
+job that asked is at work: a question that is left of an ended one is refused, and says to trigger again. `roll back`
+takes a cutover back as long as nobody has written to the target; after that, `Brings home` on the DAG of the flow back
+brings home what changed since. docs/runbooks.md has the whole runbook, and `mirror cutover` does the same from a
+console.
+"""
+
+
+def build_cutover_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """The DAGs that move, as `flow_dags.dags_of_flows` makes them."""
+    return dags_of_flows(paths, only, dag_id=cutover_dag_id, build=build_cutover_dag)
+
+
+def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
+    """The DAG of one flow's cutovers.
+
+    begin -> prepare -> carry_out ------------------------------------------------> report
+                    \\-> gates_of_freeze -> writers_stopped -> note_freeze
+                          -> gates_of_approve -> agreed -> note_approve ---------/
+    """
+    source, target = flow.flow.source, flow.flow.target
+    name, path = str(flow.flow), str(config_path)
+    with DAG(
+        dag_id=cutover_dag_id(flow),
+        dag_display_name=f"Cutover {source} → {target}",
+        description=f"Moves writers and readers from cluster {source} to cluster {target}",
+        doc_md=_DOCUMENTATION,
+        schedule=None,
+        start_date=_START,
+        catchup=False,
+        tags=sorted({"mirror", "cutover", source, target}),
+        # A gate that does not hold needs a person: nothing is tried again by itself.
+        default_args={"owner": "mirror", "retries": 0},
+    ) as dag:
+        begin = _python(tasks.begin, flow=name, config_path=path)
+        prepare = _python(tasks.prepare, config_path=path, name=_NAME)
+        carry_out = CutoverOperator(
+            task_id=_CARRIES,
+            flow=name,
+            config_path=path,
+            named_by=begin.task_id,
+            answered_by=f"note_{Step.APPROVE.value}",
+            conn_id=flow.spark_connection,
+            pool=pool_of(flow),
+            doc_md="The Spark job: rehearses, keeps the copy close, drains, compares, and switches.",
+        )
+        frozen = _question(
+            Step.FREEZE,
+            path,
+            task_id="writers_stopped",
+            subject=f"Cutover {_NAME}: are all writers of these topics on {source} stopped?",
+        )
+        approved = _question(
+            Step.APPROVE,
+            path,
+            task_id="agreed",
+            subject=f"Cutover {_NAME}: everything is on {target}. May writers and readers go there now?",
+        )
+        report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
+        begin >> prepare >> [carry_out, frozen[0]]
+        frozen[-1] >> approved[0]
+        [carry_out, approved[-1]] >> report
+    put_form(dag, cutover_form(flow))
+    return dag
+
+
+def cutover_dag_id(flow: FlowConfig) -> str:
+    """`mirror_cutover__<source>__<target>`."""
+    return cutover_dag_id_of(flow.flow)
+
+
+def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tuple[Any, Any]:
+    """Wait until it can be asked, ask with the gates as the body, pass the answer on; returns first and last task."""
+    given = {"step": step.value, "config_path": config_path, "name": _NAME, "carried_by": _CARRIES}
+    gates = _python(tasks.await_question, task_id=f"gates_of_{step.value}", **given)
+    asked = AskOperator(task_id=task_id, subject=subject, body=f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}")
+    noted = _python(
+        tasks.answer,
+        task_id=f"note_{step.value}",
+        asked_by=task_id,
+        trigger_rule=TriggerRule.NONE_SKIPPED,
+        **given,
+    )
+    gates >> asked >> noted
+    return gates, noted
+
+
+def _python(
+    function: Callable[..., Any], *, task_id: str | None = None, trigger_rule: TriggerRule | None = None, **given: str
+) -> PythonTask:
+    more: dict[str, Any] = {} if trigger_rule is None else {"trigger_rule": trigger_rule}
+    # People take their time; a cutover that nobody looks at for a week is forgotten.
+    return PythonTask.of(function, given, task_id=task_id, execution_timeout=timedelta(days=7), **more)

@@ -1,0 +1,187 @@
+"""The form that Airflow shows when a person triggers a cutover, and reading its values inside a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.forms.fields import (
+    MOST,
+    WEEK_SECONDS,
+    chosen_names,
+    chosen_topics,
+    literal,
+    names_field,
+    patterns_field,
+    topics_field,
+)
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.runbook.model import CutoverDefinition, Fence, Style, VerifyScope
+
+_WHAT, _HOW, _LIMITS = "What moves", "How it moves", "What is allowed"
+#: What `CutoverDefinition` takes, or nothing.
+_NAME = "^ *([A-Za-z0-9][A-Za-z0-9._-]{0,99})? *$"
+#: What a run of the DAG does.
+GO_ON, ROLL_BACK = "go on", "roll back"
+
+
+def cutover_form(flow: FlowConfig) -> dict[str, Param]:
+    """The Params of a flow's cutover DAG. All but the name matter only when the cutover is begun."""
+    return {
+        "name": Param(
+            # Airflow's form triggers nothing while a text that may not be null is empty.
+            None,
+            type=["null", "string"],
+            pattern=_NAME,
+            title="Name",
+            description_md="Name of the cutover; letters, digits, dots, underscores and hyphens. Empty: the DAG run's "
+            "id. A cutover that has begun continues where it is: give its **name alone**, all fields below but the "
+            "action and the hours were decided when it began.",
+            section=_WHAT,
+        ),
+        "action": Param(
+            GO_ON,
+            type="string",
+            enum=[GO_ON, ROLL_BACK],
+            values_display={GO_ON: "Begin or continue", ROLL_BACK: "Roll back"},
+            title="Action",
+            description_md="**Roll back** takes the cutover of this name back, as long as nobody has written to the "
+            "target.",
+            section=_WHAT,
+        ),
+        "back_of": Param(
+            None,
+            type=["null", "string"],
+            pattern=_NAME,
+            title="Brings home",
+            description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: its topics "
+            "and groups come back by this flow, and only what changed since is copied. Topics and groups below then "
+            "stay empty.",
+            section=_WHAT,
+        ),
+        "topics": topics_field(
+            title="Topics",
+            description_md="One name or Java regular expression a line, of what the flow takes: "
+            + ", ".join(literal(pattern) for pattern in flow.topics),
+            section=_WHAT,
+        ),
+        "groups": patterns_field(
+            title="Groups",
+            description_md="One name or Java regular expression a line; empty moves all groups of the flow that read "
+            "these topics.",
+            section=_WHAT,
+        ),
+        "style": Param(
+            Style.TOGETHER.value,
+            type="string",
+            enum=[style.value for style in Style],
+            values_display={
+                Style.TOGETHER.value: "Readers and writers together",
+                Style.CONSUMERS_FIRST.value: "Readers first",
+                Style.PRODUCERS_FIRST.value: "Writers first",
+            },
+            title="Who moves first",
+            description_md="**Together**: one window in which both are stopped. **Readers first**: for readers that "
+            "need long to start; they lag behind by a run meanwhile. **Writers first**: for readers that cannot stop "
+            "in the window; no roll back once somebody writes to the target.",
+            section=_HOW,
+        ),
+        "fence": Param(
+            Fence.OPERATOR.value,
+            type="string",
+            enum=[fence.value for fence in Fence],
+            values_display={
+                Fence.OPERATOR.value: "Their owners stop them",
+                Fence.ACL.value: "ACLs forbid them to write",
+            },
+            title="Fence of the writers",
+            description_md="ACLs are put on these topics of the source, for the principals below.",
+            section=_HOW,
+        ),
+        "writers": names_field(
+            pattern="^ *$|^ *[A-Za-z]+:.",
+            title="Writers",
+            description_md="With ACLs: the principals to keep out, one a line, such as **User:app**.",
+            section=_HOW,
+        ),
+        "scope": Param(
+            VerifyScope.RECENT.value,
+            type="string",
+            enum=[scope.value for scope in VerifyScope],
+            title="What the rehearsal compares",
+            description_md="**recent**: records that were never compared; **full**: all. The records that come after "
+            "the rehearsal are always compared in full.",
+            section=_HOW,
+        ),
+        "still_seconds": _seconds(10.0, "Time without a new record on the source", _LIMITS),
+        "drain_seconds": _seconds(600.0, "Maximum time of the drain", _LIMITS),
+        "watch_seconds": _seconds(300.0, "Maximum wait for clients on the target", _LIMITS),
+        "max_lag": Param(
+            10_000,
+            type="integer",
+            minimum=0,
+            maximum=MOST,
+            title="Maximum lag when the writers stop (offsets)",
+            section=_LIMITS,
+        ),
+        "max_read_again": Param(
+            0, type="integer", minimum=0, maximum=MOST, title="Maximum records read again (all groups)", section=_LIMITS
+        ),
+        "max_skipped": Param(
+            0, type="integer", minimum=0, maximum=MOST, title="Maximum records skipped (all groups)", section=_LIMITS
+        ),
+        "may_split": patterns_field(
+            title="Groups and transactional ids that may be split",
+            description_md="Java regexes, one a line. They use topics that move and others that stay on the source.",
+            section=_LIMITS,
+        ),
+        "require_way_back": Param(True, type="boolean", title="Require a way back", section=_LIMITS),
+        "with_withdrawn": Param(
+            False,
+            type="boolean",
+            title="Release withdrawn grants",
+            description_md="Those that the source has taken from its writers since they were staged.",
+            section=_LIMITS,
+        ),
+        "wait_hours": Param(
+            12,
+            type="number",
+            minimum=0,
+            maximum=WEEK_SECONDS // 3600,
+            title="Hours to wait for people",
+            description_md="The Spark job waits this long at each of its two questions, and ends without an answer.",
+            section=_HOW,
+        ),
+    }
+
+
+def _seconds(default: float, title: str, section: str) -> Param:
+    return Param(default, type="number", minimum=0, maximum=WEEK_SECONDS, title=f"{title} (seconds)", section=section)
+
+
+def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverDefinition:
+    """What somebody filled in.
+
+    Raises:
+        ConfigurationError: it is no usable cutover.
+    """
+    return CutoverDefinition(
+        name=name,
+        flow=flow,
+        topics=chosen_topics(params),
+        groups=chosen_names(params, "groups") or (".*",),
+        style=Style(params["style"]),
+        fence=Fence(params["fence"]),
+        writers=chosen_names(params, "writers"),
+        scope=VerifyScope(params["scope"]),
+        still_seconds=float(params["still_seconds"]),
+        drain_seconds=float(params["drain_seconds"]),
+        watch_seconds=float(params["watch_seconds"]),
+        max_lag=int(params["max_lag"]),
+        max_read_again=int(params["max_read_again"]),
+        max_skipped=int(params["max_skipped"]),
+        may_split=chosen_names(params, "may_split"),
+        require_way_back=bool(params["require_way_back"]),
+        with_withdrawn=bool(params["with_withdrawn"]),
+    )

@@ -1,0 +1,42 @@
+"""Reading a configuration file in the middle of something that must not end because somebody is editing the file."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mirror_lib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import MirrorConfig
+
+_log = logging.getLogger(__name__)
+#: So long a broken file is waited for.
+PATIENCE_SECONDS: Final = 3600.0
+_POLL_SECONDS = 2.0
+
+
+def load_patiently(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> MirrorConfig:
+    """The configuration of a file, as soon as it has no errors.
+
+    Raises:
+        ConfigurationError: it still has errors after that time.
+    """
+    from mirror_lib.config.loader import load
+
+    deadline = time.monotonic() + patience_seconds
+    logged = ""
+    while True:
+        try:
+            return load(path)
+        except ConfigurationError as error:
+            if time.monotonic() >= deadline:
+                raise
+            if str(error) != logged:
+                logged = str(error)
+                _log.error(
+                    "This task waits until the file is mended, %g minutes at most: %s", patience_seconds / 60, error
+                )
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,293 @@
+"""What the Python tasks of a cutover's DAG do; copying and comparing is the work of one Spark job beside them."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.approval import PATIENCE_SECONDS, Answer, answer_to
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.cutover.form import ROLL_BACK, definition_from
+from mirror_lib.airflow.cutover.patient_load import load_patiently
+from mirror_lib.airflow.task_states import ENDED_STATES, task_state
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.runbook.model import CutoverState, Step
+from mirror_lib.runbook.order import comes_before
+
+if TYPE_CHECKING:
+    from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
+    from mirror_lib.runbook.context import Desk
+    from mirror_lib.runbook.machine import Progress
+
+_log = logging.getLogger(__name__)
+_POLL_SECONDS = 0.5
+#: Under this key a task that waited for a question leaves which process asked it.
+_ASKED = "asked"
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> str:
+    """Defines the cutover, or finds the one that has begun; or takes it back, when that was chosen.
+
+    Returns its name.
+    """
+    from mirror_lib.config.loader import load
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.runbook.context import Desk
+    from mirror_lib.runbook.machine import create, progress
+    from mirror_lib.runbook.opening import failback_of, open_cutover
+    from mirror_lib.runbook.report import progress_text
+    from mirror_lib.runbook.states.cutover import Event
+    from mirror_lib.runbook.states.situation import require
+
+    run = context["dag_run"]
+    name = (params.get("name") or "").strip() or _NOT_IN_NAMES.sub("-", run.run_id)[:100].strip("-.")
+    by = _person(context)
+    if params.get("action") == ROLL_BACK:
+        with _desk(config_path, name, by) as desk:
+            _take_back(desk)
+        raise AirflowSkipException(f"cutover {name} was taken back.")
+    config = load(Path(config_path))
+    with open_ledger(config) as ledger:
+        if ledger.cutovers.find(name) is None:
+            back_of = (params.get("back_of") or "").strip()
+            home = failback_of(config, ledger, back_of, name) if back_of else None
+            definition = home or definition_from(params, flow, name)
+            create(ledger, definition, by=by, desk=Desk(definition=definition, config=config, ledger=ledger, by=by))
+        present = progress(ledger, open_cutover(ledger, name))
+    if present.definition.flow != flow:
+        raise AirflowFailException(f"cutover {name} is one of flow {present.definition.flow}, and not of {flow}.")
+    _log.info("%s", progress_text(present))
+    if present.present.state.has_ended:
+        require(present.present, Event.TRIGGER)
+    return name
+
+
+def _take_back(desk: Desk) -> None:
+    from mirror_lib.runbook.steps.rollback import roll_back
+
+    undone = roll_back(desk)
+    for gate in undone:
+        _log.info("%s", gate)
+    if not all(gate.passed for gate in undone):
+        raise AirflowFailException("something was not taken back: " + "; ".join(map(str, undone)))
+
+
+def prepare(config_path: str, name: str, **context: Any) -> str:
+    """Takes the inventory and looks whether everything can move. Returns the gates for people."""
+    from mirror_lib.runbook.machine import Machine
+    from mirror_lib.runbook.report import gates_markdown, progress_text
+
+    with _desk(config_path, name, _person(context)) as desk:
+        done = Machine(desk).run(until=Step.PREFLIGHT)
+    _log.info("%s", progress_text(done))
+    _stop_at_failure(done)
+    return gates_markdown(done)
+
+
+def await_question(step: str, config_path: str, name: str, carried_by: str, **context: Any) -> str:
+    """Waits until the process of this run asks for a person's word, or is past it. Returns the gates found until then.
+
+    A process that a run of this DAG started before, and that has ended, is not waited for; a task that carries the
+    cutover out and was cleared starts another one, which looks at everything again before it asks.
+    """
+    from mirror_lib.runbook.report import gates_markdown, progress_text
+
+    with _desk(config_path, name, _person(context)) as desk:
+        while True:
+            # Airflow first: a process notes its end before its task ends.
+            is_carried = _is_carried(context, carried_by)
+            done = _progress(desk)
+            asked, carrier = done.present.question, _carrier(done, context)
+            if _has_finished(done) or _is_past(done, carrier, step):
+                return gates_markdown(done)
+            if carrier is None and not is_carried:
+                raise AirflowFailException(f"{progress_text(done)}\n{_again(done, carried_by)}")
+            if carrier is not None and asked is not None and asked.step == step:
+                context["ti"].xcom_push(key=_ASKED, value=asked.carrier)
+                return gates_markdown(done)
+            if carrier is not None and asked is not None:
+                _refuse_what_nobody_answers(desk, asked, carried_by)
+            time.sleep(_POLL_SECONDS)
+
+
+def answer(
+    step: str,
+    config_path: str,
+    name: str,
+    asked_by: str,
+    carried_by: str,
+    patience_seconds: float = PATIENCE_SECONDS,
+    **context: Any,
+) -> str:
+    """Passes on what the person has answered. Nothing to pass on where the step had been confirmed before.
+
+    A question that failed without an answer is a no: the Spark job would wait on for one that cannot come. An answer to
+    a cutover that nobody carries out is refused.
+    """
+    with _desk(config_path, name, "Airflow") as desk:
+        done = _await_process(desk, step, carried_by, context)
+        asked = done.present.question
+        is_asked = asked is not None and asked.step == step and asked.answer is None
+        said = answer_to(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
+        if asked is None or not is_asked:
+            return _had_been_answered(done, step, said)
+        shown_by = context["ti"].xcom_pull(task_ids=f"gates_of_{step}", key=_ASKED)
+        return _pass_on(desk, asked, said, asked_by, is_other=shown_by not in (None, asked.carrier))
+
+
+def _await_process(desk: Desk, step: str, carried_by: str, context: Mapping[str, Any]) -> Progress:
+    """Wait until the process of this run asks, or is past the step.
+
+    Raises:
+        AirflowFailException: nobody carries the cutover out.
+    """
+    while True:
+        is_carried = _is_carried(context, carried_by)
+        done = _progress(desk)
+        asked, carrier = done.present.question, _carrier(done, context)
+        if _has_finished(done) or _is_past(done, carrier, step):
+            return done
+        if carrier is not None and asked is not None and asked.step == step:
+            return done
+        if carrier is None and not is_carried:
+            raise AirflowFailException(
+                f"nobody carries cutover {done.definition.name} out: an answer would change nothing. "
+                f"{_again(done, carried_by)}"
+            )
+        if carrier is not None and asked is not None:
+            _refuse_what_nobody_answers(desk, asked, carried_by)
+        time.sleep(_POLL_SECONDS)
+
+
+def _refuse_what_nobody_answers(desk: Desk, asked: QuestionRow, carried_by: str) -> None:
+    """End a process that asks for a step which the tasks of this run have passed: they would not answer."""
+    from mirror_lib.runbook.states.situation import answer
+
+    if asked.answer is not None:
+        return
+    answer(desk.ledger, asked.cutover, Step(asked.step), yes=False, by="Airflow", note="no task of this run asks it")
+    raise AirflowFailException(
+        f"cutover {asked.cutover} asks for {asked.step} again, which this run has passed. "
+        f"{_again(_progress(desk), carried_by)}"
+    )
+
+
+def _had_been_answered(done: Progress, step: str, said: Answer | None) -> str:
+    from mirror_lib.runbook.order import last_attempts
+
+    attempt = last_attempts(done.attempts).get(Step(step))
+    if said is None:
+        raise AirflowFailException(f"the cutover does not ask for {step} any more, and nobody was asked here.")
+    if said.agrees:
+        return f"{step} had been confirmed before"
+    by = "somebody" if attempt is None else attempt.by
+    raise AirflowFailException(f"{step} had been confirmed before by {by}: roll the cutover back.")
+
+
+def _pass_on(desk: Desk, asked: QuestionRow, said: Answer | None, asked_by: str, *, is_other: bool) -> str:
+    from mirror_lib.runbook.states.situation import answer, await_taken
+
+    ledger, name, step = desk.ledger, asked.cutover, Step(asked.step)
+    if said is None:
+        answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
+        raise AirflowFailException(
+            f"{asked_by} was not answered, or Airflow ended it before it passed the answer on, as a scheduler that "
+            f"is behind does: trigger this DAG again with the name {name}."
+        )
+    if is_other and said.agrees and step is Step.APPROVE:
+        answer(ledger, name, step, yes=False, by=said.by, note="the answer was about an earlier attempt")
+        raise AirflowFailException(
+            f"{said.by} agreed to what an earlier attempt had found: trigger this DAG again with the name {name}."
+        )
+    given = answer(ledger, name, step, yes=said.agrees, by=said.by)
+    if not said.agrees:
+        raise AirflowFailException(f"{said.by} did not agree to {step}: the cutover stopped, and can be rolled back.")
+    await_taken(ledger, given)
+    return f"{step} is confirmed by {said.by}"
+
+
+def _is_carried(context: Mapping[str, Any], carried_by: str) -> bool:
+    """Whether the task that carries the cutover out may still do so."""
+    state = task_state(context, carried_by)
+    return state is None or state not in ENDED_STATES
+
+
+def _carrier(done: Progress, context: Mapping[str, Any]) -> CarrierRow | None:
+    """The process that carries the cutover out, if this run of the DAG has started it."""
+    carrier = done.present.carrier
+    return carrier if carrier is not None and carrier.kind == "run" and carrier.by == _person(context) else None
+
+
+def _has_finished(done: Progress) -> bool:
+    """Whether the cutover has come to its end.
+
+    Raises:
+        AirflowFailException: it was rolled back.
+    """
+    from mirror_lib.runbook.report import sentence
+
+    if done.state is CutoverState.ROLLED_BACK:
+        raise AirflowFailException(sentence(done))
+    return done.state is CutoverState.FINISHED
+
+
+def _is_past(done: Progress, carrier: CarrierRow | None, step: str) -> bool:
+    """Whether the process has come past a step; before it has looked at the clusters again nobody knows."""
+    if carrier is None or carrier.step is None:
+        return False
+    return comes_before(done.definition.style, Step(step), Step(carrier.step))
+
+
+def _again(done: Progress, carried_by: str) -> str:
+    return f"Trigger this DAG again with the name {done.definition.name}: clearing {carried_by} asks nobody."
+
+
+def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:
+    """Prints the time line; fails the run when the cutover did not come to its end."""
+    from mirror_lib.runbook.job import as_data
+    from mirror_lib.runbook.report import progress_text, sentence
+
+    with _desk(config_path, name, _person(context)) as desk:
+        done = _progress(desk)
+    _log.info("%s", progress_text(done))
+    if done.state is not CutoverState.FINISHED:
+        raise AirflowFailException(sentence(done))
+    return {key: value for key, value in as_data(done).items() if key != "attempts"}
+
+
+def _progress(desk: Desk) -> Progress:
+    from mirror_lib.runbook.machine import progress
+
+    return progress(desk.ledger, desk.definition)
+
+
+def _stop_at_failure(done: Progress) -> None:
+    from mirror_lib.runbook.report import progress_text
+
+    if done.state is CutoverState.FAILED:
+        raise AirflowFailException(progress_text(done))
+
+
+@contextmanager
+def _desk(config_path: str, name: str, by: str) -> Iterator[Desk]:
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.runbook.context import Desk
+    from mirror_lib.runbook.opening import open_cutover
+    from mirror_lib.runbook.records import attempts_of
+
+    # The writers may be stopped: an answer must not be lost to a file that is just edited.
+    config = load_patiently(Path(config_path))
+    with open_ledger(config) as ledger:
+        definition = open_cutover(ledger, name)
+        yield Desk(definition=definition, config=config, ledger=ledger, by=by, last=attempts_of(ledger, name))
+
+
+def _person(context: Mapping[str, Any]) -> str:
+    run = context["dag_run"]
+    return trigger_text(run.dag_id, run.run_id)

@@ -1,0 +1,68 @@
+"""What is wrong with configuration files, shown where it stops nobody.
+
+Airflow drops all DAGs of a DAG file that raises. So the files that make DAGs raise nothing for a broken configuration
+file: they make what can be made of it, marked, and its runs fail with its problems. What is wrong is raised by
+`dags/broken_files.py`, which makes no DAG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.files.broken_dags import failing_dag
+from mirror_lib.airflow.files.loaded_files import load_readable
+from mirror_lib.airflow.heartbeats.dag import heartbeat_dag_id
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG, dag_id_of
+from mirror_lib.sync.heartbeats.rules import emitting_flows
+
+_NONE_LEFT = "Airflow has no DAG of this file until that is mended."
+
+
+def raise_for_broken_files(paths: Iterable[Path]) -> None:
+    """For a DAG file that makes no DAG.
+
+    Raises:
+        ConfigurationError: a file cannot be used, or two files make the same DAG. Every file's problems are named, and
+            which of its DAGs there still are.
+    """
+    if told := problems_of(paths):
+        raise ConfigurationError("\n".join(told))
+
+
+def problems_of(paths: Iterable[Path]) -> list[str]:
+    """What is wrong with files, each and together."""
+    told: list[str] = []
+    made_of: dict[str, Path] = {}
+    for path in paths:
+        try:
+            config, broken = load_readable(path)
+        except MirrorError as error:
+            told.append(f"{error}\n  {_NONE_LEFT}")
+            continue
+        flows = {dag_id_of(flow.flow): f"flow {flow.flow}" for flow in config.enabled_flows}
+        if broken is not None:
+            told.append(f"{broken}\n  {_what_stays(flows)}")
+        heartbeats = {heartbeat_dag_id(path): "the heartbeats"} if emitting_flows(config) else {}
+        for dag_id, what in (flows | heartbeats).items():
+            other = made_of.setdefault(dag_id, path)
+            if other is not path:
+                told.append(
+                    f"{what} of {path}: the DAG {dag_id} is made of {other} already. "
+                    "Keep one of them, or rename a cluster alias or the file."
+                )
+    return told
+
+
+def broken_files_dag(told: Iterable[str]) -> DAG:
+    """A DAG that fails with what is wrong, for DAG files that make all DAGs and so can raise nothing."""
+    return failing_dag(BROKEN_FILES_DAG, "Broken configuration files", "\n".join(told))
+
+
+def _what_stays(dag_ids: Iterable[str]) -> str:
+    names = ", ".join(dag_ids)
+    if not names:
+        return _NONE_LEFT
+    return f"Until that is mended, every run of its DAGs fails. Those that can still be made: {names}."

@@ -1,0 +1,85 @@
+"""From the environment to DAGs: which configuration files Airflow serves, and the DAGs of their flows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.files.broken_dags import failing_dag, mark
+from mirror_lib.airflow.files.loaded_files import load_readable, uncollected
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.config.file.served import served_files
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.observe.airflow_runs import dag_id_of
+
+_log = logging.getLogger(__name__)
+
+
+def config_files(environment: Mapping[str, str], project: Path) -> list[Path]:
+    """The files to serve, as `config.served_files` says."""
+    return served_files(environment, project)
+
+
+def build_flow_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """The DAGs that replicate, as `dags_of_flows` makes them."""
+    return dags_of_flows(paths, only, dag_id=lambda flow: dag_id_of(flow.flow), build=build_flow_dag)
+
+
+def dags_of_flows(
+    paths: Iterable[Path],
+    only: str | None,
+    *,
+    dag_id: Callable[[FlowConfig], str],
+    build: Callable[[FlowConfig, Path], DAG],
+    takes: Callable[[MirrorConfig, FlowConfig], bool] = lambda _config, _flow: True,
+) -> dict[str, DAG]:
+    """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
+
+    A file that is broken stops no other. What can be read of it makes DAGs, which are marked; what is wrong with it is
+    for `broken_files` to raise. A flow whose DAG cannot be built has one that fails. Of two flows with the same DAG id
+    the first has it.
+
+    Args:
+        takes: whether a flow of a file has such a DAG.
+
+    Raises:
+        ConfigurationError: no file makes the DAG that is asked for, and some cannot be read; it names those.
+    """
+    dags: dict[str, DAG] = {}
+    taken: set[str] = set()
+    problems: list[str] = []
+    with uncollected():
+        for path in paths:
+            try:
+                config, broken = load_readable(path)
+            except MirrorError as error:
+                problems.append(str(error))
+                continue
+            if broken is not None:
+                problems.append(str(broken))
+            for flow in config.enabled_flows:
+                name = dag_id(flow)
+                if name in taken or not takes(config, flow):
+                    continue
+                taken.add(name)
+                if only in (None, name):
+                    dags[name] = _built(name, flow, path.absolute(), build)
+                    if broken is not None:
+                        mark(dags[name], broken)
+    if only and not dags and problems:
+        # A task's process: there is nobody whom this could stop, and its log should say why there is no DAG.
+        raise ConfigurationError("\n".join(problems))
+    return dags
+
+
+def _built(dag_id: str, flow: FlowConfig, path: Path, build: Callable[[FlowConfig, Path], DAG]) -> DAG:
+    try:
+        return build(flow, path)
+    except Exception as error:
+        # Whatever it is: the other flows have DAGs.
+        _log.exception("the DAG %s of %s cannot be made", dag_id, path)
+        text = f"{type(error).__name__}: {error}"
+        return failing_dag(dag_id, f"The DAG of flow {flow.flow} of {path} cannot be made", text)

@@ -1,0 +1,119 @@
+"""Replicated topics as Airflow assets, so that other DAGs run when there is something new in them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from mirror_lib.airflow.compatibility import AirflowSkipException, Asset, AssetAlias
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.topology.names import FlowId
+
+if TYPE_CHECKING:
+    from mirror_lib.ledger.rows import PartitionRunRow
+
+_log = logging.getLogger(__name__)
+
+#: Attempts of `replicate` in one DAG run that are looked at.
+_RUNS_LOOKED_AT = 50
+#: An event is kept in Airflow's database for good: topics with more partitions have their totals told.
+_PARTITIONS_TOLD = 1000
+
+
+def topic_asset(cluster: str, topic: str) -> Asset:
+    """The asset of a topic: `kafka://<cluster alias>/<topic>`, which is its name as well.
+
+    Airflow leaves the scheme `kafka` as it is written; the alias is used since addresses of brokers change.
+
+    Args:
+        cluster: its alias in the configuration file.
+        topic: its name on that cluster.
+    """
+    return Asset(f"kafka://{quote(cluster, safe='')}/{quote(topic, safe='')}")
+
+
+def flow_alias(flow: FlowId | str) -> AssetAlias:
+    """What to schedule a DAG on that is to run whenever any topic of a flow, written `A->B`, gets new records."""
+    return AssetAlias(f"mirror {flow}")
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecords:
+    """What one topic of the target got by one DAG run."""
+
+    source_topic: str
+    topic: str
+    records: int
+    bytes: int
+    #: Partition -> target offsets [first, next) that hold the records.
+    offsets: Mapping[int, tuple[int, int]]
+
+    def extra(self, flow: str) -> dict[str, Any]:
+        """What the asset's event carries."""
+        told = len(self.offsets) <= _PARTITIONS_TOLD
+        return {
+            "flow": flow,
+            "source_topic": self.source_topic,
+            "topic": self.topic,
+            "records": self.records,
+            "bytes": self.bytes,
+            "partitions": len(self.offsets),
+            "offsets": {str(partition): list(span) for partition, span in self.offsets.items()} if told else {},
+        }
+
+
+def new_records(rows: Iterable[PartitionRunRow]) -> tuple[NewRecords, ...]:
+    """The topics that got records, by their names, over all rounds and attempts."""
+    by_topic: dict[tuple[str, str], list[PartitionRunRow]] = {}
+    for row in rows:
+        if row.records:
+            by_topic.setdefault((row.target_topic, row.topic), []).append(row)
+    return tuple(_added_up(*names, group) for names, group in sorted(by_topic.items()))
+
+
+def _added_up(topic: str, source_topic: str, rows: list[PartitionRunRow]) -> NewRecords:
+    offsets: dict[int, tuple[int, int]] = {}
+    for row in rows:
+        first, following = offsets.get(row.partition, (row.target_first, row.target_next))
+        offsets[row.partition] = min(first, row.target_first), max(following, row.target_next)
+    return NewRecords(
+        source_topic=source_topic,
+        topic=topic,
+        records=sum(row.records for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        offsets=dict(sorted(offsets.items())),
+    )
+
+
+def announce_new_records(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Tells Airflow which topics of the target got records in this run, for DAGs that are scheduled on them.
+
+    Also when other partitions failed. Done again in the same DAG run, it tells the same again.
+    """
+    from mirror_lib.config.loader import load_flow
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.location import open_ledger
+
+    if TriggerChoices.from_params(params).dry_run:
+        raise AirflowSkipException("a dry run copies nothing.")
+    config, settings = load_flow(Path(config_path), flow)
+    policy = flow_topology(settings).policy
+    dag_run = context["dag_run"]
+    with open_ledger(config) as ledger:
+        runs = ledger.runs(flow, _RUNS_LOOKED_AT, trigger=trigger_text(dag_run.dag_id, dag_run.run_id))
+        found = new_records(row for run in runs for row in ledger.partition_runs(run.id))
+    # They come with every run and would trigger those that wait for data.
+    found = tuple(each for each in found if not policy.is_heartbeats_topic(each.source_topic))
+    if not found:
+        raise AirflowSkipException("no topic got new records.")
+    events = context["outlet_events"][flow_alias(flow)]
+    for each in found:
+        asset = topic_asset(settings.flow.target, each.topic)
+        events.add(asset, extra=each.extra(flow))
+        _log.info("%s has %d new records.", asset.uri, each.records)
+    return {"topics": len(found), "records": sum(each.records for each in found)}

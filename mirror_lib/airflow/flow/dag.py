@@ -1,0 +1,137 @@
+"""One DAG per flow. Building it reads nothing but the flow's configuration: Airflow does it every few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.airflow.compatibility import DAG, TriggerRule
+from mirror_lib.airflow.flow import idle_run, tasks
+from mirror_lib.airflow.flow import observe_task as observe_tasks
+from mirror_lib.airflow.flow.assets import announce_new_records, flow_alias
+from mirror_lib.airflow.flow.deadline import deadline_alert
+from mirror_lib.airflow.flow.documentation import documentation
+from mirror_lib.airflow.flow.form import trigger_form
+from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
+from mirror_lib.airflow.flow.step_operator import StepOperator
+from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
+from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.observe.airflow_runs import dag_id_of
+
+#: Any moment in the past will do: with `catchup` off, runs begin when the DAG is unpaused.
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+#: A first copy may take long, but a run that hangs for a day is stuck.
+_RUN_TIMEOUT = timedelta(hours=24)
+#: Airflow then pauses the DAG. A run that fails has spent its retries, so this many are far more than a short outage.
+_FAILED_RUNS_BEFORE_PAUSE = 10
+_CHECK_TIMEOUT = timedelta(minutes=10)
+_SYNC_TIMEOUT = timedelta(minutes=30)
+_RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": 2,
+    "max_retry_delay": timedelta(minutes=5),
+}
+
+
+def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
+    """The DAG of one flow: preflight, sync_topics, replicate, report; configs and ACLs are synced beside the copy.
+
+    Where there is nothing to copy, preflight does all that is due and skips the others (`idle_run`).
+    Heartbeats are written before the copy, which carries them, and checked after it; groups are translated after it.
+    Each task can be cleared and so done again by itself, with the run's own answers on the trigger form.
+
+    Tasks get the file's path and the flow's name and read the file again when they run: a DAG holds no secrets.
+    """
+    source, target = flow.flow.source, flow.flow.target
+    budget = timedelta(seconds=flow.copy_settings.run_max_seconds)
+    name, path = str(flow.flow), str(config_path)
+    form = trigger_form(flow)
+    with DAG(
+        dag_id=dag_id_of(flow.flow),
+        dag_display_name=f"Mirror {source} → {target}",
+        description=f"Copies new records of cluster {source} to cluster {target}",
+        doc_md=documentation(flow, path, form),
+        schedule=airflow_schedule(flow.schedule),
+        start_date=_START,
+        catchup=False,
+        max_active_runs=1,
+        allowed_run_types=RUN_TYPES,
+        max_consecutive_failed_dag_runs=_FAILED_RUNS_BEFORE_PAUSE,
+        dagrun_timeout=_RUN_TIMEOUT + budget,
+        deadline=deadline_alert(flow, path),
+        tags=sorted({"mirror", source, target}),
+        default_args={"owner": "mirror", "retry_policy": ErrorClassRetryPolicy(), **_RETRIES},
+    ) as dag:
+        preflight = _python(idle_run.preflight, name, path, execution_timeout=_CHECK_TIMEOUT + _SYNC_TIMEOUT)
+        # Before the topics, for the first heartbeat makes one. Skipped or not, the copy goes on.
+        emit = _python(heartbeat_tasks.emit_heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT)
+        sync_topics = _python(tasks.sync_topics, name, path, trigger_rule=TriggerRule.NONE_FAILED)
+        replicate = ReplicateOperator(
+            task_id="replicate",
+            flow=name,
+            config_path=path,
+            conn_id=flow.spark_connection,
+            pool=pool_of(flow),
+            # The form may leave out the step before.
+            trigger_rule=TriggerRule.NONE_FAILED,
+            doc_md="The Spark job: plans, copies, stores positions. A retry copies what is left.",
+        )
+        report = _python(tasks.report, name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
+        preflight >> emit >> sync_topics >> replicate
+        preflight >> sync_topics
+        # Cleared by itself it also runs behind a copy that was skipped.
+        heartbeats = _python(
+            heartbeat_tasks.heartbeats,
+            name,
+            path,
+            execution_timeout=_CHECK_TIMEOUT,
+            trigger_rule=TriggerRule.NONE_FAILED,
+            retries=1,
+        )
+        # Groups are translated with what the copy has just told; a copy that failed in part has told something too.
+        translate, commit = (
+            _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE)
+            for task in (tasks.translate_offsets, tasks.sync_group_offsets)
+        )
+        # They neither wait for the copy nor hold it up.
+        beside = [
+            _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.NONE_FAILED)
+            for task in (tasks.sync_topic_configs, tasks.sync_topic_acls)
+        ]
+        # What was copied is there, whatever became of the rest.
+        announce = _python(
+            announce_new_records,
+            name,
+            path,
+            execution_timeout=_CHECK_TIMEOUT,
+            trigger_rule=TriggerRule.ALL_DONE,
+            outlets=[flow_alias(flow.flow)],
+        )
+        # Looked at whatever became of the copy. The report waits for it and does not mind how it ended.
+        observe = _python(
+            observe_tasks.observe,
+            name,
+            path,
+            execution_timeout=_CHECK_TIMEOUT,
+            trigger_rule=TriggerRule.ALL_DONE,
+            retries=0,
+        )
+        replicate >> [heartbeats, translate, announce]
+        translate >> commit
+        sync_topics >> beside
+        [replicate, heartbeats, commit] >> observe
+        # It decides whether the run has failed, so it waits for everything.
+        [replicate, heartbeats, commit, observe, *beside] >> report
+    put_form(dag, form)
+    return dag
+
+
+def _python(function: Callable[..., Any], flow: str, config_path: str, **more: Any) -> StepOperator:
+    return StepOperator.of(function, {"flow": flow, "config_path": config_path}, **more)

@@ -1,0 +1,103 @@
+"""A flow in words: the page of documentation that Airflow shows with its DAG. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.config.model import ClientSettings, FlowConfig
+from mirror_lib.config.topology import flow_topology
+
+_SAMPLE_TOPIC = "orders"
+
+
+def documentation(flow: FlowConfig, config_path: str, form: Mapping[str, Param]) -> str:
+    """The flow's picture, its settings and how to trigger it by hand, as Markdown."""
+    return "\n\n".join([_picture(flow), _settings(flow, config_path), _triggering(flow, form), _failing()]) + "\n"
+
+
+def _picture(flow: FlowConfig) -> str:
+    source, target = flow.flow.source, flow.flow.target
+    remote = flow_topology(flow).remote_topic(_SAMPLE_TOPIC)
+    boxes = [
+        (f"cluster {source}", f"cluster {target}"),
+        (_bootstrap(flow.clients.source_admin), _bootstrap(flow.clients.target_admin)),
+        (f"topic {_SAMPLE_TOPIC}", f"topic {remote}"),
+    ]
+    left = max(len(line[0]) for line in boxes)
+    right = max(len(line[1]) for line in boxes)
+    arrow = ["", "-------->", ""]
+    rows = [f"| {a:<{left}} |{gap:^12}| {b:<{right}} |" for (a, b), gap in zip(boxes, arrow, strict=True)]
+    edge = f"+{'-' * (left + 2)}+{' ' * 12}+{'-' * (right + 2)}+"
+    picture = "\n".join([edge, *rows, edge])
+    return f"Copies what is new on **{source}** to **{target}**, in bounded batches.\n\n```\n{picture}\n```"
+
+
+def _settings(flow: FlowConfig, config_path: str) -> str:
+    budget, deadline = flow.copy_settings.run_max_seconds, flow.airflow_deadline_seconds
+    rows = {
+        "topics": _list(flow.topics),
+        "topics.exclude": _list(flow.topics_exclude),
+        "groups": _list(flow.groups),
+        "replication.policy.class": _code(flow.replication_policy_class),
+        "isolation.level": _code(flow.isolation_level.value),
+        "tasks.max": _code(str(flow.tasks_max)),
+        "mirror.schedule": _code(flow.schedule) if flow.schedule else "by hand only",
+        "mirror.verify.schedule": _code(flow.verify_schedule) if flow.verify_schedule else "by hand only",
+        "mirror.run.max.seconds": f"{budget:g}" if budget else "one round a run",
+        "mirror.airflow.deadline.seconds": f"{deadline:g}" if deadline else "none",
+        "mirror.airflow.pool": _code(pool_of(flow)),
+        "mirror.spark.connection": _code(flow.spark_connection),
+        "file": _code(config_path),
+    }
+    lines = ["| setting | value |", "|---|---|", *(f"| `{key}` | {value} |" for key, value in rows.items())]
+    return "### Settings\n\n" + "\n".join(lines)
+
+
+def _triggering(flow: FlowConfig, form: Mapping[str, Param]) -> str:
+    pattern = flow.topics[0] if flow.topics else _SAMPLE_TOPIC
+    fields = [f"| `{name}` | {param.schema['title']} | {_type(param)} |" for name, param in form.items()]
+    return (
+        "### Triggering by hand\n\n"
+        "Every field of the form may stay as it is. By REST or `airflow dags trigger --conf` the names are:\n\n"
+        + "\n".join(["| name | field | value |", "|---|---|---|", *fields])
+        + "\n\nFor example:\n\n"
+        f'```json\n{{"topics": ["{_json_text(pattern)}"], "dry_run": true}}\n```'
+    )
+
+
+def _failing() -> str:
+    return (
+        "### When it fails\n\n"
+        "Partitions fail one by one: the others are copied. Faults that pass (a broker that restarts) are retried, and "
+        "a retry copies only what is left. A wrong configuration, and states that a person must judge (lost records, "
+        "a changed target), fail at once; the `report` task says what to do."
+    )
+
+
+def _type(param: Param) -> str:
+    schema = param.schema
+    choices = schema.get("enum") or schema.get("items", {}).get("enum")
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    text = " or ".join(each for each in types if each != "null")
+    return f"{text} of {', '.join(_code(each) for each in choices)}" if choices else text
+
+
+def _bootstrap(settings: ClientSettings) -> str:
+    # A broken file may lack it.
+    servers = settings.properties.get("bootstrap.servers", "unknown").split(",")
+    return servers[0].strip() + (f" and {len(servers) - 1} more" if len(servers) > 1 else "")
+
+
+def _list(values: tuple[str, ...]) -> str:
+    return ", ".join(_code(value) for value in values) or "none"
+
+
+def _code(text: str) -> str:
+    """A Markdown table cell may not hold a bare pipe, and regexes often do."""
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def _json_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

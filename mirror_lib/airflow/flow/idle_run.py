@@ -1,0 +1,224 @@
+"""The first task of a flow's DAG: it checks the flow and, where there is nothing to copy, does the whole run.
+
+A task costs a process. So a run without records is made in this one, by the code of the other tasks, and Airflow skips
+them without starting any. What does not go well here is left to its own task, which fails and is tried again as ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.compatibility import AirflowSkipException, DownstreamTasksSkipped
+from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices
+from mirror_lib.airflow.flow.observe_task import observe_now
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
+from mirror_lib.airflow.flow.tasks import SYNC_STEPS, CheckedFlow, check_flow, do_sync_step
+from mirror_lib.airflow.heartbeats.tasks import EMITTED_KEY, check_heartbeats, emit
+from mirror_lib.airflow.spark.outcome import xcom_value
+from mirror_lib.errors import MirrorError
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.relay.job.report import JobReport
+
+if TYPE_CHECKING:
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.relay.run_options import RunReport
+
+_log = logging.getLogger(__name__)
+
+_HEARTBEATS, _OBSERVE, _REPORT = "heartbeats", "observe", "report"
+#: All that follow preflight.
+_OTHER_TASKS = (*OPTIONAL_STEPS, "replicate", _OBSERVE, _REPORT)
+_USUAL = TriggerChoices()
+
+
+def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Reads the configuration, asks both clusters, the ledger and Spark, and says what this run selects.
+
+    Where there is nothing to copy, it does what is due itself. The other tasks are skipped then; clear one to run it.
+    """
+    choices = TriggerChoices.from_params(params)
+    checked = check_flow(flow, config_path, choices)
+    dag_run, instance = context["dag_run"], context["ti"]
+    # Whoever clears a whole run wants its steps done again.
+    at_once = instance.try_number > 1
+    done = None
+    if why_not := _why_not_here(checked, choices):
+        _log.info("Flow %s: all tasks run: %s.", flow, why_not)
+    else:
+        done = _done_here(checked, trigger_text(dag_run.dag_id, dag_run.run_id), at_once=at_once)
+    if done is None:
+        left_out = _left_out_steps(checked, at_once=at_once) if choices.are_usual else {}
+        if not left_out:
+            return checked.to_dict()
+        instance.xcom_push(key=STEP_KEY, value=left_out)
+        instance.xcom_push(key="return_value", value=checked.to_dict())
+        for step, outcome in left_out.items():
+            _log.info("Airflow skips %s: %s. Clear the task to run it all the same.", step, outcome["skipped"])
+        raise DownstreamTasksSkipped(tasks=list(left_out))
+    instance.xcom_push(key=REPORT_KEY, value=done.outcome)
+    instance.xcom_push(key=STEP_KEY, value=done.steps)
+    instance.xcom_push(key=EMITTED_KEY, value=done.emitted)
+    # A task that skips others returns nothing.
+    instance.xcom_push(key="return_value", value={**checked.to_dict(), "nothing_to_copy": True})
+    _log.info("%s\n\n%s", report_text(flow, done.outcome, ()), steps_text(done.steps))
+    _log.info("Airflow skips %s. Clear a task to run it all the same.", ", ".join(done.skipped))
+    raise DownstreamTasksSkipped(tasks=list(done.skipped))
+
+
+@dataclass(slots=True)
+class _Done:
+    """What was done here of a run."""
+
+    #: As `job_outcome.xcom_value` gives it.
+    outcome: dict[str, Any]
+    emitted: dict[str, Any] | None
+    #: Outcomes of steps, by task.
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Tasks that have to run all the same.
+    left: set[str] = field(default_factory=set)
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """The tasks that have nothing to do any more."""
+        # The report decides whether the run has failed.
+        needed = self.left | ({_REPORT} if self.left - {_OBSERVE} else set())
+        return tuple(task for task in _OTHER_TASKS if task not in needed)
+
+
+def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
+    """Why all tasks are to run, in words; None where there is nothing to copy, as far as the plan says."""
+    from mirror_lib.relay.control_plane import has_only_heartbeats
+
+    copying = checked.settings.copy_settings
+    if not choices.are_usual:
+        return "the run was triggered with choices of its own"
+    if copying.run_poll_seconds and copying.run_max_seconds:
+        return "mirror.run.poll.seconds lets the copy wait for new records"
+    if checked.plan is None:
+        return "there is no plan"
+    if checked.plan.problems:
+        return f"{len(checked.plan.problems)} partitions or topics have a problem"
+    if not has_only_heartbeats(checked.settings, checked.plan):
+        return f"{len(checked.plan.partitions)} partitions have something to copy"
+    return None
+
+
+def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | None:
+    """Do a run without records; None where it needs all tasks, whatever was found out meanwhile."""
+    from mirror_lib.ledger.location import open_ledger
+
+    name = checked.settings.flow
+    try:
+        with open_ledger(checked.config) as ledger:
+            if (missing := _missing_topics(checked, ledger)) is not None:
+                _log.info("Flow %s: all tasks run: %s.", name, missing)
+                return None
+            emitted = _emit(checked)
+            report = _replicate(checked, ledger, trigger)
+            if report is None:
+                return None
+            outcome = xcom_value(JobReport.from_dict(report.to_dict()))
+            done = _Done(outcome, emitted)
+            _do_steps(checked, ledger, trigger, done, at_once=at_once)
+            try:
+                observe_now(checked.settings, ledger, report.run_id)
+            except MirrorError as error:
+                _log.warning("Flow %s could not be observed, which is left to %s: %s", name, _OBSERVE, error)
+                done.left.add(_OBSERVE)
+            return done
+    except MirrorError as error:
+        _log.warning("Flow %s: all tasks run: %s", name, error)
+        return None
+
+
+def _left_out_steps(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str, Any]]:
+    """Outcomes of the sync steps that have nothing to do in a run with records, by task.
+
+    Groups are translated behind the copy, when their interval may have passed: they are left out where switched off.
+    """
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.due import SyncStep
+    from mirror_lib.sync.due_steps import why_not_due
+    from mirror_lib.sync.observed import save_step
+
+    found = {}
+    with open_ledger(checked.config) as ledger:
+        for task, step in SYNC_STEPS.items():
+            only_if_off = at_once or step in (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS)
+            why_not = why_not_due(checked.settings, step, ledger, datetime.now(UTC), at_once=only_if_off)
+            if why_not is not None:
+                found[task] = {"skipped": why_not, "failed": 0, "problems": []}
+                save_step(ledger, str(checked.settings.flow), task, found[task])
+    return found
+
+
+def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
+    """What `sync_topics` has to do, in words; None where nothing."""
+    from mirror_lib.sync.topics.flow import plan_flow_topics
+    from mirror_lib.sync.topics.internal import InternalTopicState
+
+    found = plan_flow_topics(checked.settings, checked.topology, ledger)
+    for notice in {*found.plan.about_undecided, *found.notices} - checked.warnings:
+        _log.warning("Flow %s: %s", checked.settings.flow, notice)
+    missing = [topic.name for topic in found.internal if topic.state is InternalTopicState.MISSING]
+    if missing:
+        return f"internal topics are missing: {', '.join(missing)}"
+    if found.plan.create or found.plan.grow or found.plan.conflicts:
+        return "topics of the target have to be created, to grow, or are in conflict"
+    return None
+
+
+def _emit(checked: CheckedFlow) -> dict[str, Any] | None:
+    from mirror_lib.sync.heartbeats.rules import emitting_flows
+
+    try:
+        return emit(checked.config, emitting_flows(checked.config, checked.settings.flow))
+    except AirflowSkipException:
+        return None
+
+
+def _replicate(checked: CheckedFlow, ledger: Ledger, trigger: str) -> RunReport | None:
+    """The run, in the ledger like any other; None where there is more to copy by now, or it has not ended well."""
+    from mirror_lib.relay.control_plane import replicate_control_plane
+    from mirror_lib.relay.run_options import RunOptions
+
+    # One round: what comes meanwhile is for the next run.
+    report = replicate_control_plane(
+        checked.settings, ledger=ledger, options=RunOptions(trigger=trigger, max_seconds=0.0)
+    )
+    if report is None:
+        _log.info("Flow %s: all tasks run: there is something to copy by now.", checked.settings.flow)
+        return None
+    for warning in set(report.warnings) - checked.warnings:
+        _log.warning("Flow %s: %s", checked.settings.flow, warning)
+    if report.exit_code:
+        _log.warning("Flow %s: all tasks run: heartbeats were not copied: %s", checked.settings.flow, report.errors)
+        return None
+    return report
+
+
+def _do_steps(checked: CheckedFlow, ledger: Ledger, trigger: str, done: _Done, *, at_once: bool) -> None:
+    """Do the steps that are due. One that fails is left to its own task."""
+    for step in (*SYNC_STEPS, _HEARTBEATS):
+        try:
+            if step == _HEARTBEATS:
+                outcome, _ = check_heartbeats(checked.settings, checked.topology, ledger, done.emitted)
+            else:
+                outcome = do_sync_step(
+                    step, checked.settings, checked.topology, ledger, _USUAL, by=trigger, at_once=at_once
+                )
+        except MirrorError as error:
+            _log.warning("Flow %s: %s failed, which is left to its task: %s", checked.settings.flow, step, error)
+            done.left.add(step)
+            continue
+        if outcome["failed"]:
+            problems = "; ".join(outcome["problems"])
+            _log.warning("Flow %s: %s failed, which is left to its task: %s", checked.settings.flow, step, problems)
+            done.left.add(step)
+            continue
+        done.steps[step] = outcome

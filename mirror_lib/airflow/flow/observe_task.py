@@ -1,0 +1,49 @@
+"""What the task `observe` of a flow's DAG does: it leaves in the ledger how the flow stands after the run."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.observe.airflow_runs import trigger_text
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.ledger.store import Ledger
+
+_log = logging.getLogger(__name__)
+
+
+def observe(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
+    """Looks at all partitions of the flow and keeps how far it is behind; whatever happens here fails no run."""
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+
+    config, settings = load_flow_as_it_runs(Path(config_path), flow)
+    dag_run = context["dag_run"]
+    with open_ledger(config) as ledger:
+        runs = ledger.runs(flow, 1, trigger=trigger_text(dag_run.dag_id, dag_run.run_id))
+        return observe_now(settings, ledger, runs[0].id if runs else None)
+
+
+def observe_now(settings: FlowConfig, ledger: Ledger, run_id: str | None) -> dict[str, Any]:
+    """Keep in the ledger how a flow stands, and log it.
+
+    Raises:
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    from mirror_lib.relay.health.observation import observe_flow
+
+    seen = observe_flow(settings, ledger, run_id=run_id).flow
+    behind = "not known" if seen.seconds_behind is None else f"{seen.seconds_behind:.0f} s"
+    _log.info(
+        "Flow %s: %d records on %d of %d partitions are not copied, the oldest for %s; %d partitions stand still.",
+        settings.flow,
+        seen.records_behind,
+        seen.lagging,
+        seen.partitions,
+        behind,
+        seen.stalled,
+    )
+    return {"records_behind": seen.records_behind, "lagging": seen.lagging, "stalled": seen.stalled}

@@ -1,0 +1,44 @@
+"""A Python task of a flow's DAG."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mirror_lib.airflow.compatibility import AirflowSkipException, Context
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.python_task import PythonTask
+
+_LEFT_OUT = "the run was triggered without this step"
+
+
+class StepOperator(PythonTask):
+    """Calls its function unless the trigger form leaves the step out, and logs as much as the form says."""
+
+    def execute(self, context: Context) -> Any:
+        """Do the step.
+
+        Raises:
+            AirflowSkipException: the form leaves it out, which the report tells.
+        """
+        choices = TriggerChoices.from_params(context["params"])
+        if self.task_id in choices.left_out:
+            context["ti"].xcom_push(key=STEP_KEY, value={"skipped": _LEFT_OUT, "failed": 0, "problems": []})
+            raise AirflowSkipException(f"{_LEFT_OUT}.")
+        with logging_at(choices.log_level):
+            return super().execute(context)
+
+
+@contextmanager
+def logging_at(level: str) -> Iterator[None]:
+    """Our own messages from this level on; Airflow's and those of libraries are none of our business."""
+    logger = logging.getLogger("mirror_lib")
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

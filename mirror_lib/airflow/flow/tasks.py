@@ -1,0 +1,379 @@
+"""What the Python tasks of a flow's DAG do. Kafka and SQL are imported when a task runs, not while DAGs are parsed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.flow.report import STEP_KEY, failed_steps, report_text, steps_text
+from mirror_lib.airflow.spark.connection import check_connect_server, describe_master, master_of
+from mirror_lib.airflow.task_states import task_state
+from mirror_lib.errors import MirrorError
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.observe.run_totals import topic_totals
+from mirror_lib.spark.submit import runs_here, submit_settings
+from mirror_lib.sync.due import SyncStep
+
+if TYPE_CHECKING:
+    from mirror_lib.cluster.admin.client import ClusterAdmin
+    from mirror_lib.cluster.broker_limits import VersionLimit
+    from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.relay.health.forecast import NextRun
+    from mirror_lib.relay.model import RunPlan
+    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.topology.loops import Loop
+    from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+
+#: Runs of one DAG run: one for each attempt of `replicate`.
+_RUNS_LOOKED_AT = 50
+#: What else a run does than copying, in the order in which the report tells it.
+REPORTED_STEPS = ("sync_topic_configs", "sync_topic_acls", "translate_offsets", "sync_group_offsets", "heartbeats")
+#: The steps of `do_sync_step`, by task.
+SYNC_STEPS = {
+    "sync_topic_configs": SyncStep.TOPIC_CONFIGS,
+    "sync_topic_acls": SyncStep.TOPIC_ACLS,
+    "translate_offsets": SyncStep.CHECKPOINTS,
+    "sync_group_offsets": SyncStep.GROUP_OFFSETS,
+}
+#: What they sync.
+_STEP_SUBJECTS = {
+    "sync_topic_configs": "topic configs",
+    "sync_topic_acls": "ACLs",
+    "translate_offsets": "group positions",
+    "sync_group_offsets": "group positions",
+}
+#: The task that says what the others have to do, and does a run without records itself (`idle_run`).
+PREFLIGHT = "preflight"
+#: A cluster that says nothing for so long is not there; the task is tried again later anyway.
+_CONTACT_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFlow:
+    """A flow whose clusters, ledger and Spark were asked."""
+
+    config: MirrorConfig
+    settings: FlowConfig
+    topology: FlowTopology
+    selected_topics: int
+    source_topics: int
+    #: What the run would copy now; None where that could not be planned.
+    plan: RunPlan | None
+    warnings: frozenset[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for XCom."""
+        return {"selected_topics": self.selected_topics, "source_topics": self.source_topics}
+
+
+def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedFlow:
+    """Read the configuration, ask both clusters, the ledger and Spark, and log what this run selects.
+
+    Raises:
+        MirrorError: the flow cannot run.
+    """
+    from mirror_lib.config.name_patterns import named_topics
+    from mirror_lib.sync.hidden import about_missing
+    from mirror_lib.sync.topics.flow import refused_configs
+    from mirror_lib.sync.topics.needed import check_needed_topics
+
+    config, settings = _load(config_path, flow)
+    for problem in config.warnings:
+        _log.warning("%s: %s", config.path, problem.message)
+    topology = _topology(settings, choices)
+    with _connected(settings) as clusters:
+        topics = _topics_of(settings, clusters.source_admin, settings.clients.source_admin)
+        _topics_of(settings, clusters.target_admin, settings.clients.target_admin)
+        _check_clusters(config, clusters)
+        obstacles = check_needed_topics(settings, clusters.source_admin, clusters.target_admin)
+        selected = [topic for topic in topics if topology.replicates(topic)]
+        topology.refuse_empty_choice(topics)
+        if not selected:
+            _log.warning(
+                "Flow %s selects none of the %d topics of cluster %s: check `topics`.",
+                flow,
+                len(topics),
+                settings.flow.source,
+            )
+        _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
+        for loop in _refuse_loops(config, settings, selected):
+            _log.warning("Other flows of %s would copy records of this one in a circle: %s.", config.path, loop)
+        next_run = _next_run(config, clusters, choices)
+        warnings = (
+            *about_missing(settings, sorted(named_topics(settings) - set(topics))),
+            *obstacles,
+            *refused_configs(settings, topology, clusters.source_admin, clusters.target_admin),
+            *_version_limits(settings),
+            *_limit_warnings(clusters, topology, selected),
+            *next_run.warnings,
+        )
+        for warning in warnings:
+            _log.warning("Flow %s: %s", flow, warning)
+    _check_spark(settings, choices)
+    if settings.airflow_pool:
+        # Tasks cannot ask Airflow for its pools.
+        _log.info("The copy takes a slot of the pool %s: it waits while there is no such pool.", settings.airflow_pool)
+    return CheckedFlow(
+        config, settings, topology, len(selected), len(topics), next_run.plan, frozenset(map(str, warnings))
+    )
+
+
+def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Creates missing target topics and adds missing partitions; a dry run only prints what it would do."""
+    from mirror_lib.sync.topics.flow import sync_flow_topics
+
+    choices = TriggerChoices.from_params(params)
+    config, settings = _load(config_path, flow)
+    topology = _topology(settings, choices)
+    with _open_ledger(config) as ledger:
+        return sync_flow_topics(settings, topology, ledger, dry_run=choices.dry_run)
+
+
+def sync_topic_configs(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Carries changed topic configs to the target, at the interval that the file sets."""
+    return _step(sync_topic_configs.__name__, flow, config_path, params, context)
+
+
+def sync_topic_acls(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Carries ACLs of the flow's topics to the target, at the interval that the file sets."""
+    return _step(sync_topic_acls.__name__, flow, config_path, params, context)
+
+
+def translate_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Translates what consumer groups have committed on the source and writes checkpoints, at the file's interval."""
+    return _step(translate_offsets.__name__, flow, config_path, params, context)
+
+
+def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Commits translated offsets on the target for groups without members there, if the file says so."""
+    return _step(sync_group_offsets.__name__, flow, config_path, params, context)
+
+
+def _step(
+    step: str, flow: str, config_path: str, params: Mapping[str, Any], context: Mapping[str, Any]
+) -> dict[str, Any]:
+    choices = TriggerChoices.from_params(params)
+    config, settings = _load(config_path, flow)
+    topology = _topology(settings, choices)
+    dag_run = context["dag_run"]
+    by = trigger_text(dag_run.dag_id, dag_run.run_id)
+    at_once = _is_repeated(step, context)
+    with _open_ledger(config) as ledger:
+        done = do_sync_step(step, settings, topology, ledger, choices, by=by, at_once=at_once)
+    return _ended(flow, _STEP_SUBJECTS[step], done, context)
+
+
+def do_sync_step(
+    step: str,
+    settings: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    choices: TriggerChoices,
+    *,
+    by: str,
+    at_once: bool = False,
+) -> dict[str, Any]:
+    """Do a step of `SYNC_STEPS` if it is due, and keep its outcome for monitoring.
+
+    Args:
+        by: who does it, for the ledger.
+        at_once: regardless of its interval.
+
+    Raises:
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    from mirror_lib.sync.observed import save_step
+
+    how: dict[str, Any] = {"dry_run": choices.dry_run, "at_once": at_once}
+    if step == sync_topic_configs.__name__:
+        from mirror_lib.sync.configs.flow import sync_flow_configs
+
+        done = sync_flow_configs(settings, topology, ledger, **how)
+    elif step == sync_topic_acls.__name__:
+        from mirror_lib.sync.acls.flow import sync_flow_acls
+
+        done = sync_flow_acls(settings, topology, ledger, by=by, **how)
+    else:
+        from mirror_lib.sync.groups.flow import sync_flow_group_offsets, translate_flow_offsets
+
+        do = translate_flow_offsets if step == translate_offsets.__name__ else sync_flow_group_offsets
+        done = do(settings, topology, ledger, complete=not choices.topics, **how)
+    # What was done for some topics says nothing about the flow.
+    if not choices.topics:
+        save_step(ledger, str(settings.flow), step, done)
+    return done
+
+
+def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
+    """Prints what this run copied and did beside the copy, and fails the run when something was left undone.
+
+    Skipped where the copy was left to another run.
+    """
+    config, _ = _load(config_path, flow)
+    instance, dag_run = context["ti"], context["dag_run"]
+    outcome = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
+    steps = {step: instance.xcom_pull(task_ids=step, key=STEP_KEY) for step in REPORTED_STEPS}
+    # What preflight did, or left out. A task that somebody has cleared speaks for itself, also where it said nothing.
+    if outcome is None and task_state(context, "replicate") == "skipped":
+        outcome = instance.xcom_pull(task_ids=PREFLIGHT, key=REPORT_KEY)
+    done_before = instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {}
+    steps = {
+        step: done_before[step]
+        if done is None and step in done_before and task_state(context, step) == "skipped"
+        else done
+        for step, done in steps.items()
+    }
+    ledger = _open_ledger(config)
+    trigger = trigger_text(dag_run.dag_id, dag_run.run_id)
+    # Oldest first: the last row of a partition decides whether it failed.
+    runs = ledger.runs(flow, _RUNS_LOOKED_AT, trigger=trigger)[::-1]
+    rows = [row for run in runs for row in ledger.partition_runs(run.id)]
+    totals = topic_totals(rows)
+    _log.info("%s\n\n%s", report_text(flow, outcome, totals), steps_text(steps))
+    if outcome is None:
+        raise AirflowFailException(f"flow {flow} was not copied: a task before the report failed, see its log.")
+    problems: list[str] = []
+    skipped = outcome.get("skipped")
+    if skipped is None and outcome["exit_code"]:
+        problems += outcome["problems"] or ["the Spark job failed"]
+    problems += failed_steps(steps)
+    if problems:
+        raise AirflowFailException(f"flow {flow}: " + "; ".join(problems))
+    if skipped is not None:
+        raise AirflowSkipException(f"flow {flow}: {skipped}")
+    return {
+        "dry_run": outcome["dry_run"],
+        "records": sum(total.records for total in totals),
+        "bytes": sum(total.bytes for total in totals),
+        "topics": len(totals),
+        "runs": [run.id for run in runs],
+        "steps": steps,
+    }
+
+
+def _is_repeated(step: str, context: Mapping[str, Any]) -> bool:
+    """Whether somebody has the step done again in the same DAG run: then its interval has no say."""
+    instance = context["ti"]
+    return bool(instance.try_number > 1) or step in (instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {})
+
+
+def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+    """Shows a step that was left out as skipped, and fails one that the cluster refused in part."""
+    # A task that is skipped or fails returns nothing, and the report is to tell of it all the same.
+    context["ti"].xcom_push(key=STEP_KEY, value=done)
+    if done["skipped"] is not None:
+        raise AirflowSkipException(done["skipped"])
+    if done["failed"]:
+        raise AirflowFailException(f"flow {flow}: {done['failed']} {what} were refused: " + "; ".join(done["problems"]))
+    return done
+
+
+def _load(config_path: str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+
+    return load_flow_as_it_runs(Path(config_path), flow)
+
+
+def _topology(settings: FlowConfig, choices: TriggerChoices) -> FlowTopology:
+    from mirror_lib.config.topology import flow_topology
+
+    return flow_topology(settings, choices.topics)
+
+
+def _refuse_loops(config: MirrorConfig, settings: FlowConfig, topics: list[str]) -> tuple[Loop, ...]:
+    from mirror_lib.sync.loops.flow import refuse_loops
+
+    return refuse_loops(config, settings, topics)
+
+
+def _version_limits(settings: FlowConfig) -> list[VersionLimit]:
+    from mirror_lib.cluster.broker_limits import version_limits
+    from mirror_lib.cluster.connection import Connection
+
+    sides = ((settings.clients.source_admin, True), (settings.clients.target_admin, False))
+    return [
+        limit for client, source in sides for limit in version_limits(Connection.from_settings(client), source=source)
+    ]
+
+
+def _connected(settings: FlowConfig) -> FlowClusters:
+    """The clients of both clusters, for all that is asked here."""
+    from mirror_lib.relay.planning.facts import FlowClusters
+
+    return FlowClusters.connect(settings, admin_seconds=_CONTACT_SECONDS)
+
+
+def _topics_of(settings: FlowConfig, admin: ClusterAdmin, client: ClientSettings) -> list[str]:
+    try:
+        return list(admin.list_topics())
+    except MirrorError:
+        servers = client.properties["bootstrap.servers"]
+        _log.error("Flow %s cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
+        raise
+
+
+def _check_clusters(config: MirrorConfig, clusters: FlowClusters) -> None:
+    """Fail if the ledger is about other clusters than the aliases name: the sync tasks use it in parallel."""
+    from mirror_lib.sync.cluster_identity import check_clusters
+
+    with _open_ledger(config) as ledger:
+        check_clusters(clusters.flow, ledger, clusters.ids())
+
+
+def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list[str]) -> list[str]:
+    """What target topics may refuse or delete, also those that `sync_topics` is about to make."""
+    from mirror_lib.relay.planning.new_topics import limits_of_new_topics
+    from mirror_lib.relay.planning.topic_limits import topic_warnings
+
+    remote = {topic: topology.remote_topic(topic) for topic in topics}
+    policy, schedule = clusters.flow.copy_settings.poison_policy, clusters.flow.schedule
+    admins = clusters.source_admin, clusters.target_admin
+    new = partial(limits_of_new_topics, clusters.flow, *admins)
+    return topic_warnings(*admins, remote, policy=policy, schedule=schedule, to_create=new)
+
+
+def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> NextRun:
+    """What is to be copied, and what the source's retention deletes, or may delete, before it is."""
+    from mirror_lib.relay.health.forecast import look_at_next_run
+    from mirror_lib.relay.run_options import RunOptions
+
+    with _open_ledger(config) as ledger:
+        return look_at_next_run(clusters.flow, RunOptions(topics=choices.topics), ledger, clusters)
+
+
+def _open_ledger(config: MirrorConfig) -> Ledger:
+    from mirror_lib.ledger.location import open_ledger
+
+    return open_ledger(config)
+
+
+def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
+    """Spark's driver is a JVM on this machine in client mode, which is the only mode Python jobs have there."""
+    from mirror_lib.dev.java import find_java
+    from mirror_lib.spark.cluster_check import cluster_notes
+    from mirror_lib.spark.submit import spark_defaults
+
+    _log.info("%s", describe_master(settings.spark_connection))
+    master = master_of(settings.spark_connection)
+    if runs_here(master):
+        find_java()
+    check_connect_server(settings.spark_connection)
+    for note in cluster_notes(
+        {**spark_defaults(os.environ), **submit_settings(master)},
+        master=master,
+        tasks=choices.tasks or settings.tasks_max,
+        task_memory_bytes=settings.copy_settings.task_memory_bytes,
+        transforms=bool(settings.transforms),
+    ):
+        _log.warning("%s", note)

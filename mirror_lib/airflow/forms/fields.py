@@ -1,0 +1,158 @@
+"""Fields that several trigger forms have, and reading their values inside a task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mirror_lib.airflow.compatibility import DAG, Param
+from mirror_lib.airflow.forms.values import JAVA_REGEX
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+#: What is logged when nobody chooses.
+USUAL_LOG_LEVEL = "INFO"
+#: A pattern that is a topic's name; nobody means any character by a dot between words.
+_NAME = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.)+")
+#: So many names or expressions in one field, and so many characters in each: a topic's name has up to 249.
+_MOST_NAMES, _LONGEST = 10_000, 1_000
+MOST_TASKS = 10_000
+YEAR_SECONDS, WEEK_SECONDS = 365 * 86_400, 7 * 86_400
+#: Browsers and JSON have no larger whole numbers that are exact.
+MOST = 2**53 - 1
+
+
+#: Whatever Markdown could take for a sign.
+_SIGNS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|])")
+
+
+def literal(text: str) -> str:
+    """A text as it is, in Markdown for the description of a field.
+
+    Bold, not code: Airflow 3.3 gives code so large a ground beside this small text that it covers the line above.
+    """
+    escaped = _SIGNS.sub(r"\\\1", text)
+    return f"**{escaped}**"
+
+
+def put_form(dag: DAG, form: Mapping[str, Param]) -> None:
+    """Give a DAG its form, after its tasks.
+
+    A task made later takes a deep copy of the whole form, once for each of its classes: half of the time that making a
+    DAG takes. It needs none, since Airflow puts the form of the DAG and of the task together when the task runs.
+    """
+    dag.params.update(form)
+
+
+def names_field(*, title: str, description_md: str, section: str, **items: Any) -> Param:
+    """Names, one a line; may stay empty.
+
+    Args:
+        items: what else the schema of a line says.
+    """
+    return Param(
+        None,
+        type=["null", "array"],
+        items={"type": "string", "maxLength": _LONGEST, **items},
+        maxItems=_MOST_NAMES,
+        title=title,
+        description_md=description_md,
+        section=section,
+    )
+
+
+def patterns_field(*, title: str, description_md: str, section: str) -> Param:
+    """Names or Java regular expressions, one a line; may stay empty."""
+    return names_field(title=title, description_md=description_md, section=section, format=JAVA_REGEX)
+
+
+def topics_field(*, title: str, description_md: str, section: str, names: Sequence[str] = ()) -> Param:
+    """Topic names or Java regular expressions, one a line; may stay empty.
+
+    Args:
+        names: of all topics that can be meant, when they are known; the form then is a list to choose from.
+    """
+    field = patterns_field(title=title, description_md=description_md, section=section)
+    if names:
+        # Airflow 3.3 makes examples of an array a select list that takes no own text: so only when nothing is missing.
+        field.schema["examples"] = list(names)
+    return field
+
+
+def topic_names(patterns: Sequence[str]) -> tuple[str, ...]:
+    """The topics that a selection names one by one; none when a pattern in it may select others too."""
+    if not all(_NAME.fullmatch(pattern) for pattern in patterns):
+        return ()
+    return tuple(pattern.replace("\\", "") for pattern in patterns)
+
+
+def chosen_names(params: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    """What somebody wrote into a field that takes one name a line; empty when nothing.
+
+    Raises:
+        ConfigurationError: a value was given, and there is no name in it. Empty would mean everything.
+    """
+    given = params.get(field) or ()
+    names = tuple(text.strip() for text in given if text.strip())
+    if given and not names:
+        raise ConfigurationError(
+            f"{field} was given, and holds no name: {list(given)}.",
+            action="Give a name, or leave the field out, which means all. Was it made of a variable that is not set?",
+        )
+    return names
+
+
+def chosen_topics(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """What somebody wrote into the `topics` field.
+
+    Raises:
+        ConfigurationError: as `chosen_names`.
+    """
+    return chosen_names(params, "topics")
+
+
+def chosen_whole(params: Mapping[str, Any], field: str) -> int | None:
+    """The whole number in a field; `3.0` is one, too, as JSON schema has it. None when the field is empty."""
+    value = params.get(field)
+    return None if value is None else int(value)
+
+
+def tasks_field(flow: FlowConfig, *, section: str) -> Param:
+    """How many Spark tasks; empty leaves it to the flow."""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        maximum=MOST_TASKS,
+        title="Spark tasks",
+        description_md=f"At most this many tasks copy side by side; empty means **tasks.max** ({flow.tasks_max}).",
+        section=section,
+    )
+
+
+def bytes_per_second_field(*, section: str) -> Param:
+    """How fast the source is read; empty leaves it to the flow."""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        maximum=MOST,
+        title="Bytes per second",
+        description_md="All tasks together read no faster from the source. Empty: what **mirror.rate.limit.bytes** "
+        "says. The limits of clusters hold in any case.",
+        section=section,
+    )
+
+
+def log_level_field(*, section: str) -> Param:
+    """How much the tasks and the Spark job log."""
+    return Param(
+        USUAL_LOG_LEVEL,
+        type="string",
+        enum=list(LOG_LEVELS),
+        title="Log level",
+        description="Of this project's own messages, in the tasks and in the driver of the Spark job.",
+        section=section,
+    )

@@ -1,0 +1,90 @@
+"""What the JSON schema of a form cannot say about its values.
+
+Airflow compares a run's values with the schema when the run is triggered, and responds with 400. The first task checks
+the rest: numbers that are NaN, control characters, and the formats that our own fields name.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from mirror_lib.airflow.forms.slow_patterns import takes_for_ever
+from mirror_lib.config.first_start import parse_first_start
+from mirror_lib.relay.backfill.model import FROM_CUTOVER
+from mirror_lib.topology.java_regex import compile_java
+
+#: Names of formats in a field's schema; those that JSON schema has are Airflow's business.
+JAVA_REGEX: Final = "java-regex"
+BOUND, FIRST_BOUND = "log-bound", "first-log-bound"
+#: Airflow's own name for a text of several lines.
+LINES: Final = "multiline"
+#: Controls, and halves of characters, which no database takes.
+_FORBIDDEN = frozenset({"Cc", "Cs"})
+_LAYOUT = "\r\n\t"
+_SHOWN = 60
+
+
+def value_problems(field: str, value: Any, schema: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the value of a field.
+
+    Args:
+        schema: of the field.
+    """
+    if isinstance(value, list):
+        for each in value:
+            yield from value_problems(field, each, schema.get("items", {}))
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield f"{field} is {value}, and must be a number"
+    elif isinstance(value, str):
+        problem = _text_problem(value, schema.get("format"))
+        if problem is not None:
+            yield f"{field}: {_shown(value)} {problem}"
+
+
+def _text_problem(text: str, expected: str | None) -> str | None:
+    text, allowed = text.strip(), _LAYOUT if expected == LINES else ""
+    for char in text:
+        if unicodedata.category(char) in _FORBIDDEN and char not in allowed:
+            return f"contains the control character U+{ord(char):04X}"
+    check = _FORMATS.get(expected or "")
+    return check(text) if check is not None and text else None
+
+
+def _regex_problem(text: str) -> str | None:
+    try:
+        compile_java(text)
+    except ValueError as error:
+        return f"is no Java regular expression: {error}"
+    if takes_for_ever(text):
+        return (
+            "needs more than a second to match a single name: a repetition in it repeats one that can take the same "
+            "characters. Write it without the inner or the outer one"
+        )
+    return None
+
+
+def _bound_problem(text: str) -> str | None:
+    try:
+        parse_first_start(text)
+    except ValueError as error:
+        return f"must be {error}"
+    return None
+
+
+def _first_bound_problem(text: str) -> str | None:
+    problem = None if text.lower() == FROM_CUTOVER else _bound_problem(text)
+    return problem and f"{problem}; or {FROM_CUTOVER}"
+
+
+_FORMATS: Mapping[str, Callable[[str], str | None]] = {
+    JAVA_REGEX: _regex_problem,
+    BOUND: _bound_problem,
+    FIRST_BOUND: _first_bound_problem,
+}
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}...")

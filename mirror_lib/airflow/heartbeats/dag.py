@@ -1,0 +1,79 @@
+"""The DAG that writes heartbeats alone, at an interval of its own.
+
+MM2 writes one a second (`emit.heartbeats.interval.seconds`), which a process that always runs can do and a scheduler of
+tasks cannot: starting a task takes about as long, and each would leave a row and a log behind. So a flow's run writes
+its own before it copies, this DAG writes those of all pairs once a minute at the most, for clusters whose
+heartbeats others watch too, and `mirror heartbeat emit --every 1` is the process for whoever needs MM2's pace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.files.broken_dags import mark
+from mirror_lib.airflow.files.loaded_files import load_readable
+from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
+from mirror_lib.airflow.python_task import PythonTask
+from mirror_lib.airflow.schedule import RUN_TYPES
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.errors import MirrorError
+from mirror_lib.sync.heartbeats.rules import emitting_flows
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+_SHORTEST_INTERVAL_SECONDS = 60
+_TIMEOUT = timedelta(minutes=5)
+
+
+def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """A DAG for every file in which some pair of clusters emits heartbeats; with `only`, just the DAG of that id.
+
+    A file that is broken is for `broken_files` to tell.
+    """
+    dags: dict[str, DAG] = {}
+    for path in paths:
+        try:
+            config, broken = load_readable(path)
+        except MirrorError:
+            continue
+        name = heartbeat_dag_id(path)
+        if name not in dags and emitting_flows(config) and only in (None, name):
+            dags[name] = build_heartbeat_dag(config, path.absolute())
+            if broken is not None:
+                mark(dags[name], broken)
+    return dags
+
+
+def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
+    """The DAG of one file: a single short task."""
+    pairs = emitting_flows(config)
+    with DAG(
+        dag_id=heartbeat_dag_id(path),
+        dag_display_name=f"Heartbeats of {path.name}",
+        description=f"Writes heartbeats of {len(pairs)} pairs of clusters",
+        doc_md=__doc__,
+        schedule=heartbeat_interval(config),
+        start_date=_START,
+        catchup=False,
+        max_active_runs=1,
+        allowed_run_types=RUN_TYPES,
+        dagrun_timeout=_TIMEOUT,
+        tags=["mirror", "heartbeats"],
+        default_args={"owner": "mirror"},
+    ) as dag:
+        PythonTask.of(heartbeat_tasks.emit_all_heartbeats, {"config_path": str(path)}, execution_timeout=_TIMEOUT)
+    return dag
+
+
+def heartbeat_dag_id(path: Path) -> str:
+    """The id of a file's DAG, by the file's name."""
+    return f"mirror_heartbeats__{re.sub(r'[^a-zA-Z0-9_.-]', '_', path.stem)}"
+
+
+def heartbeat_interval(config: MirrorConfig) -> timedelta:
+    """The shortest `emit.heartbeats.interval.seconds` of the file, but not under a minute."""
+    seconds = min(pair.emit_heartbeats_interval_seconds for pair in emitting_flows(config))
+    return timedelta(seconds=max(seconds, _SHORTEST_INTERVAL_SECONDS))

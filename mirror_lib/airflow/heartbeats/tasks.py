@@ -1,0 +1,175 @@
+"""What the heartbeat tasks do: of a flow's DAG, before and after its copy, and of the DAG of heartbeats alone."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.flow.report import STEP_KEY
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig, MirrorConfig
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.sync.heartbeats.flow import HeartbeatCheck
+    from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+
+#: XCom key of what preflight has emitted in a run without records.
+EMITTED_KEY = "emitted"
+_NONE_COPIED = "this run copies no heartbeats"
+
+
+def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes a heartbeat into the source, for the copy to carry, and the flow's own into the target.
+
+    What cannot be written is told and holds nothing up: heartbeats watch the copy, they are not part of it.
+    """
+    from mirror_lib.config.loader import load_flow
+    from mirror_lib.sync.heartbeats.rules import emitting_flows
+
+    if TriggerChoices.from_params(params).dry_run:
+        raise AirflowSkipException("a dry run writes no heartbeats.")
+    config, settings = load_flow(Path(config_path), flow)
+    return emit(config, emitting_flows(config, settings.flow))
+
+
+def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
+    """Writes a heartbeat of every pair of clusters of the file into the pair's target."""
+    from mirror_lib.config.loader import load
+    from mirror_lib.sync.heartbeats.rules import emitting_flows
+
+    config = load(config_path)
+    done = emit(config, emitting_flows(config))
+    if done["problems"]:
+        raise AirflowFailException("; ".join(done["problems"]))
+    return done
+
+
+def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Shows what heartbeats on the target say about clusters upstream; fails if this run's own has not arrived."""
+    from mirror_lib.config.loader import load_flow
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.location import open_ledger
+
+    choices = TriggerChoices.from_params(params)
+    config, settings = load_flow(Path(config_path), flow)
+    topology = flow_topology(settings, choices.topics)
+    instance = context["ti"]
+    copied = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
+    if copied is not None and (why := copied.get("skipped")) is not None:
+        raise _skipped(instance, why)
+    emitted = instance.xcom_pull(task_ids=emit_heartbeats.__name__)
+    if emitted is None:
+        emitted = instance.xcom_pull(task_ids="preflight", key=EMITTED_KEY)
+    if choices.dry_run:
+        raise _skipped(instance, _NONE_COPIED)
+    with open_ledger(config) as ledger:
+        done, checked = check_heartbeats(settings, topology, ledger, emitted)
+    if checked is None or done["skipped"] is not None:
+        raise _skipped(instance, done["skipped"])
+    instance.xcom_push(key=STEP_KEY, value=done)
+    if done["failed"]:
+        raise AirflowFailException(f"flow {flow}: " + "; ".join(done["problems"]))
+    return checked.to_dict()
+
+
+def check_heartbeats(
+    settings: FlowConfig, topology: FlowTopology, ledger: Ledger, emitted: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], HeartbeatCheck | None]:
+    """Compare the heartbeats on the target with what was emitted, log and keep what they say.
+
+    Args:
+        emitted: as `emit` returns it; None where nothing was.
+
+    Returns:
+        The outcome as plain data, with `skipped` where nobody writes heartbeats or the flow copies none; what was seen.
+
+    Raises:
+        MirrorError: the target or the ledger cannot be used.
+    """
+    from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
+    from mirror_lib.sync.observed import save_heartbeats, save_step
+
+    if not topology.replicates(topology.policy.heartbeats_topic()):
+        return _left_out(_NONE_COPIED), None
+    written_ms = _written_ms(settings, emitted)
+    checked = check_flow_heartbeats(settings, ledger=ledger, written_ms=written_ms)
+    nobody_writes = written_ms is None and checked.source.hops is None
+    save_heartbeats(ledger, settings.flow, () if nobody_writes else checked.upstreams)
+    done = _outcome(checked, written_ms)
+    if not nobody_writes:
+        save_step(ledger, str(settings.flow), heartbeats.__name__, done)
+    _tell(checked)
+    if nobody_writes:
+        done = _left_out(f"nobody writes heartbeats into cluster {settings.flow.source}")
+    return done, checked
+
+
+def _left_out(why: str) -> dict[str, Any]:
+    return {"skipped": why, "failed": 0, "problems": []}
+
+
+def _outcome(checked: HeartbeatCheck, written_ms: int | None) -> dict[str, Any]:
+    """What the report tells of the check."""
+    # A topic that is there and empty is one whose copy began at its end.
+    failed = written_ms is not None and checked.source_is_cut_off and not _is_empty(checked)
+    problems = [f"{each.cluster}: {each.problem}" for each in checked.upstreams if each.problem]
+    reasons = Counter(each.state.value for each in checked.upstreams)
+    return {"skipped": None, "failed": int(failed), "problems": problems, "reasons": dict(reasons)}
+
+
+def _skipped(instance: Any, why: str) -> AirflowSkipException:
+    instance.xcom_push(key=STEP_KEY, value=_left_out(why))
+    return AirflowSkipException(f"{why}.")
+
+
+def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
+    """Write a heartbeat of every pair, and log what became of each.
+
+    Raises:
+        AirflowSkipException: there are no pairs.
+    """
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.heartbeats.flow import emit_heartbeats as write
+
+    if not pairs:
+        raise AirflowSkipException("emit.heartbeats.enabled is false.")
+    with open_ledger(config) as ledger:
+        emitted = write(pairs, ledger)
+    problems = [f"{each.pair}: {each.error}" for each in emitted if each.error is not None]
+    for each in emitted:
+        if each.error is None:
+            _log.info("Heartbeat of %s written into %s on cluster %s.", each.pair, each.topic, each.cluster)
+    for problem in problems:
+        _log.warning("Heartbeat of %s", problem)
+    return {"emitted": [each.to_dict() for each in emitted], "problems": problems}
+
+
+def _written_ms(settings: FlowConfig, emitted: Mapping[str, Any] | None) -> int | None:
+    """When this run wrote into its source; None when it did not."""
+    watching = str(settings.flow.opposite)
+    for each in (emitted or {}).get("emitted", ()):
+        if each["pair"] == watching and each["error"] is None:
+            return int(each["timestamp_ms"])
+    return None
+
+
+def _is_empty(checked: HeartbeatCheck) -> bool:
+    return checked.source.hops is not None and checked.source.newest_ms is None
+
+
+def _tell(checked: HeartbeatCheck) -> None:
+    from mirror_lib.sync.heartbeats.rules import HeartbeatState, describe
+
+    for upstream in checked.upstreams:
+        level = logging.INFO if upstream.state is HeartbeatState.FRESH else logging.WARNING
+        _log.log(level, "Flow %s, upstream cluster %s", checked.flow, describe(upstream))
+    for topic in checked.unreadable:
+        _log.warning("Topic %s on cluster %s holds records that are no heartbeats.", topic, checked.flow.target)

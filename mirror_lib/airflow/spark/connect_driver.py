@@ -1,0 +1,126 @@
+"""The driver of a job that has its session from a Spark Connect server: a plain Python process of the task.
+
+It is started here, or forked by a driver host that has imported everything already.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from mirror_lib.airflow.compatibility import AirflowException
+from mirror_lib.spark.connect_server import END_WITH_INPUT_VARIABLE
+from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE, DriverRequest, current_umask
+from mirror_lib.spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
+from mirror_lib.spark.submit import checkout_path
+
+#: Spark's own variable: the Python that runs the job, where that is another environment than Airflow's.
+DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"
+_GRACE_SECONDS = 15.0
+_log = logging.getLogger(__name__)
+
+
+class _Started(NamedTuple):
+    """A driver at work, and what it prints."""
+
+    process: subprocess.Popen[str] | HostedDriver
+    output: IO[str]
+
+
+class ConnectDriver:
+    """One run of a job's module. No JVM is started: it talks to the server alone.
+
+    It leads a session of its own: Airflow's supervisor signals a task's whole group and kills it five seconds later
+    (`WatchedSubprocess.kill`), which is too short for what the driver has to tell the server and the ledger. A pipe,
+    open as long as we live, tells it that we are gone.
+    """
+
+    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+        self.command = [os.environ.get(DRIVER_PYTHON) or sys.executable, "-m", module, *arguments]
+        self._process: subprocess.Popen[str] | HostedDriver | None = None
+
+    def run(self, environment: Mapping[str, str]) -> None:
+        """Run it to its end; what it prints becomes lines of the task's log.
+
+        Args:
+            environment: variables beside ours, for secrets and for the server's address, which may hold a token.
+
+        Raises:
+            AirflowException: its exit code is not 0; told as by the provider's `SparkSubmitHook.submit`.
+        """
+        whole = {**os.environ, **checkout_path(os.environ), **environment, END_WITH_INPUT_VARIABLE: "1"}
+        with self._started(whole) as (process, output):
+            self._process = process
+            try:
+                for line in output:
+                    _log.info("%s", line.rstrip())
+                code = process.wait()
+            except BaseException:
+                # A task is ended by an exception, and must not leave a run behind.
+                self.end()
+                raise
+        if code:
+            raise AirflowException(f"The driver {self.command[2]} failed. Error code is: {code}.")
+
+    def end(self) -> None:
+        """Interrupt it, so that it ends its tasks on the server and tells the ledger; kill it when it does not end."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+    @contextmanager
+    def _started(self, environment: Mapping[str, str]) -> Iterator[_Started]:
+        with ExitStack() as stack:
+            yield self._hosted(environment, stack) or self._own(environment, stack)
+
+    def _hosted(self, environment: Mapping[str, str], stack: ExitStack) -> _Started | None:
+        """Of a driver host, None where there is none that suits."""
+        host = os.environ.get(DRIVER_HOST_VARIABLE)
+        if not host:
+            return None
+        python, _, module, *arguments = self.command
+        request = DriverRequest(module, tuple(arguments), environment, str(Path.cwd()), current_umask())
+        # The same two pipes as a process of our own has.
+        with ExitStack() as ours, ExitStack() as theirs:
+            given, kept = os.pipe()
+            theirs.callback(os.close, given)
+            ours.callback(os.close, kept)
+            read, written = os.pipe()
+            theirs.callback(os.close, written)
+            output = ours.enter_context(open(read, errors="replace"))  # noqa: PTH123 - a descriptor
+            try:
+                driver = ask_for_driver(Path(host), request, (given, written, written), python=python)
+            except NoDriverHostError as error:
+                _log.info("The driver is a process of its own: %s", error)
+                return None
+            ours.enter_context(driver)
+            stack.enter_context(ours.pop_all())
+        _log.info("A driver host runs the driver, as process %d.", driver.pid)
+        return _Started(driver, output)
+
+    def _own(self, environment: Mapping[str, str], stack: ExitStack) -> _Started:
+        process = stack.enter_context(
+            subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env=environment,
+                start_new_session=True,
+            )
+        )
+        assert process.stdout is not None
+        return _Started(process, process.stdout)

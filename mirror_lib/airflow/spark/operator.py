@@ -1,0 +1,139 @@
+"""What all tasks that submit a Spark job of this project have in common."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.airflow.compatibility import AirflowException, Context, SparkSubmitOperator
+from mirror_lib.airflow.forms.conf import CheckedConf
+from mirror_lib.airflow.forms.fields import USUAL_LOG_LEVEL
+from mirror_lib.airflow.secret_provider import task_secrets
+from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON, ConnectDriver
+from mirror_lib.airflow.spark.connection import (
+    connect_address,
+    describe_master,
+    master_of,
+    runs_driver_elsewhere,
+    submit_environment,
+)
+from mirror_lib.config.loader import load
+from mirror_lib.config.secrets.airflow_values import hand_over
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.spark.argument_file import shortened
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE
+from mirror_lib.spark.settings import SPARK_SETTINGS
+from mirror_lib.spark.submit import job_module, submit_settings
+
+#: Read by the job (`spark_jobs.job_log`).
+_LOG_LEVEL = "MIRROR_LOG_LEVEL"
+#: Linux takes 128 KiB for one variable (MAX_ARG_STRLEN), name included. The text is ASCII.
+_LONGEST_VARIABLE = 100_000
+
+
+class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untyped here
+    """Runs a job that writes a report to a file, and has the report judged whatever became of the job.
+
+    It is submitted, or has its session from a Spark Connect server where the flow's connection names one.
+    """
+
+    application: str
+    conf: dict[str, str]
+    application_args: list[str]
+    env_vars: dict[str, str]
+
+    def __init__(self, *, application: Path, flow: str, config_path: str, conn_id: str, **kwargs: Any) -> None:
+        super().__init__(application=str(application), conn_id=conn_id, conf=dict(SPARK_SETTINGS), **kwargs)
+        self.flow = flow
+        self.config_path = config_path
+        self.spark_conn_id = conn_id
+        self._driver: ConnectDriver | None = None
+
+    def execute(self, context: Context) -> None:
+        """Run the job.
+
+        Raises:
+            InvalidConfigurationError: the file has errors.
+            ConfigurationError: the driver cannot have what Airflow keeps.
+            TransientError: Airflow does not give what it keeps.
+            MirrorError: what `_judge` makes of its end.
+        """
+        handed_over, transforms = self._asked_of_the_file()
+        self.log.info("%s", describe_master(self.spark_conn_id))
+        server = connect_address(self.spark_conn_id)
+        self.conf = submit_settings(master_of(self.spark_conn_id), transforms=transforms)
+        if os.environ.get(DRIVER_PYTHON):
+            del self.conf["spark.pyspark.driver.python"]
+        self.env_vars = {_LOG_LEVEL: context["params"].get("log_level") or USUAL_LOG_LEVEL}
+        with tempfile.TemporaryDirectory(prefix="mirror-report-") as folder:
+            path = Path(folder, "report.json")
+            self.application_args = shortened(self._command_line(context, path), path.parent)
+            failure: AirflowException | None = None
+            try:
+                if server is not None:
+                    self._driver = ConnectDriver(job_module(Path(self.application)), self.application_args)
+                    self._driver.run({**handed_over, **self.env_vars, REMOTE_VARIABLE: server.url})
+                else:
+                    with submit_environment(self.spark_conn_id, handed_over):
+                        super().execute(context)
+            except AirflowException as error:
+                failure = error
+            self._judge(context, path, failure)
+
+    def on_kill(self) -> None:
+        """End the job: the driver that is ours, or what the provider has submitted."""
+        if self._driver is not None:
+            self._driver.end()
+        else:
+            super().on_kill()
+
+    def _asked_of_the_file(self) -> tuple[dict[str, str], bool]:
+        """What the file takes from Airflow, which the driver cannot ask, as a variable of its environment, and whether
+        the flow has transforms.
+
+        From then on Airflow hides all secrets of the file in what Spark prints.
+        """
+        if not Path(self.config_path).exists():
+            # The job's machine may have it; if not, the job says so.
+            return {}, False
+        with task_secrets() as lookups:
+            config = load(self.config_path)
+        if lookups.found and runs_driver_elsewhere(self.spark_conn_id):
+            raise ConfigurationError(
+                f"{self.config_path} takes values from Airflow's connections or variables, and the connection "
+                f"{self.spark_conn_id} has Spark's driver started by the cluster (deploy-mode cluster), where they "
+                "could only come as settings that Spark shows.",
+                action="Use deploy mode client, or the providers env, file or directory with what the driver's machine "
+                "or container has.",
+            )
+        handed_over = hand_over(lookups.found)
+        if any(len(text) > _LONGEST_VARIABLE for text in handed_over.values()):
+            largest = max(lookups.found, key=lambda reference: len(lookups.found[reference]))
+            raise ConfigurationError(
+                f"what {self.config_path} takes from Airflow is too long for Spark's driver to get by its environment; "
+                f"the largest is {largest}.",
+                action=f"Together it must stay below {_LONGEST_VARIABLE:,} characters: put large values such as stores "
+                "into files, and name those.",
+            )
+        transforms = any(each.transforms for each in config.enabled_flows if str(each.flow) == self.flow)
+        return handed_over, transforms
+
+    @abstractmethod
+    def _command_line(self, context: Context, report: Path) -> list[str]:
+        """The job's arguments.
+
+        Args:
+            report: where it is to write its report.
+        """
+
+    @abstractmethod
+    def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
+        """Pass the report on, and raise what has to be said of a failure.
+
+        Args:
+            report: may not exist.
+            failure: None when the job ended with exit code 0.
+        """

@@ -1,0 +1,100 @@
+"""What the end of the Spark job means to Airflow: what goes to XCom, and which error decides about a retry."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Any
+
+from mirror_lib.errors import NOWHERE, ConfigurationError, MirrorError, ReplicationError, RunLockedError
+from mirror_lib.relay.job.report import Failure, JobReport
+
+#: XCom is no place for a hundred thousand rows; the ledger has them all.
+_PROBLEMS_KEPT = 20
+_PROBLEMS_SHOWN = 3
+_EXIT_CODE = re.compile(r"Error code is: (-?\d+)")
+
+
+class ReplicationRunError(MirrorError):
+    """Some partitions were not copied; a retry copies what is left."""
+
+    reason = "run-failed"
+    retriable = True
+
+
+def xcom_value(report: JobReport) -> dict[str, Any]:
+    """The report as plain data for XCom; of its problems and of what was left out only the first, and how many."""
+    problems = _problems(report)
+    return {
+        "exit_code": report.exit_code,
+        "run_id": report.run_id,
+        "dry_run": report.dry_run,
+        "records": report.records,
+        "bytes": report.bytes,
+        "seconds": report.seconds,
+        "failed": len(problems),
+        "problems": [_text(problem) for problem in problems[:_PROBLEMS_KEPT]],
+        "planned": [asdict(topic) for topic in report.planned],
+        "left_out": report.left_out,
+        "left_out_ranges": [str(each) for each in report.left_out_ranges[:_PROBLEMS_KEPT]],
+        "skipped": skip_reason(report),
+    }
+
+
+def skip_reason(report: JobReport) -> str | None:
+    """Why the job has begun nothing, where that is no fault: another run of the flow is active and copies."""
+    error = report.error
+    if error is None or error.reason != RunLockedError.reason or not error.more.get("holder_lives"):
+        return None
+    return f"nothing was copied by this run: {error.what} The next run continues."
+
+
+def exit_code_in(message: str) -> int | None:
+    """The job's exit code from the provider's failure message (`SparkSubmitHook.submit`), None when it has none.
+
+    Negative when a signal ended it.
+    """
+    match = _EXIT_CODE.search(message)
+    return int(match.group(1)) if match else None
+
+
+def failure_of(flow: str, exit_code: int | None, report: JobReport | None) -> MirrorError:
+    """The typed error for a job that failed: it decides whether Airflow tries again (`retries.py`)."""
+    problems = _problems(report) if report else ()
+    shown = "; ".join(_text(problem) for problem in problems[:_PROBLEMS_SHOWN])
+    left_out = len(problems) - _PROBLEMS_SHOWN
+    more = f" (and {left_out} more)" if left_out > 0 else ""
+    if exit_code == ConfigurationError.exit_code:
+        what = f"the Spark job of flow {flow} refused its configuration: {shown or 'see the log above'}{more}"
+        return ConfigurationError(what, where=NOWHERE, action="Run `mirror config check` on the file.")
+    if exit_code == ReplicationError.exit_code:
+        count = len(problems) or "some"
+        what = f"flow {flow} needs a decision for {count} partition(s): {shown or 'see the log above'}{more}"
+        return ReplicationError(what, where=NOWHERE, action="All other partitions were copied.")
+    what = f"the Spark job of flow {flow} failed: {shown or without_report(exit_code)}{more}"
+    return ReplicationRunError(what, where=NOWHERE, action="A retry copies what is left.")
+
+
+def without_report(exit_code: int | None) -> str:
+    """What is known of a job that left no report."""
+    if exit_code is None:
+        return "it left no report, see the log above"
+    if exit_code < 0:
+        return (
+            f"signal {-exit_code} ended it (9: an operator, Airflow, or the kernel when memory is short), see the log "
+            "above"
+        )
+    return f"exit code {exit_code}, see the log above"
+
+
+def _problems(report: JobReport) -> tuple[Failure, ...]:
+    found = (*report.failures, *report.deletions)
+    return found if report.error is None else (report.error, *found)
+
+
+def _text(failure: Failure) -> str:
+    where = failure.where
+    place = (
+        "" if where.topic is None else where.topic if where.partition is None else f"{where.topic}-{where.partition}"
+    )
+    return f"[{failure.reason}] {place and place + ': '}{failure.what} {failure.action}".rstrip()

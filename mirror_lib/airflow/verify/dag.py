@@ -1,0 +1,75 @@
+"""The DAGs that compare each flow's target with its source; the flows' own neither wait for them nor hold them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.files.flow_dags import dags_of_flows
+from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
+from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.airflow.verify.form import verify_form
+from mirror_lib.airflow.verify.operator import VerifyOperator
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.observe.airflow_runs import verify_dag_id_of
+from mirror_lib.topology.names import FlowId
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+#: A full comparison of large logs takes its time; one that needs a week is stuck.
+_RUN_TIMEOUT = timedelta(days=7)
+_DOCUMENTATION = """\
+Compares the target with the source, record by record and in order, and changes nothing on either cluster. Runs by
+`mirror.verify.schedule`, or when triggered by hand.
+
+The task fails at once when something differs: its log and its XCom `verification` tell where, and the ledger keeps it.
+It is tried again when something that passes stood in the way, such as a broker that restarts. Contents of records are
+shown nowhere. docs/verification.md tells what is compared, and what a result means.
+"""
+
+
+def build_verify_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """The DAGs that compare, as `flow_dags.dags_of_flows` makes them."""
+    return dags_of_flows(paths, only, dag_id=lambda flow: verify_dag_id(flow.flow), build=build_verify_dag)
+
+
+def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
+    """The DAG of one flow's verification: a single task. It holds the file's path and the flow's name, no secrets."""
+    source, target = flow.flow.source, flow.flow.target
+    with DAG(
+        dag_id=verify_dag_id(flow.flow),
+        dag_display_name=f"Verify {source} → {target}",
+        description=f"Compares the copy on cluster {target} with cluster {source}",
+        doc_md=_DOCUMENTATION,
+        schedule=airflow_schedule(flow.verify_schedule),
+        start_date=_START,
+        catchup=False,
+        max_active_runs=1,
+        allowed_run_types=RUN_TYPES,
+        dagrun_timeout=_RUN_TIMEOUT,
+        tags=sorted({"mirror", "verification", source, target}),
+        default_args={"owner": "mirror"},
+    ) as dag:
+        VerifyOperator(
+            task_id="verify",
+            flow=str(flow.flow),
+            config_path=str(config_path),
+            conn_id=flow.spark_connection,
+            pool=pool_of(flow),
+            doc_md="The Spark job: plans, compares, keeps the result in the ledger.",
+            retries=3,
+            retry_policy=ErrorClassRetryPolicy(),
+            retry_delay=timedelta(minutes=1),
+            retry_exponential_backoff=2,
+            max_retry_delay=timedelta(minutes=10),
+        )
+    put_form(dag, verify_form(flow))
+    return dag
+
+
+def verify_dag_id(flow: FlowId) -> str:
+    """`mirror_verify__<source>__<target>`: stable, so that history and API clients survive upgrades."""
+    return verify_dag_id_of(flow)

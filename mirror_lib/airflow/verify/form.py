@@ -1,0 +1,101 @@
+"""The form that Airflow shows when a person triggers a verification, and reading its values inside a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.forms.fields import (
+    MOST,
+    YEAR_SECONDS,
+    chosen_topics,
+    chosen_whole,
+    log_level_field,
+    tasks_field,
+    topic_names,
+    topics_field,
+)
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.verify.model import VerifyMode
+
+_WHAT, _HOW, _RUN = "What to compare", "How much", "How to run"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyChoices:
+    """One run's answers on the form; scheduled runs have the defaults."""
+
+    topics: tuple[str, ...] = ()
+    mode: VerifyMode = VerifyMode.RECENT
+    max_bytes: int | None = None
+    max_seconds: float | None = None
+    seed: int = 0
+    tasks: int | None = None
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> VerifyChoices:
+        """Read what Airflow has already validated against the form's JSON schema."""
+        return cls(
+            topics=chosen_topics(params),
+            mode=VerifyMode(params.get("mode") or VerifyMode.RECENT),
+            max_bytes=chosen_whole(params, "max_bytes"),
+            max_seconds=params.get("max_seconds"),
+            seed=chosen_whole(params, "seed") or 0,
+            tasks=chosen_whole(params, "tasks"),
+        )
+
+
+def verify_form(flow: FlowConfig) -> dict[str, Param]:
+    """The Params of a verification's DAG."""
+    return {
+        "topics": topics_field(
+            title="Only these topics",
+            description_md="Names of topics or Java regular expressions; empty compares every topic of the flow.",
+            section=_WHAT,
+            names=topic_names(flow.topics),
+        ),
+        "mode": Param(
+            VerifyMode.RECENT.value,
+            type="string",
+            enum=[mode.value for mode in VerifyMode],
+            title="Mode",
+            description_md=(
+                "- **recent**: what came since it was last found equal\n"
+                "- **full**: everything that both sides still hold\n"
+                "- **sample**: random stretches of it\n"
+                "- **state**: the newest record of each key of compacted topics; finds deletions that were lost"
+            ),
+            section=_WHAT,
+        ),
+        "max_bytes": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            maximum=MOST,
+            title="Budget (bytes)",
+            description="At most so much of the source's logs is read, and of the target's about the same. Empty: all.",
+            section=_HOW,
+        ),
+        "max_seconds": Param(
+            None,
+            type=["null", "number"],
+            exclusiveMinimum=0,
+            maximum=YEAR_SECONDS,
+            title="Time budget (seconds)",
+            description="Nothing more is compared after this time. Empty: all.",
+            section=_HOW,
+        ),
+        "seed": Param(
+            0,
+            type="integer",
+            minimum=-MOST,
+            maximum=MOST,
+            title="Seed of a sample",
+            description="The same seed takes the same stretches of the same logs.",
+            section=_HOW,
+        ),
+        "tasks": tasks_field(flow, section=_RUN),
+        "log_level": log_level_field(section=_RUN),
+    }

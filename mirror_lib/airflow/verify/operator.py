@@ -1,0 +1,59 @@
+"""The task that compares: `spark-submit spark_jobs/verify.py`."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.airflow.compatibility import AirflowException, Context
+from mirror_lib.airflow.spark.operator import SparkJobOperator
+from mirror_lib.airflow.spark.outcome import exit_code_in
+from mirror_lib.airflow.verify.form import VerifyChoices
+from mirror_lib.airflow.verify.outcome import VerifyOutcome, failure_of
+from mirror_lib.spark.submit import job_file
+
+_log = logging.getLogger(__name__)
+#: XCom key under which the result is found, also when something differs.
+RESULT_KEY = "verification"
+
+
+class VerifyOperator(SparkJobOperator):
+    """Submits the verification of one flow and turns its result into success, a failure, or a retry.
+
+    Every attempt is a verification of its own in the ledger. One in `recent` mode does not look again at what an
+    earlier attempt found equal.
+    """
+
+    def __init__(self, *, flow: str, **kwargs: Any) -> None:
+        super().__init__(
+            application=job_file().with_name("verify.py"), flow=flow, name=f"mirror verify {flow}", **kwargs
+        )
+
+    def _command_line(self, context: Context, report: Path) -> list[str]:
+        # Its module loads the clients and the ledger, and DAGs are parsed every few seconds.
+        from mirror_lib.verify.job import VerifyArguments
+
+        choices = VerifyChoices.from_params(context["params"])
+        return VerifyArguments(
+            config=Path(self.config_path),
+            flow=self.flow,
+            mode=choices.mode,
+            topics=choices.topics,
+            max_bytes=choices.max_bytes,
+            max_seconds=choices.max_seconds,
+            seed=choices.seed,
+            tasks=choices.tasks,
+            report=report,
+        ).command_line()
+
+    def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
+        """The result goes to XCom and the log whatever it is."""
+        found = VerifyOutcome.read(report)
+        if found is not None:
+            context["ti"].xcom_push(key=RESULT_KEY, value=found.xcom_value())
+            for line in found.lines():
+                _log.info("%s", line)
+        if failure is not None:
+            code = found.exit_code if found is not None else exit_code_in(str(failure))
+            raise failure_of(self.flow, code, found) from failure

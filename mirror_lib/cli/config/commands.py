@@ -1,0 +1,176 @@
+"""`mirror config`: check a properties file, show what it means for a flow, list all keys, import other files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.config import import_file as config_import
+from mirror_lib.cli.config import import_topics as config_import_topics
+from mirror_lib.cli.config.written import ForceOption, read_bytes, write_file
+from mirror_lib.cli.flow_options import capped_table
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig, Problem
+
+FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
+
+_app = typer.Typer(
+    name="config", help="Check and explain a properties file, or import another replicator's.", no_args_is_help=True
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    config_import.register(_app)
+    config_import_topics.register(_app)
+    app.add_typer(_app)
+
+
+@_app.command()
+def check(
+    file: FileArgument,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write a corrected copy, and check the copy. Values are not changed.")
+    ] = False,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", help="Where --fix writes; default FILE.fixed.", metavar="PATH")
+    ] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Let --fix write over the file itself.")] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List every problem of a file; exit code 2 when one of them is an error."""
+    from mirror_lib.config import loader as load
+    from mirror_lib.config.model import Severity
+
+    with reporting(as_json) as output:
+        if fix:
+            target = file if in_place else output_file or Path(f"{file}.fixed")
+            file = _write_fixed(file, target, output, force=in_place or force)
+        problems = (*load.check(file), *_loadable_problems(file))
+        errors = sum(problem.severity is Severity.ERROR for problem in problems)
+        idle = sum(problem.severity is Severity.NO_EFFECT for problem in problems)
+        warnings = len(problems) - errors - idle
+        without_effect = f", {idle} line(s) without effect" if idle else ""
+        columns = ("line", "severity", "key", "message", "suggestion")
+        rows = [(p.line, p.severity.value, p.key, p.message, p.suggestion) for p in problems]
+        output.document({"file": str(file), "errors": errors, "warnings": warnings, "no_effect": idle})
+        output.document({"problems": [dict(zip(columns, row, strict=True)) for row in rows]})
+        for problem in problems:
+            output.note(f"{file}: {load.describe(problem)}")
+        output.note(f"{file}: {errors} error(s), {warnings} warning(s){without_effect}")
+        output.exit_code = 2 if errors else 0
+
+
+def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Path:
+    """Write the corrected copy, and show what differs."""
+    from mirror_lib.config import loader as load
+    from mirror_lib.config.fixes import fix
+
+    problems = load.check(file)
+    fixed = fix(read_bytes(file), problems)
+    write_file(target, fixed.data, force=force)
+    for change in fixed.changes:
+        output.note(f"{target}: line {change.line}: {change.what}")
+    changes = [{"line": each.line, "what": each.what} for each in fixed.changes]
+    output.document({"fixed": str(target), "changes": changes})
+    return target
+
+
+def _loadable_problems(file: Path) -> Iterator[Problem]:
+    """What a file without errors does to itself, or asks of this machine and does not find."""
+    from mirror_lib.cluster.auth.kerberos import missing_for_kerberos
+    from mirror_lib.config import loader as load
+    from mirror_lib.config.flow_conflicts import meeting_problems
+    from mirror_lib.config.model import Problem, Severity
+    from mirror_lib.config.secrets.lookup_context import looking_only
+    from mirror_lib.config.security.check import uses_kerberos
+
+    try:
+        with looking_only():
+            config = load.load(file)
+    except load.InvalidConfigurationError:
+        return
+    yield from meeting_problems(config)
+    yield from dict.fromkeys(_login_problems(file, config.enabled_flows))
+    clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})
+    if clusters and (missing := missing_for_kerberos()) is not None:
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, for {missing}",
+        )
+
+
+def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem]:
+    """What every connection of a run would be refused for."""
+    from mirror_lib.cluster.auth.login_check import login_errors
+    from mirror_lib.config.loader import explain
+    from mirror_lib.config.model import Problem, Severity
+
+    for flow in flows:
+        explained = explain(file, flow.flow)
+        unknown = {name.partition("/")[0]: True for name, setting in explained.items() if "/" in name and setting.later}
+        for client, error in login_errors(flow, unknown):
+            names = (f"{client}/sasl.jaas.config", f"{client}/security.protocol")
+            setting = next((explained[name] for name in names if name in explained), None)
+            yield Problem(
+                severity=Severity.ERROR,
+                message=f"cluster {error.where.cluster}: {error.what.rstrip('.')}",
+                key=None if setting is None else setting.key,
+                line=None if setting is None else setting.line,
+                suggestion=(error.action[:1].lower() + error.action[1:]).rstrip(".") or None,
+            )
+
+
+@_app.command()
+def show(
+    file: FileArgument,
+    flow: Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")],
+    only_set: Annotated[bool, typer.Option("--set", help="Leave out settings that have their default.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what counts for a flow: every setting with its origin, also those of its clients, and its transforms."""
+    from mirror_lib.config.loader import explain_with_transforms
+    from mirror_lib.config.secrets.masking import shown
+    from mirror_lib.config.transforms.flow_transforms import described
+
+    with reporting(as_json) as output:
+        explained, transforms = explain_with_transforms(file, flow)
+        settings = {name: setting for name, setting in explained.items() if setting.origin != "default" or not only_set}
+        rows = [
+            (name, shown(name, setting), setting.origin, setting.line, setting.key)
+            for name, setting in settings.items()
+        ]
+        output.document({"flow": flow})
+        output.table("settings", ("key", "value", "origin", "line", "written as"), rows)
+        capped_table(output, "transforms", ("transform", "topics", "what", "determinism"), described(transforms))
+
+
+@_app.command()
+def keys(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/configuration.md.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List every key with its type, default and meaning."""
+    from mirror_lib.config.settings.reference import all_definitions, markdown_reference, transform_keys
+
+    with reporting(as_json) as output:
+        if markdown and not as_json:
+            typer.echo(markdown_reference(), nl=False)
+            return
+        output.table(
+            "keys",
+            ("name", "type", "default", "scope", "since", "meaning", "instead"),
+            [
+                *(
+                    (d.name, d.type.value, d.default, d.scope.value, d.since, d.meaning, d.instead)
+                    for d in all_definitions()
+                ),
+                *((name, "string", None, "top level, flow", "own", meaning, "") for name, meaning in transform_keys()),
+            ],
+        )

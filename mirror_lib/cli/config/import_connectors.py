@@ -1,0 +1,93 @@
+"""`mirror config import` of MirrorMaker 2's connectors: writing the file, and what there is to say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mirror_lib.cli.config.written import masked, problems_of, say, write_or_print
+from mirror_lib.cli.output import Output
+from mirror_lib.config import loader as load
+from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.importers.connectors import ImportedConnectors, import_connectors
+from mirror_lib.config.importers.model import ConnectCluster
+from mirror_lib.config.importers.questions import Answers
+from mirror_lib.config.model import Problem, Severity
+
+_NEEDS_A_PERSON, _HAS_ERRORS = 3, 2
+
+
+def import_to_file(
+    clusters: Sequence[ConnectCluster],
+    answers: Answers,
+    secrets_folder: str,
+    path: Path | None,
+    output: Output,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Convert connectors, write or print the file, and report what became of the settings.
+
+    Raises:
+        ConfigurationError: a connector or an answer cannot be used, or the file cannot be written.
+    """
+    imported = import_connectors(clusters, answers, jaas_options=_jaas_options, secrets_folder=secrets_folder)
+    write_or_print(imported.text, path, force=force, as_json=as_json)
+    problems = _problems(imported)
+    if any(problem.severity is Severity.ERROR for problem in problems):
+        output.exit_code = _HAS_ERRORS
+    if imported.questions:
+        output.exit_code = _NEEDS_A_PERSON
+    output.document(
+        {
+            "written": None if path is None else str(path),
+            "placed": [
+                masked(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
+            ],
+            "listed": [
+                masked(each.name, each.value, {"from": each.origin, "reason": each.reason}) for each in imported.listed
+            ],
+            "notes": list(imported.notes),
+            "problems": [load.describe(problem) for problem in problems],
+            "questions": [
+                {"id": each.id, "text": each.text, "answers": [list(choice) for choice in each.choices]}
+                for each in imported.questions
+            ],
+        }
+    )
+    if not as_json:
+        say(_lines(imported, problems))
+
+
+def _lines(imported: ImportedConnectors, problems: Sequence[Problem]) -> list[str]:
+    lines = [f"{len(imported.placed)} settings have a place, {len(imported.listed)} are comments with reasons."]
+    lines += [f"Note: {note}" for note in imported.notes]
+    lines += [load.describe(problem) for problem in problems]
+    if imported.questions:
+        lines.append(f"Open questions: {len(imported.questions)}. No flow is enabled before each has an answer.")
+    for question in imported.questions:
+        text, *options = question.lines()
+        lines += [f"- {text}", *(f"    {option}" for option in options)]
+    return lines
+
+
+def _problems(imported: ImportedConnectors) -> tuple[Problem, ...]:
+    """What `mirror config check` says; values of variables are judged where they are, which is seldom here."""
+    entries = parse_properties(imported.text.encode("ascii")).effective
+    with_variables = {key for key, entry in entries.items() if "${" in entry.value}
+    with_variables |= {key for key in entries if key.startswith("config.providers")}
+    undecided = with_variables | {question.id for question in imported.questions}
+    # Flows with open questions are not enabled, and that need not be said twice.
+    as_meant = ("no flow is enabled", "no flow runs") if imported.questions else ()
+    return tuple(
+        each
+        for each in problems_of(imported.text)
+        if each.key not in undecided and not each.message.startswith(as_meant)
+    )
+
+
+def _jaas_options(text: str) -> Mapping[str, str]:
+    from mirror_lib.cluster.auth.jaas import parse_jaas
+
+    return parse_jaas(text).options

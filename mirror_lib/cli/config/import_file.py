@@ -1,0 +1,244 @@
+"""`mirror config import`: the settings of another replicator, as a file of this program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.config.written import (
+    ForceOption,
+    OutputOption,
+    masked,
+    problems_of,
+    read_bytes,
+    say,
+    write_or_print,
+)
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.config.importers.kinds import Recognised
+    from mirror_lib.config.importers.mirror_maker1 import Imported, MirrorMaker1
+
+_FilesArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="Files of any known kind, told apart by their content; - or none is standard input.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+# The dotted names are those of kafka-mirror-maker.sh, so that its command line can be taken over as it is.
+_ConsumerOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--consumer.config", "--consumer-config", help="MirrorMaker 1: its consumer.properties.", metavar="FILE"
+    ),
+]
+_ProducerOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--producer.config", "--producer-config", help="MirrorMaker 1: its producer.properties.", metavar="FILE"
+    ),
+]
+_IncludeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--include", "--whitelist", help="MirrorMaker 1: its regex of topics; a comma stands for an alternative."
+    ),
+]
+_StreamsOption = Annotated[
+    int,
+    typer.Option("--num.streams", "--num-streams", min=1, help="MirrorMaker 1: its streams, which become tasks.max."),
+]
+_SourceOption = Annotated[
+    str | None, typer.Option("--source", help="MirrorMaker 1: a name for the cluster that it read.")
+]
+_TargetOption = Annotated[
+    str | None, typer.Option("--target", help="MirrorMaker 1: a name for the cluster that it wrote to.")
+]
+_CommitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--offset.commit.interval.ms",
+        "--offset-commit-interval-ms",
+        help="MirrorMaker 1: becomes offset.flush.interval.ms.",
+    ),
+]
+_AbortOption = Annotated[
+    str | None,
+    typer.Option("--abort.on.send.failure", "--abort-on-send-failure", help="MirrorMaker 1: listed with advice."),
+]
+_HandlerOption = Annotated[str | None, typer.Option("--message.handler", "--message-handler", help="The same.")]
+_HandlerArgumentsOption = Annotated[
+    str | None, typer.Option("--message.handler.args", "--message-handler-args", help="The same.")
+]
+_ListenerOption = Annotated[
+    str | None, typer.Option("--consumer.rebalance.listener", "--consumer-rebalance-listener", help="The same.")
+]
+_ListenerArgumentsOption = Annotated[
+    str | None, typer.Option("--rebalance.listener.args", "--rebalance-listener-args", help="The same.")
+]
+_AnswerOption = Annotated[
+    list[str] | None,
+    typer.Option("--answer", help="Answer a question of the import; repeat for each.", metavar="QUESTION=ANSWER"),
+]
+_SecretsOption = Annotated[
+    str, typer.Option("--secrets-folder", help="Folder with the secrets of Kubernetes, one folder for each.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("import")(import_settings)
+
+
+def import_settings(
+    files: _FilesArgument = None,
+    answer: _AnswerOption = None,
+    secrets_folder: _SecretsOption = "/etc/mirror/secrets",
+    output_file: OutputOption = None,
+    force: ForceOption = False,
+    consumer_config: _ConsumerOption = None,
+    producer_config: _ProducerOption = None,
+    include: _IncludeOption = None,
+    source: _SourceOption = None,
+    target: _TargetOption = None,
+    num_streams: _StreamsOption = 1,
+    offset_commit_interval_ms: _CommitOption = None,
+    abort_on_send_failure: _AbortOption = None,
+    message_handler: _HandlerOption = None,
+    message_handler_args: _HandlerArgumentsOption = None,
+    consumer_rebalance_listener: _ListenerOption = None,
+    rebalance_listener_args: _ListenerArgumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a file of this program from Connect's connectors, Strimzi's resources, or MirrorMaker 1's files.
+
+    Settings without effect here are comments with the reason. The file holds the passwords that the old ones held. Exit
+    code 2 when it still has errors, 3 while a question is open: each has an option that answers it.
+    """
+    from mirror_lib.cli.config.import_connectors import import_to_file
+    from mirror_lib.config.importers.kinds import recognise
+    from mirror_lib.config.importers.questions import Answers
+
+    options = {
+        "offset.commit.interval.ms": offset_commit_interval_ms,
+        "abort.on.send.failure": abort_on_send_failure,
+        "message.handler": message_handler,
+        "message.handler.args": message_handler_args,
+        "consumer.rebalance.listener": consumer_rebalance_listener,
+        "rebalance.listener.args": rebalance_listener_args,
+    }
+    with reporting(as_json) as output:
+        answers = Answers.parse(answer or ())
+        given = () if files is None and (consumer_config or producer_config) else _read_all(files)
+        found = recognise(given, answers)
+        if found.clusters:
+            import_to_file(found.clusters, answers, secrets_folder, output_file, output, force=force, as_json=as_json)
+            return
+        answers.check_used()
+        old = _mirror_maker_1(
+            found,
+            consumer_config,
+            producer_config,
+            include,
+            num_streams,
+            {name: value for name, value in options.items() if value is not None},
+        )
+        _import_mirror_maker_1(old, source, target, output_file, output, force=force, as_json=as_json)
+
+
+def _read_all(files: Sequence[Path] | None) -> tuple[tuple[str, bytes], ...]:
+    """Names and contents of the files; without any, of standard input."""
+    from mirror_lib.errors import ConfigurationError
+
+    if files is None and sys.stdin.isatty():
+        raise ConfigurationError(
+            "no file was given.",
+            action="Name files, or pipe one in: kubectl get kmm2 NAME -o yaml | mirror config import.",
+        )
+    standard_input = Path("-")
+    return tuple(
+        ("standard input", sys.stdin.buffer.read()) if path == standard_input else (path.name, read_bytes(path))
+        for path in files or (standard_input,)
+    )
+
+
+def _mirror_maker_1(
+    found: Recognised,
+    consumer_config: Path | None,
+    producer_config: Path | None,
+    include: str | None,
+    num_streams: int,
+    options: Mapping[str, str],
+) -> MirrorMaker1:
+    from mirror_lib.config.importers.mirror_maker1 import MirrorMaker1
+    from mirror_lib.errors import ConfigurationError
+
+    consumer = found.consumer if consumer_config is None else read_bytes(consumer_config)
+    producer = found.producer if producer_config is None else read_bytes(producer_config)
+    missing = [
+        name
+        for name, value in (("--consumer.config", consumer), ("--producer.config", producer), ("--include", include))
+        if value is None
+    ]
+    if consumer is None or producer is None or include is None:
+        raise ConfigurationError(
+            f"of MirrorMaker 1, {' and '.join(missing)} is missing.", action="Give both files and its regex of topics."
+        )
+    return MirrorMaker1(consumer, producer, include, num_streams, tuple(options.items()))
+
+
+def _import_mirror_maker_1(
+    old: MirrorMaker1,
+    source: str | None,
+    target: str | None,
+    output_file: Path | None,
+    output: Output,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    from mirror_lib.config.importers.mirror_maker1 import import_mirror_maker_1
+    from mirror_lib.errors import ConfigurationError
+
+    if source is None or target is None:
+        raise ConfigurationError(
+            "MirrorMaker 1 has no names for its clusters.", action="Give them: --source primary --target backup."
+        )
+    imported = import_mirror_maker_1(old, source=source, target=target)
+    write_or_print(imported.text, output_file, force=force, as_json=as_json)
+    _tell(output, imported, output_file, as_json=as_json)
+
+
+def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: bool) -> None:
+    """Where everything went, and what `mirror config check` says of the result; no secrets."""
+    from mirror_lib.config import loader as load
+    from mirror_lib.config.model import Severity
+
+    problems = problems_of(imported.text)
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    output.exit_code = 2 if errors else 0
+    output.document(
+        {
+            "written": None if path is None else str(path),
+            "group": imported.group,
+            "placed": [
+                masked(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
+            ],
+            "listed": [
+                masked(each.name, each.value, {"from": each.origin, "reason": each.reason}) for each in imported.listed
+            ],
+            "to_be_settled": list(imported.remarks),
+            "problems": [load.describe(problem) for problem in problems],
+        }
+    )
+    if not as_json:
+        counts = f"{len(imported.placed)} settings have a place, {len(imported.listed)} are comments with reasons."
+        problem_lines = [load.describe(problem) for problem in problems]
+        say([counts, *(f"To be settled: {remark}" for remark in imported.remarks), *problem_lines])

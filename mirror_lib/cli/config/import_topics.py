@@ -1,0 +1,86 @@
+"""`mirror config import-topics`: settings of articles that name topics one by one, as settings that have an effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.config.written import (
+    ForceOption,
+    OutputOption,
+    masked,
+    problems_of,
+    read_bytes,
+    say,
+    write_or_print,
+)
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.config.importers.topic_map import TranslatedFile
+
+_FileArgument = Annotated[
+    Path, typer.Argument(help="A properties file with source.replication.topic.X=Y.", metavar="FILE")
+]
+_SourceOption = Annotated[
+    str, typer.Option("--source", help="A name for the source, where the file names no clusters.")
+]
+_TargetOption = Annotated[str, typer.Option("--target", help="The same for the target.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("import-topics")(import_topics)
+
+
+def import_topics(
+    file: _FileArgument,
+    source: _SourceOption = "source",
+    target: _TargetOption = "target",
+    output_file: OutputOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put `source.replication.topic.X=Y`, which MirrorMaker 2 ignores, into settings that copy topic X to topic Y.
+
+    All other lines of the file stay as they are, also those with passwords. What has no counterpart becomes a comment
+    with the reason. Exit code 2 when the new file has errors, which are told.
+    """
+    from mirror_lib.config.importers.topic_map import translate_topic_map
+
+    with reporting(as_json) as output:
+        translated = translate_topic_map(read_bytes(file), source=source, target=target)
+        write_or_print(translated.text, output_file, force=force, as_json=as_json)
+        _tell(output, translated, output_file, as_json=as_json)
+
+
+def _tell(output: Output, translated: TranslatedFile, path: Path | None, *, as_json: bool) -> None:
+    """What became of the lines, and what `mirror config check` says of the result; no secrets."""
+    from mirror_lib.config import loader as load
+    from mirror_lib.config.model import Severity
+
+    problems = problems_of(translated.text)
+    output.exit_code = 2 if any(problem.severity is Severity.ERROR for problem in problems) else 0
+    output.document(
+        {
+            "written": None if path is None else str(path),
+            "settings": [masked(key, value, {}) for key, value in translated.settings.items()],
+            "translated": [
+                masked(each.name, each.value, {"line": each.line, "key": each.key}) for each in translated.translated
+            ],
+            "untranslated": [
+                masked(each.name, each.value, {"line": each.line, "reason": each.reason})
+                for each in translated.untranslated
+            ],
+            "to_be_settled": list(translated.remarks),
+            "problems": [load.describe(problem) for problem in problems],
+        }
+    )
+    if not as_json:
+        lines = len({each.line for each in translated.translated})
+        left = [f"line {each.line}: {each.name}: {each.reason}" for each in translated.untranslated]
+        counts = f"Lines that are translated: {lines}; lines that are comments now, with reasons: {len(left)}."
+        problem_lines = [load.describe(problem) for problem in problems]
+        say([counts, *left, *(f"To be settled: {remark}" for remark in translated.remarks), *problem_lines])

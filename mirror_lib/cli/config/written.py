@@ -1,0 +1,95 @@
+"""What the commands that write a properties file have in common."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mirror_lib.printable import LINES, printable
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import Problem
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", help="Write here, readable for you alone, instead of to stdout.", metavar="FILE"),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file that is there.")]
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file that is named on the command line.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    from mirror_lib.errors import ConfigurationError
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.", action="Name another file.") from error
+
+
+def write_or_print(text: str, path: Path | None, *, force: bool, as_json: bool) -> None:
+    """Put an ASCII file where it is wanted: the JSON document has other things to tell.
+
+    Raises:
+        ConfigurationError: there is a file already, or it cannot be written.
+    """
+    if path is not None:
+        write_file(path, text.encode("ascii"), force=force)
+    elif not as_json:
+        typer.echo(text, nl=False)
+
+
+def write_file(path: Path, data: bytes, *, force: bool) -> None:
+    """Write a file that may hold passwords, readable for its owner alone; it appears whole.
+
+    Raises:
+        ConfigurationError: there is a file already, or it cannot be written.
+    """
+    from mirror_lib.errors import ConfigurationError
+
+    if path.exists() and not force:
+        raise ConfigurationError(f"{path} exists.", action="Name another file, or replace it with --force.")
+    partial = path.with_name(f".{path.name}.new")
+    try:
+        partial.unlink(missing_ok=True)
+        # Created with its mode, so that its secrets are at no moment readable for others.
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        partial.replace(path)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.", action="Name another file.") from error
+
+
+def problems_of(text: str) -> tuple[Problem, ...]:
+    """What `mirror config check` says of a file with this text."""
+    from mirror_lib.config import loader as load
+
+    with TemporaryDirectory(prefix="mirror-import-") as folder:
+        file = Path(folder, "mirror.properties")
+        file.touch(mode=0o600)
+        file.write_text(text, encoding="ascii")
+        return load.check(file)
+
+
+def masked(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A setting of the old file for the JSON document, without secrets."""
+    from mirror_lib.config.model import Provenance
+    from mirror_lib.config.secrets.masking import shown
+
+    return {"name": name, "value": shown(name, Provenance(value=value, key=name)), **more}
+
+
+def say(lines: Sequence[str]) -> None:
+    """Tell people what was done: on stderr, for stdout is the file."""
+    for line in lines:
+        sys.stderr.write(f"{printable(line, LINES)}\n")

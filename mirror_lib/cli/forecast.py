@@ -1,0 +1,71 @@
+"""How commands tell a forecast: what deserves a look as a table, everything in the JSON document."""
+
+from __future__ import annotations
+
+from math import isinf
+from typing import TYPE_CHECKING
+
+from mirror_lib.cli.flow_options import capped_table, megabytes
+from mirror_lib.cli.output import Output
+from mirror_lib.errors import MirrorError
+
+if TYPE_CHECKING:
+    from mirror_lib.observe.forecasts import PartitionForecast
+    from mirror_lib.relay.health.forecast import FlowForecast
+
+_COLUMNS = ("topic", "partition", "outlook", "offsets", "MB", "caught up", "retention may delete", "why")
+
+
+def show_forecast(output: Output, expected: FlowForecast | MirrorError) -> None:
+    """Tell when a flow will have caught up and which partitions retention endangers; an error is a note."""
+    if isinstance(expected, MirrorError):
+        output.document({"forecast": None, "forecast_error": expected.attributes()})
+        output.note(f"There is no forecast: {expected}")
+        return
+    capped_table(output, "forecast", _COLUMNS, [_cells(each) for each in expected.worries])
+    # Programs get all partitions, those that are well too.
+    output.document({"forecast": expected.to_dict()})
+    if expected.partitions:
+        output.note(_summary(expected))
+
+
+def _cells(each: PartitionForecast) -> tuple[object, ...]:
+    return (
+        each.source.topic,
+        each.source.partition,
+        each.outlook.value,
+        each.lag,
+        None if each.lag_bytes is None else megabytes(each.lag_bytes),
+        in_words(each.catch_up_seconds),
+        _deletion(each),
+        each.reason,
+    )
+
+
+def _deletion(each: PartitionForecast) -> str:
+    """The earlier of both; what is not known may be earlier still."""
+    known = [seconds for seconds in (each.deleted_by_time_seconds, each.deleted_by_size_seconds) if seconds is not None]
+    if not known or (isinf(min(known)) and len(known) < 2):
+        return in_words(None)
+    return in_words(min(known))
+
+
+def in_words(seconds: float | None) -> str:
+    """A time from now for people."""
+    from mirror_lib.observe.forecasts import deadline
+
+    return "not known" if seconds is None else deadline(seconds)
+
+
+def _summary(expected: FlowForecast) -> str:
+    from mirror_lib.observe.forecasts import Outlook
+
+    counts = {outlook: sum(each.outlook is outlook for each in expected.partitions) for outlook in Outlook}
+    told = ", ".join(f"{count:,} {outlook.value}" for outlook, count in counts.items() if count)
+    seconds = expected.catch_up_seconds
+    caught_up = "not known" if seconds is None else in_words(seconds)
+    text = f"Forecast: {told}; caught up: {caught_up}."
+    if expected.speed is None:
+        return text
+    at_least = "at least " if expected.speed.at_least else ""
+    return f"{text} Copying reached {at_least}{megabytes(round(expected.speed.bytes_per_second)):,.2f} MB/s lately."

@@ -1,0 +1,88 @@
+"""`mirror clusters`: which clusters a flow's state is about, and deciding when an alias names another one."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+import typer
+
+from mirror_lib.cli.confirmation import YesOption, confirmed, person
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption
+from mirror_lib.cli.output import JsonOption, reporting
+
+_app = typer.Typer(name="clusters", help="Cluster ids that a flow's state is about.", no_args_is_help=True)
+
+_COLUMNS = ("side", "alias", "cluster id", "in the ledger")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def show(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
+    """Show both cluster ids of a flow and those in the ledger. Exit code 3 when they differ."""
+    from contextlib import nullcontext
+
+    from mirror_lib.config.loader import load_flow
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.admins import flow_admins
+    from mirror_lib.sync.cluster_identity import ledger_name
+
+    with reporting(as_json) as output:
+        file, settings = load_flow(config, flow)
+        with existing_ledger(file) or nullcontext() as ledger, flow_admins(settings) as (source, target):
+            known = None if ledger is None else ledger.cluster_pairs.find(ledger_name(settings.flow))
+            with output.progress(f"Asking both clusters of {settings.flow}"):
+                now = source.cluster_id(), target.cluster_id()
+        then = (None, None) if known is None else (known.source_id, known.target_id)
+        sides = ("source", "target")
+        aliases = (settings.flow.source, settings.flow.target)
+        output.table("clusters", _COLUMNS, list(zip(sides, aliases, now, then, strict=True)))
+        if known is not None and then != now:
+            output.note("The state of the flow is about other clusters; decide with `mirror clusters accept`.")
+            output.exit_code = 3
+
+
+@_app.command()
+def accept(
+    config: ConfigOption,
+    flow: FlowOption,
+    same: Annotated[bool, typer.Option("--same", help="Continue: same records at the same offsets.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Copy everything as a new flow; set earlier state aside.")] = False,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Accept that an alias of the flow names another cluster than before."""
+    from mirror_lib.config.loader import load_flow
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.relay.repair.cluster_change import ClusterDecision, apply_cluster_change, plan_cluster_change
+    from mirror_lib.relay.run_lock import hold_lock
+
+    if same == new:
+        raise typer.BadParameter("give one of them", param_hint="--same, --new")
+    decision = ClusterDecision.SAME if same else ClusterDecision.NEW
+    with reporting(as_json) as output:
+        file, settings = load_flow(config, flow)
+        name, run_id = str(settings.flow), f"decision-{uuid.uuid4()}"
+        with (
+            open_ledger(file) as ledger,
+            hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds) as lease,
+            FlowClusters.connect(settings) as clusters,
+        ):
+            with output.progress(f"Reading both clusters of {name}"):
+                change = plan_cluster_change(settings, clusters, ledger, decision)
+            output.document({"change": change.to_dict()})
+            output.note(str(change))
+            if yes or confirmed("Carry it out?"):
+                lease.check()
+                apply_cluster_change(change, clusters, ledger, by=person())
+                output.document({"done": True})
+                output.note("Done; the audit log of the ledger keeps who decided.")
+            else:
+                output.document({"done": False})
+                output.note("Nothing was changed.")
+                output.exit_code = 1

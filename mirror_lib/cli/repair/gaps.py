@@ -1,0 +1,315 @@
+"""`mirror gaps`: what sources have lost, and deciding how to go on."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
+from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from mirror_lib.ledger.rows import GapRow
+    from mirror_lib.relay.gaps.resolutions import Decision, Resolution
+
+_app = typer.Typer(name="gaps", help="Records that sources lost, and how to go on.", no_args_is_help=True)
+
+TopicOption = Annotated[str | None, typer.Option("--topic", help="The gaps of this source topic.")]
+PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="Only those of this partition.")]
+IdOption = Annotated[str | None, typer.Option("--id", help="One gap, by its id or the beginning of it.")]
+AllOption = Annotated[bool, typer.Option("--all", help="All gaps of the flow.")]
+
+_COLUMNS = ("id", "topic", "partition", "cause", "from", "to", "since", "found", "state", "decided by", "note")
+_ID_SHOWN = 8
+_LISTED = 1_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command("list")
+def list_gaps(
+    config: ConfigOption,
+    flow: FlowOption,
+    only_open: Annotated[bool, typer.Option("--open", help="Only those that nobody has decided about.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the gaps of a flow, newest first. Exit code 3 when some are open."""
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        with open_ledger(file) as ledger:
+            waiting = ledger.open_gaps(str(settings.flow))
+            found = waiting if only_open else ledger.gaps(str(settings.flow), _LISTED)
+        capped_table(output, "gaps", _COLUMNS, [_row(gap) for gap in found])
+        for gap in waiting:
+            output.note(f"{gap.id[:_ID_SHOWN]} {gap.topic}-{gap.partition}: {gap.detail}")
+        if waiting:
+            output.note("Decide with `mirror gaps accept`, `recopy` or `stop`; each shows first what it would do.")
+            output.exit_code = 3
+        else:
+            output.note(f"Flow {settings.flow}: nothing waits for a decision.")
+
+
+def _row(gap: GapRow) -> tuple[object, ...]:
+    return (
+        gap.id,
+        gap.topic,
+        gap.partition,
+        gap.cause,
+        gap.first_offset,
+        gap.next_offset,
+        None if gap.first_time is None else f"{gap.first_time:%Y-%m-%d %H:%M:%SZ}",
+        f"{gap.found_at:%Y-%m-%d %H:%M:%SZ}",
+        gap.state,
+        gap.decided_by,
+        gap.note,
+    )
+
+
+@_app.command()
+def accept(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    gap_id: IdOption = None,
+    every: AllOption = False,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on behind what is lost: it will never be on the target."""
+    _decide("accept", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
+
+
+@_app.command()
+def recopy(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    gap_id: IdOption = None,
+    every: AllOption = False,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy the source again from its start, behind what stands on the target: consumers see records again."""
+    _decide("recopy", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
+
+
+@_app.command("delete-keys")
+def delete_keys(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: Annotated[str, typer.Option("--topic", help="The source topic.")],
+    partition: PartitionOption = None,
+    show: Annotated[int, typer.Option("--show", min=0, help="Number of keys to show, of each partition.")] = 10,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the deletions that were lost to the target: of keys that a compacted source has deleted."""
+    import re
+
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.relay.repair.key_deletions import delete_keys as write
+    from mirror_lib.relay.repair.key_deletions import plan_key_deletion
+    from mirror_lib.relay.run_lock import hold_lock
+    from mirror_lib.sync.cluster_identity import check_clusters
+    from mirror_lib.verify.state.lost import find_lost_deletions
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        name, run_id = str(settings.flow), f"decision-{uuid.uuid4()}"
+        with (
+            open_ledger(file) as ledger,
+            hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds) as lease,
+            FlowClusters.connect(settings) as clusters,
+        ):
+            check_clusters(settings, ledger, clusters.ids())
+            with output.progress(f"Comparing {topic} by state"):
+                chosen = () if partition is None else (partition,)
+                found, impossible = find_lost_deletions(settings, ledger, (re.escape(topic),), chosen, lambda _: None)
+                if not found and not impossible:
+                    raise ConfigurationError(
+                        f"nothing of topic {topic} can be compared by state: it is not compacted at the source, or "
+                        f"flow {name} has not copied it.",
+                        action="`mirror position show` lists what was copied; cleanup.policy must contain compact.",
+                    )
+                planned = [
+                    plan_key_deletion(
+                        settings,
+                        clusters,
+                        each.source,
+                        each.target,
+                        set(each.offsets.tolist()),
+                        source_read_to=each.source_read_to,
+                    )
+                    for each in found
+                    if len(each.offsets)
+                ]
+            output.document({"deletions": [each.to_dict() for each in planned], "deleted": 0})
+            for refused in impossible:
+                output.note(f"{refused.source}: [{refused.reason}] {refused.detail}")
+                output.exit_code = 1
+            for each in planned:
+                output.note(str(each))
+                for key in each.keys[:show]:
+                    output.note(f"  {key!r}")
+            others = sum(each.others for each in found)
+            if others:
+                output.note(f"{others:,} differences are of other kinds: `mirror verify --mode state` lists them.")
+            total = sum(len(each.keys) for each in planned)
+            if not total:
+                output.note(f"Flow {name}: no key of {topic} lives on the target that the source has deleted.")
+            elif yes or confirmed(f"Write {total:,} deletions to the target?"):
+                done = 0
+                for each in planned:
+                    lease.check()
+                    done += write(settings, clusters, ledger, lease, each, run_id=run_id, by=person(), note=note)
+                output.document({"deleted": done})
+                output.note(f"{done:,} deletions are written; the ledger keeps who decided (`mirror gaps list`).")
+            else:
+                output.note("Nothing was changed.")
+                output.exit_code = 1
+
+
+@_app.command()
+def stop(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    gap_id: IdOption = None,
+    every: AllOption = False,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Replicate the partitions no more, until `resume`."""
+    _decide("stop", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
+
+
+@_app.command()
+def resume(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    gap_id: IdOption = None,
+    every: AllOption = False,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a stop back; the gap is open again and wants another decision."""
+    _decide("resume", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
+
+
+class _Choice:
+    """The gaps that a person means."""
+
+    def __init__(self, topic: str | None, partition: int | None, gap_id: str | None, every: bool) -> None:
+        self._topic, self._partition, self._id, self._every = topic, partition, gap_id, every
+
+    def check(self) -> None:
+        """Whether exactly one way of choosing is used.
+
+        Raises:
+            ConfigurationError: it is not.
+        """
+        ways = sum((self._topic is not None, self._id is not None, self._every))
+        if ways != 1 or (self._partition is not None and self._topic is None):
+            raise ConfigurationError(
+                "it is not clear which gaps are meant.",
+                action="Give either --topic, with or without --partition, or --id, or --all.",
+            )
+
+    def of(self, gaps: Sequence[GapRow]) -> tuple[GapRow, ...]:
+        """Those of the gaps that are meant."""
+        return tuple(gap for gap in gaps if self._means(gap))
+
+    def _means(self, gap: GapRow) -> bool:
+        if self._id is not None:
+            return gap.id.startswith(self._id)
+        return self._every or (gap.topic == self._topic and self._partition in (None, gap.partition))
+
+
+def _decide(
+    words: str, config: Path, flow: str, choice: _Choice, note: str | None, *, yes: bool, as_json: bool
+) -> None:
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.relay.gaps.gaps import apply_decisions, plan_decisions, plan_in_ledger, undecided
+    from mirror_lib.relay.gaps.resolutions import IN_LEDGER, Decision
+    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.relay.run_lock import hold_lock
+
+    decision = Decision(words)
+    with reporting(as_json) as output:
+        choice.check()
+        file, settings = load_flow_as_it_runs(config, flow)
+        name = str(settings.flow)
+        with open_ledger(file) as ledger:
+            known = undecided(ledger, name, decision)
+            gaps = choice.of(known)
+            if decision is Decision.RESUME:
+                # One stop that stays keeps its whole partition.
+                meant = {(gap.topic, gap.partition) for gap in gaps}
+                gaps = tuple(gap for gap in known if (gap.topic, gap.partition) in meant)
+            if not gaps:
+                output.document({"decisions": []})
+                output.note(_nothing(decision, name))
+                return
+            run_id = f"decision-{uuid.uuid4()}"
+            lock = hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds)
+            with lock as lease, ExitStack() as stack:
+                clusters = None
+                if decision in IN_LEDGER:
+                    planned = plan_in_ledger(decision, gaps)
+                else:
+                    clusters = stack.enter_context(FlowClusters.connect(settings))
+                    with output.progress(f"Reading both clusters of {name}"):
+                        planned = plan_decisions(settings, clusters, ledger, decision, gaps, run_id=run_id)
+                _show(output, planned)
+                feasible = [each for each in planned if each.error is None]
+                question = f"{decision.value.capitalize()} for {len(feasible)} partitions?"
+                if feasible and (yes or confirmed(question)):
+                    lease.check()
+                    apply_decisions(settings, clusters, ledger, feasible, by=person(), note=note)
+                    output.document({"done": len(feasible)})
+                    output.note(f"Done for {len(feasible)} partitions; the ledger keeps who decided.")
+                else:
+                    output.document({"done": 0})
+                    output.note("Nothing was changed.")
+                    output.exit_code = output.exit_code or 1
+
+
+def _nothing(decision: Decision, flow: str) -> str:
+    what = "is stopped" if decision == "resume" else "waits for a decision"
+    return f"Flow {flow}: no such gap {what}; `mirror gaps list` shows them all. Nothing was changed."
+
+
+def _show(output: Output, planned: Sequence[Resolution]) -> None:
+    output.document({"decisions": [each.to_dict() for each in planned]})
+    for each in planned:
+        if each.error is None:
+            output.note(str(each))
+        else:
+            output.error(each.error)
+            output.exit_code = max(output.exit_code, each.error.exit_code)

@@ -1,0 +1,161 @@
+"""`mirror position`: how far partitions are copied, and saying by hand where copying goes on."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
+from mirror_lib.cli.output import JsonOption, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FirstStart
+
+_app = typer.Typer(name="position", help="How far partitions are copied; setting it by hand.", no_args_is_help=True)
+
+TopicOption = Annotated[str, typer.Option("--topic", help="The source topic.")]
+AnyTopicOption = Annotated[str | None, typer.Option("--topic", help="Only this source topic.")]
+PartitionsOption = Annotated[
+    list[int] | None,
+    typer.Option("--partition", min=0, help="Only this partition; may be given several times. Default: all."),
+]
+ToOption = Annotated[
+    str, typer.Option("--to", help="earliest, latest, an offset (4711), or a time such as 2026-01-31T00:00:00Z.")
+]
+
+_COLUMNS = ("topic", "partition", "next offset", "target offset", "state", "claim", "run", "leader epoch", "left out")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def show(config: ConfigOption, flow: FlowOption, topic: AnyTopicOption = None, as_json: JsonOption = False) -> None:
+    """Show the positions as the target cluster keeps them; changes nothing."""
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.relay.planning.facts import FlowClusters
+
+    with reporting(as_json) as output:
+        _, settings = load_flow_as_it_runs(config, flow)
+        with FlowClusters.connect(settings) as clusters, output.progress("Reading the position topic"):
+            snapshot = clusters.positions.read_all()
+        rows = [
+            (
+                *source,
+                each.offset + 1,
+                each.target_offset,
+                "MirrorMaker 2's" if each.state is None else each.state.value,
+                each.claim,
+                each.run_id,
+                each.leader_epoch,
+                len(each.left_out),
+            )
+            for source, stored in sorted(snapshot.positions.items())
+            if topic in (None, source.topic)
+            for each in (stored.position,)
+        ]
+        capped_table(output, "positions", _COLUMNS, rows)
+        unreadable = [each.error for source, each in snapshot.unreadable.items() if topic in (None, source.topic)]
+        capped_errors(output, unreadable)
+        output.exit_code = 3 if unreadable else 0
+        output.note(f"Flow {settings.flow}: {len(rows)} positions in {settings.offset_storage_topic}.")
+
+
+@_app.command("set")
+def set_positions(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: TopicOption,
+    to: ToOption,
+    partition: PartitionsOption = None,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on copying at another place of the source, behind what stands on the target.
+
+    Records may be passed over or copied again: it says which, and asks.
+    """
+    _change(config, flow, topic, partition or (), _parsed(to), note, yes=yes, as_json=as_json)
+
+
+@_app.command()
+def reset(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: TopicOption,
+    partition: PartitionsOption = None,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget positions: the next run is the first of these partitions, by mirror.first.start."""
+    _change(config, flow, topic, partition or (), None, note, yes=yes, as_json=as_json)
+
+
+def _parsed(text: str) -> FirstStart:
+    from mirror_lib.config.first_start import parse_first_start
+
+    try:
+        start = parse_first_start(f"offset {text}" if text.strip().isdigit() else text)
+    except ValueError as error:
+        raise typer.BadParameter(f"must be {error}", param_hint="--to") from None
+    if start is None:
+        raise typer.BadParameter("must not be empty", param_hint="--to")
+    return start
+
+
+def _change(
+    config: Path,
+    flow: str,
+    topic: str,
+    partitions: Sequence[int],
+    start: FirstStart | None,
+    note: str | None,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.relay.repair.set_positions import apply_changes, plan_changes
+    from mirror_lib.relay.run_lock import hold_lock
+    from mirror_lib.sync.cluster_identity import check_clusters
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        run_id = f"decision-{uuid.uuid4()}"
+        name = str(settings.flow)
+        with (
+            open_ledger(file) as ledger,
+            hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds) as lease,
+            FlowClusters.connect(settings) as clusters,
+        ):
+            check_clusters(settings, ledger, clusters.ids())
+            with output.progress(f"Reading both clusters of {name}"):
+                planned = plan_changes(settings, clusters, topic, partitions, start, run_id=run_id)
+            output.document({"changes": [each.to_dict() for each in planned]})
+            for each in planned:
+                output.note(str(each))
+            failed = [each.error for each in planned if each.error is not None]
+            capped_errors(output, failed)
+            if failed:
+                output.document({"done": 0})
+                output.exit_code = max(error.exit_code for error in failed)
+            elif yes or confirmed(f"Set the positions of {len(planned)} partitions?"):
+                lease.check()
+                apply_changes(settings, clusters, ledger, planned, by=person(), note=note, run_id=run_id)
+                output.document({"done": len(planned)})
+                output.note(f"Done for {len(planned)} partitions; the ledger keeps who decided (`mirror gaps list`).")
+            else:
+                output.document({"done": 0})
+                output.note("Nothing was changed.")
+                output.exit_code = 1

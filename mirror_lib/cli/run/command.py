@@ -1,0 +1,275 @@
+"""`mirror run`: one run of a flow without Airflow: heartbeats and target topics first, then the Spark job."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mirror_lib.cli.flow_options import (
+    FAILURE_COLUMNS,
+    ConfigOption,
+    FlowOption,
+    TasksOption,
+    TopicsOption,
+    capped_table,
+    megabytes,
+)
+from mirror_lib.cli.observe import observe_after_run
+from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.plan import show_plan
+from mirror_lib.cli.rounds import show_run_rounds
+from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
+from mirror_lib.cli.status import show_totals
+from mirror_lib.cli.sync.topics import show_topics
+from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.spark.submit import LOCAL_MASTER
+
+if TYPE_CHECKING:
+    from mirror_lib.cli.output import Progress
+    from mirror_lib.config.model import FlowConfig, MirrorConfig
+    from mirror_lib.ledger.rows import PartitionRunRow
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.relay.job.report import Failure, JobReport, LeftOutRange
+    from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
+
+#: What `--json` says of the run as a whole.
+_TOLD = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
+_LEFT_OUT_COLUMNS = ("topic", "partition", "from", "to", "records", "reason", "what", "quarantined")
+_POLL_SECONDS = 1.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command()(run)
+
+
+def run(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    tasks: TasksOption = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option("--max-seconds", min=0, help="Begin no new round after this; default mirror.run.max.seconds."),
+    ] = None,
+    bytes_per_second: Annotated[
+        int | None,
+        typer.Option("--bytes-per-second", min=1, help="Read no faster; default mirror.rate.limit.bytes."),
+    ] = None,
+    gaps: Annotated[
+        Literal["ask", "accept", "recopy"],
+        typer.Option(
+            "--gaps", help="What to do where the source lost records; ask: the partition stands still (`mirror gaps`)."
+        ),
+    ] = "ask",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
+    no_topics: Annotated[
+        bool,
+        typer.Option(
+            "--no-topics", help="Set up no topics and write no heartbeats; topics that lack on the target fail."
+        ),
+    ] = False,
+    master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it."""
+    with reporting(as_json) as output:
+        from mirror_lib.ledger.handovers import load_flow_as_it_runs
+
+        file, settings = load_flow_as_it_runs(config, flow)
+        _refuse_loops(file, settings, topics)
+        if not (no_topics or dry_run):
+            # Before the topics, for the first heartbeat makes one.
+            _emit_heartbeats(output, file, settings)
+        if not no_topics:
+            _set_up_topics(output, file, settings, topics, dry_run=dry_run)
+        if dry_run:
+            _show_plan(output, file, settings, topics, tasks)
+            return
+        from mirror_lib.ledger.location import open_ledger
+
+        run_id = str(uuid.uuid4())
+        files = RunFiles.of(run_id)
+        arguments = JobArguments(
+            config=config.absolute(),
+            flow=str(settings.flow),
+            run_id=run_id,
+            trigger="cli",
+            report=files.report,
+            topics=tuple(topics or ()),
+            tasks=tasks,
+            max_seconds=max_seconds,
+            gaps=gaps,
+            bytes_per_second=bytes_per_second,
+        )
+        output.document({"run_id": run_id, "flow": arguments.flow})
+        with open_ledger(file) as ledger:
+            report = copy_by_job(output, arguments, files, master, ledger, transforms=bool(settings.transforms))
+            show_report(output, report, ledger.partition_runs(run_id), files)
+            observe_after_run(output, settings, ledger, run_id)
+
+
+def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None) -> None:
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.sync.loops.flow import check_loops
+
+    check_loops(file, flow, flow_topology(flow, topics or ()))
+
+
+def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> None:
+    """As in the flow's DAG: what cannot be written is told and holds nothing up."""
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.heartbeats.flow import emit_heartbeats
+    from mirror_lib.sync.heartbeats.rules import emitting_flows
+
+    pairs = emitting_flows(file, flow.flow)
+    emitted: tuple[EmittedHeartbeat, ...] = ()
+    if pairs:
+        with existing_ledger(file) or nullcontext() as ledger:
+            emitted = emit_heartbeats(pairs, ledger)
+    output.document({"heartbeats": [each.to_dict() for each in emitted]})
+    for each in emitted:
+        if each.error is not None:
+            output.note(f"Warning: heartbeat of {each.pair}: {each.error}")
+
+
+def _set_up_topics(
+    output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool
+) -> None:
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.topics.flow import apply_flow_topics, plan_flow_topics
+
+    topology = flow_topology(flow, topics or ())
+    with output.progress(f"Topics of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
+        done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology, known)
+    output.document({"topics": done.to_dict()})
+    show_topics(output, done)
+    output.exit_code = done.exit_code
+
+
+def _show_plan(
+    output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, tasks: int | None
+) -> None:
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.relay.run import plan_flow
+    from mirror_lib.relay.run_options import RunOptions
+
+    with output.progress(f"Reading both clusters of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
+        planned = plan_flow(flow, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
+    output.document({"dry_run": True})
+    show_plan(output, planned)
+
+
+def copy_by_job(
+    output: Output, arguments: JobArguments, files: RunFiles, master: str, ledger: Ledger, *, transforms: bool
+) -> JobReport:
+    """Run the job to its end.
+
+    Args:
+        transforms: whether the flow has any.
+
+    Raises:
+        MirrorError: it could not be started, was interrupted, failed as a whole, or ended without a report.
+    """
+    from mirror_lib.cli.run.outcome import close_abandoned, read_report
+
+    try:
+        with (
+            output.progress(f"Flow {arguments.flow}: starting Spark") as progress,
+            running_job(Job.replicate(arguments, transforms=transforms), master=master, log=files.log) as child,
+        ):
+            while (code := child.wait(_POLL_SECONDS)) is None:
+                _follow(progress, arguments, ledger)
+        return read_report(files, code)
+    finally:
+        close_abandoned(ledger, arguments.run_id)
+
+
+def _follow(progress: Progress, arguments: JobArguments, ledger: Ledger) -> None:
+    from mirror_lib.errors import LedgerError
+
+    try:
+        rows = ledger.partition_runs(arguments.run_id)
+    except LedgerError:
+        # Progress is a courtesy; the job has its own account of a ledger that does not answer.
+        return
+    if not rows:
+        return
+    ended = sum(row.state in ("done", "failed") for row in rows)
+    progress.update(
+        sum(_offsets_passed(row) for row in rows),
+        total=sum(row.end_offset - row.start_offset for row in rows),
+        description=f"Flow {arguments.flow}: round {rows[-1].round}, {ended} of {len(rows)} partitions done",
+    )
+
+
+def _offsets_passed(row: PartitionRunRow) -> int:
+    """How much of the planned offsets is behind it: an offset need not hold a record."""
+    if row.state in ("done", "failed"):
+        return min(row.source_next, row.end_offset) - row.start_offset
+    return min(row.records, row.end_offset - row.start_offset)
+
+
+def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRow], files: RunFiles) -> None:
+    """Tell how a run ended; sets the exit code."""
+    show_totals(output, rows)
+    failures = [_failure(failure) for failure in report.failures]
+    capped_table(output, "failures", FAILURE_COLUMNS, [tuple(each.values()) for each in failures])
+    deletions = [_failure(failure) for failure in report.deletions]
+    capped_table(output, "deletions", FAILURE_COLUMNS, [tuple(each.values()) for each in deletions])
+    capped_table(output, "left_out", _LEFT_OUT_COLUMNS, [_left_out(each) for each in report.left_out_ranges])
+    output.values(
+        "run",
+        {
+            "run": report.run_id,
+            "records": report.records,
+            "MB": megabytes(report.bytes),
+            "partitions": len({(row.topic, row.partition) for row in rows}),
+            "with nothing new": report.idle,
+            "failed": len(failures),
+            "left out": report.left_out,
+            "rounds": report.rounds,
+            "seconds": round(report.seconds, 2),
+            "seconds of copying": round(report.copy_seconds, 2),
+        },
+    )
+    show_run_rounds(output, report.round_lags)
+    for warning in report.warnings:
+        output.note(f"Warning: {warning}")
+    # A path in a table would be cut at a narrow terminal.
+    output.note(f"Log of the job: {files.log}")
+    told = {name: getattr(report, name) for name in _TOLD}
+    output.document(
+        {
+            "failures": failures,
+            "deletions": deletions,
+            "run": {**told, "log": str(files.log)},
+            "warnings": list(report.warnings),
+        }
+    )
+    if not report.exit_code and not report.records:
+        output.note("There was nothing new to copy.")
+    # What could not be set up counts even if there was nothing to copy.
+    output.exit_code = report.exit_code or output.exit_code
+
+
+def _left_out(each: LeftOutRange) -> tuple[object, ...]:
+    """In the order of `_LEFT_OUT_COLUMNS`; the last offset belongs to the range."""
+    place = (each.topic, each.partition, each.first_offset, each.next_offset - 1)
+    return (*place, each.records, each.cause, each.detail, each.quarantined)
+
+
+def _failure(failure: Failure) -> dict[str, object]:
+    """In the order of `FAILURE_COLUMNS`."""
+    return {
+        "topic": failure.where.topic,
+        "partition": failure.where.partition,
+        "reason": failure.reason,
+        "what": failure.what,
+        "action": failure.action,
+    }

@@ -1,0 +1,73 @@
+"""What `mirror run` makes of the job's end: its report, or an error that stands for it, and a ledger that says so."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from mirror_lib.cli.run.spark_submit import RunFiles
+from mirror_lib.dev.processes import tail
+from mirror_lib.errors import LedgerError, MirrorError
+from mirror_lib.ledger.rows import RunState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.job.report import Failure, JobReport
+
+_LOG_LINES = 20
+
+
+class SparkJobError(MirrorError):
+    """The Spark job ended without saying how."""
+
+    reason = "spark-job"
+
+
+class RunFailedError(MirrorError):
+    """The job failed as a whole; reason, text and exit code are those that it reported."""
+
+    def __init__(self, failure: Failure, exit_code: int) -> None:
+        super().__init__(failure.what, where=failure.where, action=failure.action)
+        self._more = failure.more
+        # Class variables elsewhere.
+        self.reason = failure.reason  # type: ignore[misc]
+        self.exit_code = exit_code  # type: ignore[misc]
+
+    def attributes(self) -> dict[str, Any]:
+        """As the job reported them."""
+        return {**super().attributes(), **self._more}
+
+
+def read_report(files: RunFiles, exit_code: int) -> JobReport:
+    """The report of a run that was carried out.
+
+    Args:
+        exit_code: how the job's process ended.
+
+    Raises:
+        RunFailedError: the job failed as a whole.
+        SparkJobError: there is no report: Spark failed, or somebody ended it.
+    """
+    report = JobReport.read(files.report)
+    if report is None:
+        raise SparkJobError(
+            f"the Spark job ended with exit code {exit_code} and without a report. The end of its log:\n"
+            f"{tail(files.log, _LOG_LINES)}",
+            action=f"See {files.log}. Nothing is lost: repeat the command, which continues where this run came to.",
+        )
+    if report.error is not None:
+        raise RunFailedError(report.error, report.exit_code)
+    return report
+
+
+def close_abandoned(ledger: Ledger, run_id: str) -> None:
+    """Note that a run failed whose job is gone and could not do so itself; nothing to do for any other.
+
+    A ledger that does not answer is left as it is: there is a more important error to tell.
+    """
+    with suppress(LedgerError):
+        row = ledger.run(run_id)
+        if row is not None and row.state == RunState.RUNNING:
+            error = SparkJobError(
+                "the Spark job ended before its run did.",
+                action="Nothing is lost: the next run continues where this one came to (of a backfill: repeat it).",
+            )
+            ledger.finish_run(run_id, state=RunState.FAILED.value, error=error.attributes())

@@ -1,0 +1,201 @@
+"""The flow's Spark job as a child process of ours, ended when we end.
+
+It is `spark-submit` of the installed PySpark; or the driver alone, where a Spark Connect server is named.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Self
+
+from mirror_lib.config.local_state import state_dir
+from mirror_lib.dev.processes import session_members
+from mirror_lib.errors import MirrorError
+from mirror_lib.relay.job.arguments import JobArguments
+from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress, is_connect
+from mirror_lib.spark.submit import checkout_path, find_spark_home, job_file, job_module, spark_submit, submit_settings
+
+#: Time for the job to note in the ledger that it was interrupted.
+_GRACE_SECONDS = 10.0
+_KILL_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+
+
+class InterruptedRunError(MirrorError):
+    """Somebody ended the run before it was done."""
+
+    reason = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """What one run leaves in the state folder."""
+
+    #: As `relay.job_report` writes it.
+    report: Path
+    #: Everything that Spark and the job print.
+    log: Path
+
+    @classmethod
+    def of(cls, run_id: str) -> Self:
+        """The files of the run with this id; they need not exist."""
+        folder = state_dir() / "runs"
+        return cls(report=folder / f"{run_id}.json", log=folder / f"{run_id}.log")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A Spark job to be run."""
+
+    #: What Spark shows.
+    title: str
+    file: Path
+    arguments: Sequence[str]
+    #: What is said when somebody ends it.
+    interrupted: str
+    what_then: str
+    #: Whether records go through transforms.
+    transforms: bool = False
+
+    @classmethod
+    def replicate(cls, arguments: JobArguments, *, transforms: bool = False) -> Self:
+        """A flow's run."""
+        return cls(
+            title=f"mirror {arguments.flow}",
+            file=job_file(),
+            arguments=arguments.command_line(),
+            interrupted=f"the run {arguments.run_id} was interrupted.",
+            what_then="What was copied is kept, and the next run (of a backfill: its repetition) takes over where it "
+            "stopped. "
+            f"See it by: mirror status --run {arguments.run_id}",
+            transforms=transforms,
+        )
+
+
+def driver_command(job: Job) -> list[str]:
+    """The child that has its session from a Spark Connect server: Python alone, no Spark of its own."""
+    return [sys.executable, "-m", job_module(job.file), *job.arguments]
+
+
+def submit_command(job: Job, master: str, spark_home: Path) -> list[str]:
+    """The whole command line of the child that brings its Spark along."""
+    settings = submit_settings(master, transforms=job.transforms)
+    return [
+        str(spark_submit(spark_home)),
+        f"--master={master}",
+        f"--name={job.title}",
+        *(f"--conf={key}={value}" for key, value in settings.items()),
+        str(job.file),
+        *job.arguments,
+    ]
+
+
+class Child:
+    """The running job. It leads a session of its own, so that a Ctrl-C at the terminal reaches only us."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit code when the job ends within this time, else None; negative when a signal ended it."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self) -> None:
+        """Interrupt the job, so that it can still write to the ledger, then end what is left; again to be quick."""
+        try:
+            if self._signal(signal.SIGINT, _GRACE_SECONDS):
+                return
+        except KeyboardInterrupt:
+            pass
+        self._signal(signal.SIGKILL, _KILL_SECONDS)
+
+    def _signal(self, number: signal.Signals, seconds: float) -> bool:
+        """Send to every process of the session: Spark's JVM, the driver, its workers; True when all are gone."""
+        deadline = time.monotonic() + seconds
+        for pid in session_members(self._process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        while session_members(self._process.pid):
+            if time.monotonic() > deadline:
+                return False
+            # Reaps the leader, whose zombie is not a member any more.
+            self._process.poll()
+            time.sleep(_POLL_SECONDS)
+        self._process.wait()
+        return True
+
+
+@contextmanager
+def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
+    """Start the job; whatever ends the context ends the job with all its processes.
+
+    Args:
+        job: what to run.
+        master: Spark's master URL, or the address of a Spark Connect server.
+        log: where everything that Spark and the job print goes.
+
+    Raises:
+        ConfigurationError: Spark, Java or the job is not installed.
+        InterruptedRunError: Ctrl-C or a SIGTERM came while the job ran.
+    """
+    command, variables = _child(job, master)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output, _terminate_as_interrupt():
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**variables, **checkout_path(os.environ)},
+            start_new_session=True,
+        )
+        child = Child(process)
+        try:
+            yield child
+        except KeyboardInterrupt as error:
+            raise InterruptedRunError(job.interrupted, action=job.what_then) from error
+        finally:
+            child.end()
+
+
+def _child(job: Job, master: str) -> tuple[list[str], dict[str, str]]:
+    """Its command line and its environment."""
+    if is_connect(master):
+        return driver_command(job), {**os.environ, REMOTE_VARIABLE: ConnectAddress.parse(master).url}
+    from mirror_lib.dev.java import find_java
+
+    find_java()
+    spark_home = find_spark_home(os.environ)
+    # For Spark and for the job, an address in the environment goes before the master.
+    kept = {name: value for name, value in os.environ.items() if name != REMOTE_VARIABLE}
+    return submit_command(job, master, spark_home), {**kept, "SPARK_HOME": str(spark_home)}
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """A SIGTERM, as schedulers send it, ends us in the same way as Ctrl-C: not without the child."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,278 @@
+"""`mirror acls`: what the source's ACLs mean on the target, the grants to write that wait for the cutover, and what the
+flow's own user must be allowed.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.access.model import AccessTask
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.output import JsonOption, JsonOutput, Output, reporting
+from mirror_lib.topology.acls import AclBinding
+
+if TYPE_CHECKING:
+    from mirror_lib.access.model import RequiredAccess
+    from mirror_lib.config.model import ClientSettings
+    from mirror_lib.sync.acls.flow import AclSync
+    from mirror_lib.sync.acls.staged import StagedAclChange
+
+_app = typer.Typer(
+    name="acls", help="Carry topic ACLs to the target, and list what the flow itself needs.", no_args_is_help=True
+)
+
+_COLUMNS = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
+_TargetTopicsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topics", help="Only grants on target topics that match this Java regex; may be given several times."
+    ),
+]
+WithdrawnOption = Annotated[
+    bool, typer.Option("--withdrawn", help="Also grants that the source had once and has no more.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+    """Show what would be created, and where source and target differ and who wins; changes nothing.
+
+    Exit code 1 when denials of the source are not carried.
+    """
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.acls.flow import plan_flow_acls
+
+    with reporting(as_json) as output:
+        whole, settings = load_flow_as_it_runs(config, flow)
+        topology = flow_topology(settings, topics or ())
+        with open_ledger(whole) as ledger, output.progress(f"Reading both clusters of {settings.flow}"):
+            done = plan_flow_acls(settings, topology, ledger)
+        _show(output, done)
+
+
+@_app.command()
+def apply(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    now: NowOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Create what the target lacks, and keep grants to write for the cutover where the flow says so.
+
+    Exit code 1 when denials of the source are not carried.
+    """
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.acls.flow import apply_flow_acls
+
+    del now
+    with reporting(as_json) as output:
+        whole, settings = load_flow_as_it_runs(config, flow)
+        topology = flow_topology(settings, topics or ())
+        with open_ledger(whole) as ledger, output.progress(f"Carrying ACLs of {settings.flow}"):
+            done = apply_flow_acls(settings, topology, ledger, by=_person())
+        _show(output, done)
+
+
+@_app.command()
+def release(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: _TargetTopicsOption = None,
+    withdrawn: WithdrawnOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put the grants to write that wait in the ledger on the target: part of a cutover. Needs no source."""
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.acls.staged import release_acls
+
+    with reporting(as_json) as output:
+        whole, settings = load_flow_as_it_runs(config, flow)
+        with open_ledger(whole) as ledger, output.progress(f"Releasing grants to write of {settings.flow}"):
+            done = release_acls(settings, ledger, by=_person(), with_withdrawn=withdrawn, topics=topics or ())
+        _show_change(output, done, "released")
+
+
+@_app.command()
+def revoke(
+    config: ConfigOption, flow: FlowOption, topics: _TargetTopicsOption = None, as_json: JsonOption = False
+) -> None:
+    """Take the released grants to write from the target again; they wait for the next release. Needs no source."""
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.acls.staged import revoke_acls
+
+    with reporting(as_json) as output:
+        whole, settings = load_flow_as_it_runs(config, flow)
+        with open_ledger(whole) as ledger, output.progress(f"Revoking grants to write of {settings.flow}"):
+            done = revoke_acls(settings, ledger, by=_person(), topics=topics or ())
+        _show_change(output, done, "revoked")
+
+
+class AclFormat(StrEnum):
+    """How rights are printed."""
+
+    TABLE = "table"
+    KAFKA_ACLS = "kafka-acls"
+    JSON = "json"
+
+
+@_app.command()
+def required(
+    config: ConfigOption,
+    flow: FlowOption,
+    principal: Annotated[
+        str | None,
+        typer.Option(
+            "--principal", help="Who is to be granted the rights; default the user of the file's sasl.jaas.config."
+        ),
+    ] = None,
+    task: Annotated[
+        list[AccessTask] | None, typer.Option("--task", help="Only what this task needs; may be given several times.")
+    ] = None,
+    form: Annotated[AclFormat, typer.Option("--format", help="A table, commands of kafka-acls.sh, or JSON.")] = (
+        AclFormat.TABLE
+    ),
+    command_config: Annotated[
+        str | None,
+        typer.Option("--command-config", help="For kafka-acls.sh: client properties of whoever may alter ACLs."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the least that the flow's user must be allowed on both clusters; asks no cluster.
+
+    The table has all tasks. Commands are for what runs by itself: others, such as verify, backfill and cutover, are
+    named by --task.
+    """
+    from mirror_lib.access.commands import acl_commands
+    from mirror_lib.access.required import required_access, scheduled
+    from mirror_lib.config.loader import load_flow
+
+    with reporting(as_json or form is AclFormat.JSON) as output:
+        whole, settings = load_flow(config, flow)
+        needed = [each for each in required_access(whole, settings) if not task or each.task in task]
+        clients = {client.cluster: client for client in (settings.clients.source_admin, settings.clients.target_admin)}
+        principals = {cluster: principal or _user(client) for cluster, client in clients.items()}
+        commands = acl_commands(
+            needed if task else scheduled(settings, needed),
+            principals=principals,
+            bootstrap_servers={cluster: client.properties["bootstrap.servers"] for cluster, client in clients.items()},
+            command_config=command_config,
+        )
+        output.document({"required": [each.to_dict() for each in needed], "principals": principals})
+        output.document({"commands": [line for line in commands if line and not line.startswith("#")]})
+        if form is AclFormat.KAFKA_ACLS:
+            for line in commands:
+                output.note(line)
+            if not task:
+                output.note(
+                    "\n# That is what runs by themselves need; add --task verify, backfill or cutover for these."
+                )
+        else:
+            _required_tables(output, needed)
+
+
+def _required_tables(output: Output, needed: Sequence[RequiredAccess]) -> None:
+    if isinstance(output, JsonOutput):
+        return
+    for cluster, side in dict.fromkeys((each.cluster, each.side) for each in needed):
+        rows = [
+            (
+                each.task.value,
+                each.grant.operation.value,
+                each.grant.place,
+                each.why + (f" (before Kafka {each.before})" if each.before else ""),
+                each.mirror_maker,
+            )
+            for each in needed
+            if (each.cluster, each.side) == (cluster, side)
+        ]
+        output.table(f"cluster {cluster} ({side})", ("task", "operation", "on", "why", "MirrorMaker 2 too"), rows)
+    output.note("Whoever may READ, WRITE or ALTER may DESCRIBE, and whoever may ALTER_CONFIGS may DESCRIBE_CONFIGS.")
+
+
+def _user(client: ClientSettings) -> str:
+    """The principal that a client logs in as, where its properties tell."""
+    from mirror_lib.cluster.auth.jaas import parse_jaas
+
+    try:
+        name = parse_jaas(client.properties.get("sasl.jaas.config", "")).options.get("username")
+    except ValueError:
+        name = None
+    return f"User:{name or 'mirror'}"
+
+
+def _show(output: Output, done: AclSync) -> None:
+    output.exit_code = done.exit_code
+    made = done.plan
+    if made.notice is not None:
+        output.note(made.notice)
+    else:
+        _table(output, "create", made.create)
+        _table(output, "delete", made.delete)
+        _table(output, "waiting", made.waiting)
+        drift = [(*_cells(row.acl), row.difference.value, row.winner.value) for row in made.drift]
+        capped_table(output, "drift", (*_COLUMNS, "difference", "wins"), drift)
+        output.note(f"{made.unchanged} ACLs are as they should be")
+        _table(output, "denials_left_out", made.denials_left_out)
+        if done.warning is not None:
+            output.note(done.warning)
+    if made.waiting or made.released:
+        waiting, released = len(made.waiting), len(made.released)
+        output.note(f"{waiting} grants to write wait for `mirror acls release`, {released} are released")
+    output.document(done.to_dict())
+    capped_errors(output, [error for _, error in done.failed])
+
+
+def _show_change(output: Output, done: StagedAclChange, verb: str) -> None:
+    output.exit_code = done.exit_code
+    _table(output, "changed", done.changed)
+    output.note(done.notice or f"{len(done.changed)} grants to write were {verb}")
+    for acls, sentence in (
+        (done.present, "were on the target already and not put there by this program"),
+        (done.withdrawn, "were withdrawn at the source and not released; --withdrawn releases them too"),
+        (done.denied, "have no effect, because a DENY on the target forbids the same"),
+    ):
+        if acls:
+            output.note(f"{len(acls)} grants {sentence}, such as: {acls[0]}")
+    output.document(done.to_dict())
+    capped_errors(output, [error for _, error in done.failed])
+
+
+def _table(output: Output, name: str, acls: tuple[AclBinding, ...]) -> None:
+    capped_table(output, name, _COLUMNS, [_cells(acl) for acl in acls])
+
+
+def _cells(acl: AclBinding) -> tuple[str, ...]:
+    return (
+        acl.resource.value,
+        acl.name,
+        acl.pattern.value,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission.value,
+    )
+
+
+def _person() -> str:
+    """Who is at the keyboard, as far as the system knows."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

@@ -1,0 +1,99 @@
+"""`mirror configs`: what the configs of a flow's remote topics should be, and making them so."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.sync.configs.flow import ConfigSync
+    from mirror_lib.sync.configs.plan import ConfigDrift
+
+_app = typer.Typer(name="configs", help="Carry changed topic configs to the target.", no_args_is_help=True)
+
+_CHANGE_COLUMNS = ("topic", "config", "operation", "now", "then", "rule")
+_DRIFT_COLUMNS = ("config", "source", "target", "wins", "rule", "topics", "such as")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+    """Show what would be changed, and where source and target differ and who wins; changes nothing."""
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.configs.flow import plan_flow_configs
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        topology = flow_topology(settings, topics or ())
+        with (
+            output.progress(f"Reading both clusters of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            done = plan_flow_configs(settings, topology, known)
+        _show(output, done)
+
+
+@_app.command()
+def apply(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    now: NowOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring the configs of remote topics to what the rules want, whatever the interval says."""
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.configs.flow import apply_flow_configs
+
+    del now
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        topology = flow_topology(settings, topics or ())
+        with (
+            output.progress(f"Changing topic configs of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            done = apply_flow_configs(settings, topology, known)
+        _show(output, done)
+
+
+def _show(output: Output, done: ConfigSync) -> None:
+    output.exit_code = done.exit_code
+    rows = [
+        (change.topic, step.name, step.operation.value, step.old, step.new, step.rule.value)
+        for change in done.plan.changes
+        for step in change.steps
+    ]
+    capped_table(output, "changes", _CHANGE_COLUMNS, rows)
+    capped_table(output, "drift", _DRIFT_COLUMNS, _folded(done.plan.drift))
+    # The tables are for people; programs get the plan itself.
+    output.document(done.to_dict())
+    for notice in done.notices:
+        output.note(notice)
+    output.note(f"{done.plan.unchanged} topics have the configs that they should have")
+    if done.plan.not_created:
+        output.note(f"{done.plan.not_created} topics are not on the target yet: `mirror topics apply` creates them")
+    capped_errors(output, done.errors)
+
+
+def _folded(drift: tuple[ConfigDrift, ...]) -> list[tuple[Any, ...]]:
+    """The same difference on many topics as one row; those that stay, since the changes are shown by themselves."""
+    topics: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    for row in drift:
+        if not row.planned:
+            topics[row.name, row.source_value, row.target_value, row.winner.value, row.rule.value].append(row.topic)
+    return [(*key, len(named), named[0]) for key, named in sorted(topics.items(), key=lambda item: str(item[0]))]

@@ -1,0 +1,174 @@
+"""`mirror groups`: where consumer groups go on on the target, and bringing them there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_table
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.offsets.group_standing import GroupReason
+    from mirror_lib.sync.groups.flow import GroupSync
+    from mirror_lib.sync.groups.plan import GroupRow
+
+_app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
+
+_PLACE_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "read again", "skipped", "on the target")
+_CHANGE_COLUMNS = (*_PLACE_COLUMNS, "checkpoint", "commit")
+_ROW_COLUMNS = (*_PLACE_COLUMNS, "reason", "what")
+_FINDING_COLUMNS = ("group", "reason", "what")
+_NO_GROUP = ("group-not-replicated", "group-not-found")
+
+_GroupOption = Annotated[str | None, typer.Option("--group", help="Show only this group, in counts and exit code too.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def plan(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    group: _GroupOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the checkpoints and commits that are due; changes nothing. Exit code 3 when a group cannot be read."""
+    with reporting(as_json) as output:
+        done = _planned(output, config, flow, topics, group)
+        _begin(output, done)
+        changes = [row for row in done.plan.rows if row.emit or row.commit]
+        capped_table(output, "changes", _CHANGE_COLUMNS, [_change(row) for row in changes])
+        _end(output, done)
+
+
+@_app.command()
+def apply(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    now: NowOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write checkpoints now and, if the flow does so, commit offsets for groups without members on the target.
+
+    Exit code 3 when a group cannot be read, or the target refuses its offsets; 1 when some are never translated.
+    """
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.groups.flow import apply_flow_groups
+    from mirror_lib.sync.observed import save_groups
+
+    del now
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        with output.progress(f"Moving the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
+            done = apply_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+            if known is not None and not topics:
+                save_groups(known, done.plan, applied=True)
+        if topics:
+            done = replace(done, plan=done.plan.of_requested_topics())
+        _begin(output, done)
+        _show_reasons(output, ((row, row.reason) for row in done.plan.rows))
+        _end(output, done)
+        output.exit_code = output.exit_code or int(bool(done.plan.never_translated))
+
+
+@_app.command()
+def status(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    group: _GroupOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List every group and partition that is not in sync now, with its reason; changes nothing.
+
+    Topics that the flow does not copy do not count. Exit code 0 when all are, 1 when some are not or an internal topic
+    holds what cannot be read, 3 when a group cannot.
+    """
+    from mirror_lib.offsets.group_standing import is_behind
+
+    with reporting(as_json) as output:
+        done = _planned(output, config, flow, topics, group, present=True)
+        _begin(output, done)
+        _show_reasons(output, ((row, row.present_reason) for row in done.plan.rows))
+        present = done.plan.counts(present=True)
+        output.document({"reasons": present})
+        output.values("reasons", present)
+        _notices(output, done)
+        if any(map(is_behind, present)) or done.plan.notices:
+            output.exit_code = output.exit_code or 1
+
+
+def _planned(
+    output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None, *, present: bool = False
+) -> GroupSync:
+    """Plan for what was asked for; with `present` refusals of the last apply are told, too."""
+    from mirror_lib.config.topology import flow_topology, group_filter
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.groups.flow import plan_flow_groups
+
+    file, settings = load_flow_as_it_runs(config, flow)
+    with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
+        done = plan_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+        if present and known is not None:
+            done = replace(done, plan=done.plan.with_refusals(known.observations.groups(str(settings.flow))))
+    if topics:
+        done = replace(done, plan=done.plan.of_requested_topics())
+    if group is None:
+        return done
+    taken = group_filter(settings).should_replicate_group(group)
+    return replace(done, plan=done.plan.of_group(group, taken=taken))
+
+
+def _begin(output: Output, done: GroupSync) -> None:
+    # A plan for one group without that group is not a success.
+    output.exit_code = done.exit_code or int(any(each.reason in _NO_GROUP for each in done.plan.findings))
+    output.document(done.to_dict())
+
+
+def _end(output: Output, done: GroupSync) -> None:
+    summary = done.plan.summary()
+    output.values("reasons", summary["reasons"])
+    verb = "wrote" if done.applied else "would write"
+    commits = f"{'committed' if done.applied else 'commit'} {summary['commits']:,} offsets"
+    output.note(
+        f"{verb} {summary['checkpoints']:,} checkpoints and {commits}: "
+        f"{summary['groups']:,} groups, {summary['partitions']:,} groups and partitions"
+    )
+    _notices(output, done)
+
+
+def _notices(output: Output, done: GroupSync) -> None:
+    if not done.plan.target_read:
+        output.note("sync.group.offsets.enabled is false: the target's committed offsets are not looked at.")
+    for notice in (*done.plan.notices, *done.plan.never_translated):
+        output.note(notice)
+    findings = [(finding.group, finding.reason.value, finding.what) for finding in done.plan.findings]
+    capped_table(output, "left_out_groups", _FINDING_COLUMNS, findings)
+
+
+def _show_reasons(output: Output, rows: Iterable[tuple[GroupRow, GroupReason | None]]) -> None:
+    """What is not in sync."""
+    cells = [(*_place(row), reason.value, row.what) for row, reason in rows if reason is not None]
+    capped_table(output, "not_in_sync", _ROW_COLUMNS, cells)
+
+
+def _change(row: GroupRow) -> tuple[object, ...]:
+    return (*_place(row), row.emit, row.commit)
+
+
+def _place(row: GroupRow) -> tuple[object, ...]:
+    return (row.group, *row.source, row.upstream, row.goes_on_at, row.read_again, row.skipped, row.target_committed)

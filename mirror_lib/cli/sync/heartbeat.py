@@ -1,0 +1,148 @@
+"""`mirror heartbeat`: writing heartbeats as MM2 does, and judging clusters by those that arrived."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig, MirrorConfig
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck
+
+_app = typer.Typer(name="heartbeat", help="Write heartbeats, and check those that arrived.", no_args_is_help=True)
+
+
+_AnyFlow = Annotated[str | None, typer.Option("--flow", help="Only this flow, as SOURCE->TARGET; without it all.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def emit(
+    config: ConfigOption,
+    flow: _AnyFlow = None,
+    every: Annotated[
+        float | None, typer.Option("--every", min=0.1, help="Go on and write one every so many seconds.")
+    ] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="With --every: end after so many rounds.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a heartbeat of every pair of clusters that emits them, each into its target, as MirrorMaker 2 does.
+
+    With --flow: only the heartbeats that watch this flow (written into its source by the reverse pair) and its own.
+    """
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.heartbeats.flow import HeartbeatEmitter
+    from mirror_lib.sync.heartbeats.rules import emitting_flows
+
+    with reporting(as_json) as output:
+        loaded = _load(config)
+        pairs = emitting_flows(loaded, None if flow is None else _named(loaded, flow).flow)
+        if not pairs:
+            output.note("No pair of clusters emits heartbeats: emit.heartbeats.enabled=false.")
+        rounds = 1 if every is None else count
+        with existing_ledger(loaded) or nullcontext() as ledger, HeartbeatEmitter(pairs, ledger) as emitter:
+            done = 0
+            while pairs and (rounds is None or done < rounds):
+                if done and every is not None:
+                    time.sleep(every)
+                emitted = emitter.emit()
+                done += 1
+                output.exit_code = max((each.error.exit_code for each in emitted if each.error), default=0)
+                _show_emitted(output, emitted)
+
+
+@_app.command()
+def check(
+    config: ConfigOption,
+    flow: _AnyFlow = None,
+    max_age: Annotated[
+        float | None,
+        typer.Option(
+            "--max-age",
+            min=0,
+            help="Seconds after which a heartbeat is stale; default a minute and twice the schedule's interval.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every upstream cluster by its heartbeats on the target: state, hops, age, latency.
+
+    Exit code 1 unless all of them are fresh. What is found is noted for `mirror metrics`, unless --max-age is given.
+    """
+    from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
+    from mirror_lib.sync.observed import save_heartbeats
+
+    with reporting(as_json) as output:
+        loaded = _load(config)
+        flows = loaded.enabled_flows if flow is None else (_named(loaded, flow),)
+        with _ledger(loaded, output) as ledger:
+            checks = [check_flow_heartbeats(each, ledger=ledger, max_age_seconds=max_age) for each in flows]
+            # What another age than the schedule's says is not for those who watch.
+            if ledger is not None and max_age is None:
+                for done in checks:
+                    save_heartbeats(ledger, done.flow, done.upstreams if done.source.hops is not None else ())
+        for done in checks:
+            _show_check(output, done)
+        output.document({"checks": [done.to_dict() for done in checks]})
+        output.exit_code = max((done.exit_code for done in checks), default=0)
+
+
+def _load(config: ConfigOption) -> MirrorConfig:
+    from mirror_lib.config.loader import load
+
+    return load(config)
+
+
+def _named(config: MirrorConfig, flow: str) -> FlowConfig:
+    from mirror_lib.config.loader import load_flow
+
+    return load_flow(config.path, flow)[1]
+
+
+@contextmanager
+def _ledger(config: MirrorConfig, output: Output) -> Iterator[Ledger | None]:
+    """The ledger; without it everything but the latency can be told."""
+    from mirror_lib.errors import LedgerError
+    from mirror_lib.ledger.location import open_ledger
+
+    try:
+        ledger = open_ledger(config)
+    except LedgerError as error:
+        output.note(f"Latencies are not known, for the ledger cannot be used: {error.what}")
+        yield None
+        return
+    with ledger:
+        yield ledger
+
+
+def _show_emitted(output: Output, emitted: tuple[EmittedHeartbeat, ...]) -> None:
+    output.document({"emitted": [each.to_dict() for each in emitted]})
+    for each in emitted:
+        if each.error is None:
+            output.note(f"{each.pair}: heartbeat {each.timestamp_ms} into {each.topic} on {each.cluster}")
+        else:
+            output.error(each.error)
+
+
+def _show_check(output: Output, done: HeartbeatCheck) -> None:
+    from mirror_lib.sync.heartbeats.rules import describe
+
+    output.note(f"{done.flow}, at most {done.max_age_seconds:.0f} s old:")
+    for upstream in done.upstreams:
+        output.note(f"  {describe(upstream)}")
+        if upstream.topic is not None:
+            output.note(f"    {upstream.topic}, written by {', '.join(upstream.emitters)}")
+    for topic in done.unreadable:
+        output.note(f"  {topic} holds records that are no heartbeats")

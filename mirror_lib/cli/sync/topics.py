@@ -1,0 +1,79 @@
+"""`mirror topics`: what a flow's target topics need, and doing it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.sync.topics.flow import TopicSync
+
+_app = typer.Typer(name="topics", help="Create missing target topics and partitions.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+    """Show what would be created or grown; changes nothing. Exit code 3 when something is in the way."""
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.topics.flow import plan_flow_topics
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        topology = flow_topology(settings, topics or ())
+        with (
+            output.progress(f"Reading both clusters of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            done = plan_flow_topics(settings, topology, known)
+        _show(output, done)
+
+
+@_app.command()
+def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+    """Create the internal topics, create and grow target topics. Exit code 3 when something is in the way."""
+    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.sync.topics.flow import apply_flow_topics
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        topology = flow_topology(settings, topics or ())
+        with (
+            output.progress(f"Setting up topics of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            done = apply_flow_topics(settings, topology, known)
+        _show(output, done)
+
+
+def show_topics(output: Output, done: TopicSync) -> None:
+    """What a flow's topics need or needed, for people; errors of steps that the cluster refused."""
+    for topic in done.internal:
+        output.note(f"internal topic {topic.name} on {topic.cluster}: {topic.state.value}")
+    for step in (*done.plan.create, *done.plan.grow, *done.plan.conflicts):
+        output.note(str(step))
+    for notice in (*done.plan.about_undecided, *done.notices):
+        output.note(notice)
+    output.note(f"{done.plan.unchanged} topics are as they should be")
+    for result in done.failed:
+        if result.error is not None:
+            output.error(result.error)
+
+
+def _show(output: Output, done: TopicSync) -> None:
+    output.exit_code = done.exit_code
+    output.document(done.to_dict())
+    show_topics(output, done)

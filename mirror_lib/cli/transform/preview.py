@@ -1,0 +1,161 @@
+"""What `mirror transform preview` does: read a few records, have Spark transform them, show both."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from mirror_lib.cli.output import Output
+from mirror_lib.cli.run.spark_submit import Job, running_job
+from mirror_lib.config.model import FlowConfig, PoisonPolicy
+from mirror_lib.config.topology import flow_topology, quarantine_topic
+from mirror_lib.dev.processes import tail
+from mirror_lib.errors import ConfigurationError, SparkJobError, Where
+from mirror_lib.relay.preview.job import PreviewArguments, chain_of, read_result, write_rows
+from mirror_lib.relay.preview.sample import Sample, SampleStart, read_sample
+from mirror_lib.spark.submit import job_file
+from mirror_lib.sync.admins import source_admin
+from mirror_lib.transform.model import Determinism, TransformChain
+from mirror_lib.transform.paths import topic_paths
+from mirror_lib.transform.preview.preview import Preview, PreviewResult
+from mirror_lib.transform.preview.schemas import SchemaTexts
+from mirror_lib.transform.preview.text import PreviewText, summary
+
+if TYPE_CHECKING:
+    from mirror_lib.topology.selection import FlowTopology
+
+_POLL_SECONDS = 0.2
+_LOG_LINES = 20
+
+
+class Wanted(NamedTuple):
+    """Which records are to be shown."""
+
+    topic: str
+    start: SampleStart
+    most: int
+    partition: int | None = None
+
+
+def show_preview(output: Output, config: Path, flow: FlowConfig, wanted: Wanted, master: str) -> None:
+    """Show records before and after their transforms; sets exit code 1 when some cannot be transformed.
+
+    Args:
+        config: the properties file; absolute.
+        master: Spark's, or the address of a Spark Connect server.
+
+    Raises:
+        ConfigurationError: the flow does not take the topic, a place is not one of it, or Spark refuses a transform.
+        MirrorError: the source or Spark does not answer.
+    """
+    topology = flow_topology(flow)
+    _check_topic(flow, topology, wanted.topic)
+    (path,) = topic_paths(
+        [wanted.topic], flow.transforms, topology.policy.is_heartbeats_topic, transactions=flow.transactions
+    )
+    output.document({"flow": str(flow.flow), "topic": wanted.topic, "path": path.to_dict()})
+    chain = chain_of(flow, wanted.topic)
+    if not chain:
+        _check_exists(output, flow, wanted.topic)
+        output.document({"records": []})
+        output.note(f"{wanted.topic} has no transforms: it is copied as it is ({path.reason}).")
+        return
+    output.note(str(path))
+    _tell_determinism(output, chain)
+    with output.progress(f"Reading {wanted.topic} on {flow.flow.source}"):
+        sample = read_sample(flow, wanted.topic, wanted.start, most=wanted.most, partition=wanted.partition)
+    remote_topic = topology.remote_topic(wanted.topic)
+    result = PreviewResult()
+    if sample.rows.num_rows:
+        result = _transformed(output, config, flow, wanted.topic, remote_topic, sample, master)
+    preview = Preview.of(wanted.topic, remote_topic, sample.records(), sample.unreadable, result)
+    _show(output, preview, PreviewText(policy_told(flow), SchemaTexts(chain)))
+
+
+def _check_topic(flow: FlowConfig, topology: FlowTopology, topic: str) -> None:
+    exclusion = topology.exclusion(topic)
+    if exclusion is not None:
+        raise ConfigurationError(
+            f"the flow does not replicate this topic: {exclusion.value}.",
+            where=Where(flow=str(flow.flow), topic=topic),
+            action="`mirror transform list` shows the topics of the flow.",
+        )
+
+
+def _check_exists(output: Output, flow: FlowConfig, topic: str) -> None:
+    with output.progress(f"Asking {flow.flow.source} for {topic}"), source_admin(flow) as admin:
+        for error in admin.describe_topics([topic]).errors.values():
+            raise error
+
+
+def _tell_determinism(output: Output, chain: TransformChain) -> None:
+    doubtful = {
+        each.name: [str(reason) for reason in each.non_determinism]
+        for each in chain.transforms
+        if each.determinism is not Determinism.YES
+    }
+    output.document({"determinism": chain.determinism.value, "non_determinism": doubtful})
+    for name, reasons in doubtful.items():
+        told = f" ({'; '.join(reasons)})" if reasons else ""
+        output.note(f"Warning: {name} may make something else of the same record the next time{told}.")
+
+
+def _transformed(
+    output: Output, config: Path, flow: FlowConfig, topic: str, remote_topic: str, sample: Sample, master: str
+) -> PreviewResult:
+    """Have a Spark job transform the sample. All that it needs and leaves is in a folder that only we may read."""
+    with tempfile.TemporaryDirectory(prefix="batch-mirror-preview-") as name:
+        folder = Path(name)
+        arguments = PreviewArguments(
+            config=config,
+            flow=str(flow.flow),
+            topic=topic,
+            remote_topic=remote_topic,
+            rows=folder / "rows",
+            result=folder / "result",
+        )
+        write_rows(arguments.rows, sample.rows)
+        job = Job(
+            title=f"mirror transform preview {topic}",
+            file=job_file().with_name("preview.py"),
+            arguments=arguments.command_line(),
+            interrupted="the preview was interrupted.",
+            what_then="Nothing was written.",
+        )
+        log = folder / "log"
+        with (
+            output.progress(f"Starting Spark for {sample.rows.num_rows:,} records"),
+            running_job(job, master=master, log=log) as child,
+        ):
+            while (code := child.wait(_POLL_SECONDS)) is None:
+                pass
+        found = read_result(arguments.result)
+        if found is None:
+            raise SparkJobError(
+                f"the Spark job of the preview ended with exit code {code} and without a result. The end of its "
+                f"log:\n{tail(log, _LOG_LINES)}",
+                where=Where(flow=str(flow.flow), topic=topic),
+            )
+        return found
+
+
+def _show(output: Output, preview: Preview, text: PreviewText) -> None:
+    output.document({"records": text.data(preview)})
+    for line in text.lines(preview):
+        output.note(line)
+    output.note(f"{summary(preview)} Nothing was written.")
+    if preview.failures:
+        output.exit_code = 1
+
+
+def policy_told(flow: FlowConfig) -> str:
+    """What the flow does about a record that cannot be transformed."""
+    policy = flow.copy_settings.poison_policy
+    consequences = {
+        PoisonPolicy.FAIL: "its partition stops before it, and the run needs a person",
+        PoisonPolicy.QUARANTINE: f"a copy of it goes to {quarantine_topic(flow)} on {flow.flow.target}, and the flow "
+        "goes on behind it",
+        PoisonPolicy.SKIP: "it is left out, noted in the ledger, and the flow goes on behind it",
+    }
+    return f"mirror.poison.policy={policy.value}: {consequences[policy]}"

@@ -1,0 +1,436 @@
+"""Consumer groups of a cluster: which there are, what they have committed, and committing for them.
+
+Thousands of groups cost few requests: one to each broker lists them with their states, then one for each
+`_GROUPS_AT_ONCE` groups finds their coordinators, and one tells their offsets. Only a commit is always for one group:
+Kafka has no request for several. What concerns one group fails alone; a cluster that does not answer is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from mirror_lib.cluster.admin.results import batches
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol import groups as protocol
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.groups import CommittedOffset, GroupOffsets, ListedGroupFields
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code, is_retriable
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.errors import BrokerUnreachableError, ClusterError, MirrorError, RetriesExhaustedError, Where
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
+
+
+class GroupActiveError(ClusterError):
+    """The group has members on this cluster: nobody else may commit for it."""
+
+    reason = "group-active"
+
+
+class GroupState(StrEnum):
+    """What a group is doing (Java `org.apache.kafka.common.GroupState`), as far as it matters here."""
+
+    #: It has no members: others may commit for it. So has a group whose offsets are committed without membership.
+    EMPTY = "empty"
+    #: It is about to be forgotten, or does not exist.
+    DEAD = "dead"
+    #: It has members, or is about to have some.
+    ACTIVE = "active"
+    #: The broker does not tell (before Kafka 2.6).
+    UNKNOWN = "unknown"
+
+
+class GroupKind(StrEnum):
+    """The protocol that a group speaks (Java `GroupType`)."""
+
+    CLASSIC = "classic"
+    #: KIP-848.
+    CONSUMER = "consumer"
+    #: KIP-932.
+    SHARE = "share"
+    #: KIP-1071.
+    STREAMS = "streams"
+    #: Those that keep no offsets, such as the groups of Connect's workers.
+    OTHER = "other"
+
+    @property
+    def of_consumers(self) -> bool:
+        """Whether its members are consumers, which commit offsets."""
+        return self in (GroupKind.CLASSIC, GroupKind.CONSUMER)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group as a broker lists it."""
+
+    group: str
+    state: GroupState
+    kind: GroupKind
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What groups have committed. A group is in `offsets` or in `errors`; one that does not exist has no offsets."""
+
+    offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+    errors: Mapping[str, MirrorError] = field(default_factory=dict)
+    #: Single partitions that could not be told.
+    partition_errors: Mapping[tuple[str, TopicPartition], MirrorError] = field(default_factory=dict)
+
+
+def listed_group(fields: ListedGroupFields) -> ListedGroup:
+    """A group as ListGroups tells it."""
+    return ListedGroup(fields.group, _state(fields.state), _kind(fields))
+
+
+def _state(text: str) -> GroupState:
+    match text.lower():
+        case "":
+            return GroupState.UNKNOWN
+        case "empty":
+            return GroupState.EMPTY
+        case "dead":
+            return GroupState.DEAD
+        case _:
+            return GroupState.ACTIVE
+
+
+def _kind(fields: ListedGroupFields) -> GroupKind:
+    """As Java's `Admin.listConsumerGroups`, by which MM2 looks: Connect's groups are classic, but no consumers."""
+    kind = fields.kind.lower() or GroupKind.CLASSIC.value
+    if kind == GroupKind.CLASSIC:
+        # A group of which only offsets are known has no protocol type.
+        return GroupKind.CLASSIC if fields.protocol_type in ("", "consumer") else GroupKind.OTHER
+    return GroupKind(kind) if kind in tuple(GroupKind) else GroupKind.OTHER
+
+
+__all__ = ["Committed", "CommittedOffset", "GroupActiveError", "GroupAdmin", "GroupKind", "GroupState", "ListedGroup"]
+
+_Answer = TypeVar("_Answer")
+
+DEFAULT_TIMEOUT_SECONDS = 30.0
+#: So many groups of 50 partitions make an answer of about a megabyte.
+_GROUPS_AT_ONCE = 500
+#: A broker reads requests of one connection one after the other; more under way would only wait there.
+_REQUESTS_UNDER_WAY = 16
+_PAUSE_SECONDS = 0.1
+
+#: The group has members: they alone may commit (Java `ClassicGroup`, `ConsumerGroup`: `validateOffsetCommit`).
+_ACTIVE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
+#: The group is somewhere else now, or its coordinator is not ready.
+_COORDINATION = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+
+
+class GroupAdmin:
+    """The groups of one cluster. Use as a context manager, outside of any running event loop.
+
+    Every method raises `BrokerUnreachableError` when no broker answers in time.
+    """
+
+    def __init__(self, connection: Connection, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
+        """Nothing is connected before the context is entered.
+
+        Args:
+            timeout_seconds: how long a method asks again after errors that usually pass.
+        """
+        self._client = RawClient(connection)
+        self._timeout = timeout_seconds
+        self._runner: asyncio.Runner | None = None
+        self._coordinators: dict[str, int] = {}
+        #: Requests sent so far.
+        self.requests = 0
+
+    @property
+    def cluster(self) -> str:
+        """The alias of the cluster, for messages."""
+        return self._client.cluster
+
+    def __enter__(self) -> Self:
+        self._runner = asyncio.Runner()
+        try:
+            self._runner.run(self._client.__aenter__())
+        except BaseException:
+            self._runner.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._runner is not None
+        try:
+            self._runner.run(self._client.__aexit__(None, None, None))
+        finally:
+            self._runner.close()
+
+    def list_groups(self) -> dict[str, ListedGroup]:
+        """All groups that we may see, with or without members, by name."""
+        return self._run(self._list_groups())
+
+    def committed(self, groups: Iterable[str]) -> Committed:
+        """Everything that groups have committed."""
+        return self._run(self._committed(sorted(set(groups))))
+
+    def commit(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> dict[str, dict[TopicPartition, MirrorError | None]]:
+        """Commit for groups without members; what became of each partition, None for success.
+
+        A group that does not exist comes into being by it.
+        """
+        return self._run(self._commit_all(offsets))
+
+    def _run(self, work: Coroutine[Any, Any, _Answer]) -> _Answer:
+        if self._runner is None:
+            work.close()
+            raise RuntimeError("GroupAdmin is a context manager")
+        return self._runner.run(work)
+
+    # Listing
+
+    async def _list_groups(self) -> dict[str, ListedGroup]:
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                answers = await asyncio.gather(*(self._list_of(node, deadline) for node in self._client.brokers()))
+                return {fields.group: listed_group(fields) for answer in answers for fields in answer}
+            except BrokerUnreachableError:
+                if time.monotonic() > deadline:
+                    raise
+                # The groups of a broker that has gone are led by others now.
+                await self._pause()
+
+    async def _list_of(self, node: int, deadline: float) -> list[ListedGroupFields]:
+        version = protocol.PLAIN_LIST_GROUPS
+        for newer in (protocol.LIST_GROUPS_WITH_KINDS, protocol.LIST_GROUPS_WITH_STATES):
+            if await self._client.speaks(node, protocol.LIST_GROUPS, newer):
+                version = newer
+                break
+        while True:
+            answer = await self._ask(node, protocol.LIST_GROUPS, version, protocol.encode_list_groups(version))
+            code, groups = protocol.parse_list_groups(answer, version)
+            if code == ErrorCode.NONE:
+                return groups
+            if not is_retriable(code) or time.monotonic() > deadline:
+                raise error_for_code(code, where=self._where, doing="list the groups")
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    # Reading
+
+    async def _committed(self, groups: Sequence[str]) -> Committed:
+        found: dict[str, GroupOffsets] = {}
+        errors = await self._by_coordinator(
+            groups, lambda node, part: self._fetch(node, part, found), Operation.DESCRIBE
+        )
+        offsets = {group: answer.offsets for group, answer in found.items()}
+        partition_errors = {
+            (group, partition): self._error(
+                code, f"read the offsets of group {group}", Operation.DESCRIBE, group, partition
+            )
+            for group, answer in found.items()
+            for partition, code in answer.partition_errors.items()
+        }
+        return Committed(offsets, errors, partition_errors)
+
+    async def _fetch(self, node: int, groups: Sequence[str], found: dict[str, GroupOffsets]) -> dict[str, int]:
+        if await self._client.speaks(node, protocol.OFFSET_FETCH, protocol.BATCH_OFFSET_FETCH):
+            body = protocol.encode_fetch_offsets(groups)
+            answer = await self._ask(node, protocol.OFFSET_FETCH, protocol.BATCH_OFFSET_FETCH, body)
+            answers = protocol.parse_fetch_offsets(answer)
+        else:
+            answers = await _limited(groups, lambda group: self._fetch_one(node, group))
+        codes = {}
+        for each in answers:
+            if each.error_code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+                found[each.group] = each
+            else:
+                codes[each.group] = each.error_code
+        return codes
+
+    async def _fetch_one(self, node: int, group: str) -> GroupOffsets:
+        body = protocol.encode_fetch_group_offsets(group)
+        answer = await self._ask(node, protocol.OFFSET_FETCH, protocol.SINGLE_OFFSET_FETCH, body)
+        return protocol.parse_fetch_group_offsets(answer, group)
+
+    # Committing
+
+    async def _commit_all(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> dict[str, dict[TopicPartition, MirrorError | None]]:
+        done: dict[str, dict[TopicPartition, int]] = {}
+
+        async def commit(node: int, groups: Sequence[str]) -> dict[str, int]:
+            answers = await _limited(groups, lambda group: self._commit(node, group, offsets[group]))
+            again = {}
+            for group, codes in zip(groups, answers, strict=True):
+                moved = next((code for code in codes.values() if code in _COORDINATION), None)
+                if moved is None:
+                    done[group] = codes
+                else:
+                    again[group] = moved
+            return again
+
+        errors = await self._by_coordinator([group for group in offsets if offsets[group]], commit, Operation.READ)
+        outcome: dict[str, dict[TopicPartition, MirrorError | None]] = {
+            group: dict.fromkeys(offsets[group], error) for group, error in errors.items()
+        }
+        for group, codes in done.items():
+            doing = f"commit offsets of group {group}"
+            outcome[group] = {
+                partition: self._error(code, doing, Operation.READ, group, partition) if code else None
+                for partition, code in codes.items()
+            }
+        return outcome
+
+    async def _commit(
+        self, node: int, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, int]:
+        body = protocol.encode_commit(group, offsets)
+        return protocol.parse_commit(
+            await self._ask(node, protocol.OFFSET_COMMIT, protocol.OFFSET_COMMIT_VERSION, body)
+        )
+
+    # Coordinators
+
+    async def _by_coordinator(
+        self,
+        groups: Sequence[str],
+        ask: Callable[[int, Sequence[str]], Awaitable[dict[str, int]]],
+        operation: Operation,
+    ) -> dict[str, MirrorError]:
+        """Ask every group's coordinator, again after errors that pass; the errors of groups that got no answer.
+
+        Args:
+            ask: asks one broker about some groups, keeps the answers, and returns error codes of groups without one.
+            operation: what the user must be allowed on a group for it.
+        """
+        deadline = time.monotonic() + self._timeout
+        left = list(groups)
+        failed: dict[str, MirrorError] = {}
+        while left:
+            codes, lost = await self._round(left, ask)
+            left = []
+            for group, code in codes.items():
+                self._coordinators.pop(group, None)
+                if code in _COORDINATION or is_retriable(code):
+                    left.append(group)
+                else:
+                    failed[group] = self._error(code, f"use group {group}", operation, group)
+            if not left:
+                break
+            if time.monotonic() > deadline:
+                if lost is not None and len(left) == len(groups):
+                    raise lost
+                failed |= {group: lost or self._gave_up(group, codes[group]) for group in left}
+                break
+            await self._pause()
+        return failed
+
+    async def _round(
+        self, groups: Sequence[str], ask: Callable[[int, Sequence[str]], Awaitable[dict[str, int]]]
+    ) -> tuple[dict[str, int], BrokerUnreachableError | None]:
+        """One attempt for every group: error codes of those to decide about, and the last broker that was away."""
+        lost: BrokerUnreachableError | None = None
+        try:
+            codes = await self._find_coordinators([group for group in groups if group not in self._coordinators])
+        except BrokerUnreachableError as error:
+            return dict.fromkeys(groups, ErrorCode.COORDINATOR_NOT_AVAILABLE), error
+        by_node: dict[int, list[str]] = {}
+        for group in groups:
+            if group not in codes:
+                by_node.setdefault(self._coordinators[group], []).append(group)
+        for node, members in by_node.items():
+            for part in batches(members, _GROUPS_AT_ONCE):
+                try:
+                    codes |= await ask(node, part)
+                except BrokerUnreachableError as error:
+                    lost = error
+                    codes |= dict.fromkeys(part, int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        return codes, lost
+
+    async def _find_coordinators(self, groups: Sequence[str]) -> dict[str, int]:
+        """Learn the groups' coordinators; the error codes of those that have none now."""
+        if not groups:
+            return {}
+        # Another one next time, should this one be away.
+        node = random.choice(self._client.brokers())
+        if await self._client.speaks(node, protocol.FIND_COORDINATOR, protocol.BATCH_FIND_COORDINATOR):
+            answers = []
+            for part in batches(groups, _GROUPS_AT_ONCE):
+                body = protocol.encode_find_coordinators(part)
+                answer = await self._ask(node, protocol.FIND_COORDINATOR, protocol.BATCH_FIND_COORDINATOR, body)
+                answers += protocol.parse_find_coordinators(answer)
+        else:
+            answers = await _limited(groups, lambda group: self._find_coordinator(node, group))
+        codes = {}
+        for each in answers:
+            if each.error_code == ErrorCode.NONE:
+                self._coordinators[each.group] = each.node
+            else:
+                codes[each.group] = each.error_code
+        return codes
+
+    async def _find_coordinator(self, node: int, group: str) -> protocol.CoordinatorFields:
+        body = protocol.encode_find_coordinator(group)
+        answer = await self._ask(node, protocol.FIND_COORDINATOR, protocol.SINGLE_FIND_COORDINATOR, body)
+        return protocol.parse_find_coordinator(answer, group)
+
+    # In general
+
+    async def _ask(self, node: int, api_key: int, version: int, body: Sequence[Any]) -> memoryview:
+        self.requests += 1
+        return await self._client.ask(node, api_key, version, body)
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(_PAUSE_SECONDS)
+        # Without topics this only renews what is known of brokers.
+        await self._client.refresh_leaders([])
+
+    def _error(
+        self, code: int, doing: str, operation: Operation, group: str, partition: TopicPartition | None = None
+    ) -> MirrorError:
+        where, needs = self._where, Grant.on_group(operation, group)
+        if partition is not None:
+            where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
+            if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                needs = Grant.on_topic(operation, partition.topic)
+        if code in _ACTIVE:
+            return GroupActiveError(
+                f"could not {doing}: it has members on this cluster.",
+                where=where,
+                action="Its own members decide where it goes on; stop them to have its offsets synchronised.",
+            )
+        return error_for_code(code, where=where, doing=doing, needs=needs)
+
+    def _gave_up(self, group: str, code: int) -> MirrorError:
+        return RetriesExhaustedError(
+            f"the coordinator of group {group} was not ready in time (error code {code}).",
+            where=self._where,
+            action="Check the brokers that hold __consumer_offsets; run again when they are healthy.",
+        )
+
+    @property
+    def _where(self) -> Where:
+        return Where(cluster=self.cluster)
+
+
+async def _limited(
+    groups: Sequence[str], ask: Callable[[str], Awaitable[_Answer]], under_way: int = _REQUESTS_UNDER_WAY
+) -> list[_Answer]:
+    """Ask about one group after the other with a few requests under way; answers in the groups' order."""
+    slots = asyncio.Semaphore(under_way)
+
+    async def one(group: str) -> _Answer:
+        async with slots:
+            return await ask(group)
+
+    return list(await asyncio.gather(*(one(group) for group in groups)))

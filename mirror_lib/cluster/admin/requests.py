@@ -1,0 +1,301 @@
+"""Administrative requests over librdkafka, made bounded in time: retries, refusals and brokers that have gone.
+
+librdkafka waits until the very end of a request's time for a broker that went away while it was asked, so every
+request that changes nothing gets a part of the time first, and is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
+from mirror_lib.cluster.admin.results import batches, no_answer
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.error_codes import ErrorCode, LocalCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for, error_for_code, error_text, is_retriable
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, Where
+from mirror_lib.topology.access import Grant
+
+_Key = TypeVar("_Key")
+
+#: A cluster that never answered is given up earlier than one that is only slow.
+_FIRST_CONTACT_SECONDS = 10.0
+#: How often a wait looks whether the cluster refused us in the meantime.
+_LOOK_SECONDS = 0.1
+#: Before each attempt: a pause in seconds, and the part of the whole time that it may take. All but the last make up
+#: the whole; the last is for attempts that were answered quickly, by errors that pass.
+_ATTEMPTS = ((0.0, 1 / 6), (0.0, 1 / 6), (0.1, 1 / 3), (0.3, 1 / 3), (0.6, 1.0))
+
+
+#: Requests of one question that wait for their answers at the same time.
+_REQUESTS_UNDER_WAY = 8
+#: What each further request of a question may take once a broker has not answered one: all of them may wait for it.
+_AFTER_SILENCE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[_Key]):
+    """One kind of request about many topics or partitions."""
+
+    #: To be read after "could not".
+    doing: str
+    #: How many may be asked for in one request.
+    at_once: int
+    #: Sends a request, given what to ask for and the seconds it may take.
+    ask: Callable[[Sequence[_Key], float], Mapping[_Key, Future[Any]]]
+    #: The place of an error.
+    where: Callable[[_Key], Where]
+    #: What the user must be allowed for it.
+    needs: Callable[[_Key], Grant]
+    #: Makes our own value of an answer as soon as it is there; None leaves it as it came.
+    read: Callable[[_Key, Any], Any] | None = None
+
+
+class AdminCalls:
+    """A librdkafka admin client with the time that each of its calls may take."""
+
+    def __init__(self, connection: Connection, timeout_seconds: float) -> None:
+        self._connection = connection
+        self._timeout = timeout_seconds
+        self._errors = ClientErrors(connection)
+        self._native: AdminClient | None = None
+        self._reached = False
+        self._cluster_id: str | None = None
+
+    @property
+    def client(self) -> AdminClient:
+        """The native client; it starts to connect when it is first asked for.
+
+        Raises:
+            ConfigurationError: librdkafka does not take the connection's properties.
+        """
+        if self._native is None:
+            options = self._connection.librdkafka() | {"error_cb": self._errors.note}
+            try:
+                self._native = AdminClient(options)
+            except KafkaException as error:
+                raise ConfigurationError(
+                    f"the client cannot be set up: {error_text(error.args[0])}.",
+                    where=self._where,
+                    action="Check the ssl.* and sasl.* properties of the cluster.",
+                ) from error
+        return self._native
+
+    def close(self) -> None:
+        """Let the native client go; the next call makes a new one."""
+        self._native, self._reached = None, False
+
+    def begin(self) -> float:
+        """The deadline of a call that begins now, after making sure that there is a cluster to call."""
+        deadline = time.monotonic() + self._timeout
+        if not self._reached:
+            self.describe_cluster()
+        elif self._brokers_lost():
+            self._renew(self._timeout * _ATTEMPTS[0][1])
+        return deadline
+
+    def describe_cluster(self) -> Any:
+        """The cluster's id and brokers.
+
+        Raises:
+            BrokerUnreachableError: nobody answered.
+            AuthenticationError: the cluster refused us.
+        """
+        whole = self._timeout if self._reached else min(self._timeout, _FIRST_CONTACT_SECONDS)
+        answer: Any = None
+        for seconds in self.attempts(time.monotonic() + whole, whole):
+            future = self.client.describe_cluster(request_timeout=seconds)
+            answer = self.wait(future, seconds, "reach the cluster", self._where)
+            if not isinstance(answer, MirrorError):
+                self._reached = True
+                self._cluster_id = answer.cluster_id
+                return answer
+            if not answer.retriable:
+                break
+        raise answer
+
+    def cluster_id(self) -> str | None:
+        """The id that the cluster gave itself, from its first answer; None before Kafka 0.10.1.
+
+        Raises:
+            BrokerUnreachableError: nobody answered.
+            AuthenticationError: the cluster refused us.
+        """
+        if self._cluster_id is None:
+            self.describe_cluster()
+        return self._cluster_id
+
+    def attempts(self, deadline: float, whole: float | None = None) -> Iterator[float]:
+        """The seconds that each attempt at a call may take, after the pause that is due before it.
+
+        When one took all its time, the next goes to the brokers that are there now.
+        """
+        waited_in_vain = False
+        for pause, part in _ATTEMPTS:
+            if time.monotonic() + pause >= deadline:
+                return
+            time.sleep(pause)
+            seconds = min((whole or self._timeout) * part, max(deadline - time.monotonic(), 0.1))
+            if waited_in_vain:
+                self._renew(seconds)
+            begun = time.monotonic()
+            yield seconds
+            waited_in_vain = time.monotonic() - begun >= seconds * 0.9
+
+    def answers(self, question: Question[_Key], keys: Sequence[_Key], deadline: float) -> dict[_Key, Any]:
+        """An answer or an error for every key; what Kafka calls retriable is asked for again.
+
+        Raises:
+            BrokerUnreachableError: there is no answer for any.
+        """
+        found: dict[_Key, Any] = {}
+        again = keys
+        for seconds in self.attempts(deadline):
+            more, codes = self.ask_once(question, again, seconds)
+            found |= more
+            # A missing topic is an answer.
+            again = [
+                key
+                for key, code in codes.items()
+                if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and is_retriable(code)
+            ]
+            if not again:
+                break
+        raise_if_unreachable(found.values())
+        return found
+
+    def ask_once(
+        self, question: Question[_Key], keys: Sequence[_Key], seconds: float
+    ) -> tuple[dict[_Key, Any], dict[_Key, int]]:
+        """An answer or an error for every key, and the codes of the errors.
+
+        Args:
+            seconds: for each request. Of many, some are under way at a time, and what is answered is let go: a future
+                for each of a hundred thousand partitions would take more room than all that they say.
+        """
+        found: dict[_Key, Any] = {}
+        codes: dict[_Key, int] = {}
+        under_way: deque[tuple[Mapping[_Key, Future[Any]], float]] = deque()
+        for part in batches(keys, question.at_once):
+            if len(under_way) == _REQUESTS_UNDER_WAY:
+                self._collect(question, *under_way.popleft(), found, codes)
+                # Nobody answers: to ask on would cost all this time again.
+                if len(codes) == len(found) and set(codes.values()) == {LocalCode.TIMED_OUT}:
+                    break
+                if LocalCode.TIMED_OUT in codes.values():
+                    seconds = min(seconds, _AFTER_SILENCE_SECONDS)
+            under_way.append((question.ask(part, seconds), time.monotonic() + seconds))
+        while under_way:
+            self._collect(question, *under_way.popleft(), found, codes)
+        for key in keys[len(found) :]:
+            codes[key] = LocalCode.TIMED_OUT
+            found[key] = self._errors.unreachable(question.doing)
+        return found, codes
+
+    def _collect(
+        self,
+        question: Question[_Key],
+        futures: Mapping[_Key, Future[Any]],
+        until: float,
+        found: dict[_Key, Any],
+        codes: dict[_Key, int],
+    ) -> None:
+        """Wait for what was asked for together."""
+        for key, future in futures.items():
+            code = None
+            if future.done() and future.exception() is None:
+                answer = future.result()
+            else:
+                left = max(until - time.monotonic(), 0.0)
+                answer = self.wait(future, left, question.doing, question.where(key), question.needs(key))
+                code = _code(future)
+            if code is not None:
+                codes[key] = code
+            elif no_answer(answer):
+                # librdkafka calls it a success when the leader's connection is lost while it waits.
+                codes[key] = LocalCode.TRANSPORT
+                answer = error_for_code(LocalCode.TRANSPORT, where=question.where(key), doing=question.doing)
+            elif question.read is not None:
+                answer = question.read(key, answer)
+            found[key] = answer
+
+    def wait(self, future: Future[Any], seconds: float, doing: str, where: Where, needs: Grant | None = None) -> Any:
+        """A future's result, or its error as a value.
+
+        Args:
+            needs: what the user must be allowed for it, for errors.
+
+        Raises:
+            AuthenticationError: the cluster refused us while we waited.
+        """
+        # librdkafka ends every request in time itself; the extra second is for its own delays.
+        until = time.monotonic() + seconds + 1
+        while not future.done() and time.monotonic() < until:
+            try:
+                future.exception(_LOOK_SECONDS)
+            except TimeoutError:
+                self.client.poll(0)
+                self._errors.raise_refusal()
+        if not future.done():
+            return self._errors.unreachable(doing)
+        error = future.exception()
+        if error is None:
+            return future.result()
+        if not isinstance(error, KafkaException):
+            raise error
+        return self.failure(error, doing, where, needs)
+
+    def failure(
+        self, error: KafkaException, doing: str, where: Where | None = None, needs: Grant | None = None
+    ) -> MirrorError:
+        """The named error for one of librdkafka's.
+
+        Raises:
+            AuthenticationError: the cluster refused us, which librdkafka does not say in the error itself.
+        """
+        self.client.poll(0)
+        self._errors.raise_refusal()
+        named = error_for(error.args[0], where=where or self._where, doing=doing, needs=needs)
+        return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
+
+    def _brokers_lost(self) -> bool:
+        """Whether librdkafka lost a connection since this was last asked: what it remembers may be old."""
+        self.client.poll(0)
+        return self._errors.lost_brokers()
+
+    def _renew(self, seconds: float) -> None:
+        """Learn the cluster's members anew, if anybody answers.
+
+        librdkafka sends most administrative requests to the controller it remembers, however long that has been gone.
+        Only the metadata of all topics comes from whoever is up; asking for one topic might create it.
+        """
+        with suppress(KafkaException):
+            self.client.list_topics(timeout=seconds)
+
+    @property
+    def _where(self) -> Where:
+        return Where(cluster=self._connection.cluster)
+
+
+def raise_if_unreachable(answers: Iterable[Any]) -> None:
+    """Raise when not one item could be asked for: then it is the cluster that is away."""
+    collected = list(answers)
+    if collected and all(isinstance(answer, BrokerUnreachableError) for answer in collected):
+        raise collected[0]
+
+
+def _code(future: Future[Any]) -> int | None:
+    """The error code of a request; one that was not even answered has run out of time."""
+    if not future.done():
+        return LocalCode.TIMED_OUT
+    error = future.exception()
+    return int(error.args[0].code()) if isinstance(error, KafkaException) else None

@@ -1,0 +1,102 @@
+"""Logins to cloud services: which of a Java client's properties ask for which service's tokens."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from mirror_lib.cluster.auth.azure_tokens import AzureToken
+from mirror_lib.cluster.auth.google_tokens import GoogleToken
+from mirror_lib.cluster.auth.jaas import JaasEntry
+from mirror_lib.cluster.auth.msk_tokens import DEFAULT_SESSION_NAME, MskIamToken, StaticKeys
+from mirror_lib.cluster.auth.oauth_tokens import TokenSource
+from mirror_lib.config.security.cloud_classes import (
+    AWS_MSK_IAM,
+    AZURE_LOGIN_HANDLERS,
+    GOOGLE_LOGIN_HANDLER,
+    MSK_LOGIN_HANDLER,
+)
+from mirror_lib.errors import ConfigurationError, Where
+
+_REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
+#: A label of a host name that is a region, such as eu-central-1 or us-gov-west-1.
+_REGION = re.compile(
+    r"(?:^|\.)((?:[a-z]{2}|us-gov|us-iso[a-z]?|eu-isoe|eusc-de)-"
+    r"(?:north|south|east|west|central|northeast|northwest|southeast|southwest)-[0-9]{1,2})(?=\.|$)"
+)
+#: `GcpLoginCallbackHandler` reads it: the principal, where credentials do not name one.
+_GOOGLE_PRINCIPAL = "GOOGLE_MANAGED_KAFKA_AUTH_PRINCIPAL"
+
+
+def cloud_token(mechanism: str, properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> TokenSource | None:
+    """Return the source of a cloud service's tokens, None when the properties ask for no such service.
+
+    Raises:
+        ConfigurationError: something is missing, or cannot be followed here.
+    """
+    handler = properties.get("sasl.login.callback.handler.class", "").strip()
+    if mechanism == AWS_MSK_IAM or (mechanism == "OAUTHBEARER" and handler == MSK_LOGIN_HANDLER):
+        return _msk(_hosts(properties), jaas.options, where)
+    if mechanism == "OAUTHBEARER" and handler == GOOGLE_LOGIN_HANDLER:
+        return GoogleToken(os.environ.get(_GOOGLE_PRINCIPAL) or None)
+    if mechanism == "OAUTHBEARER" and handler in AZURE_LOGIN_HANDLERS:
+        return _azure(_hosts(properties), jaas.options, where)
+    return None
+
+
+def region_of(hosts: Sequence[str]) -> str | None:
+    """Return the AWS region that the first host name with one names."""
+    found = (_REGION.search(host.lower()) for host in hosts)
+    return next((match.group(1) for match in found if match is not None), None)
+
+
+def _hosts(properties: Mapping[str, str]) -> list[str]:
+    servers = (part.strip() for part in properties.get("bootstrap.servers", "").split(","))
+    return [server.rpartition("://")[2].rpartition(":")[0] for server in servers if server]
+
+
+def _msk(hosts: Sequence[str], options: Mapping[str, str], where: Where) -> MskIamToken:
+    region = region_of(hosts) or next(filter(None, map(os.environ.get, _REGION_VARIABLES)), None)
+    if region is None:
+        raise ConfigurationError(
+            f"the AWS region of {', '.join(hosts)} is unknown: the host names contain none, and "
+            f"{' and '.join(_REGION_VARIABLES)} are not set.",
+            where=where,
+            action="Set the environment variable AWS_REGION where runs are planned.",
+        )
+    pair = options.get("awsRoleAccessKeyId"), options.get("awsRoleSecretAccessKey")
+    if any(pair) and not all(pair):
+        raise ConfigurationError(
+            "sasl.jaas.config gives one of awsRoleAccessKeyId and awsRoleSecretAccessKey without the other.",
+            where=where,
+            action="Give both, or none for the default credentials.",
+        )
+    keys = StaticKeys(pair[0], pair[1], options.get("awsRoleSessionToken")) if pair[0] and pair[1] else None
+    return MskIamToken(
+        region,
+        profile=options.get("awsProfileName") or None,
+        role_arn=options.get("awsRoleArn") or None,
+        role_session_name=options.get("awsRoleSessionName") or DEFAULT_SESSION_NAME,
+        role_external_id=options.get("awsRoleExternalId") or None,
+        role_keys=keys,
+        sts_region=options.get("awsStsRegion") or None,
+        # As Java: exactly this text.
+        log_identity=options.get("awsDebugCreds") == "true",
+    )
+
+
+def _azure(hosts: Sequence[str], options: Mapping[str, str], where: Where) -> AzureToken:
+    if "azure.credential.client-secret" in options:
+        raise ConfigurationError(
+            "sasl.jaas.config gives azure.credential.client-secret, which this login does not use.",
+            where=where,
+            action="Leave out sasl.login.callback.handler.class, and give clientId, clientSecret and "
+            "scope=https://NAMESPACE.servicebus.windows.net/.default in sasl.jaas.config with "
+            "sasl.oauthbearer.token.endpoint.url=https://login.microsoftonline.com/TENANT/oauth2/v2.0/token.",
+        )
+    if not hosts:
+        raise ConfigurationError(
+            "bootstrap.servers is not set.", where=where, action="Set it to NAMESPACE.servicebus.windows.net:9093."
+        )
+    return AzureToken(f"https://{hosts[0]}/.default", options.get("azure.credential.client-id") or None)

@@ -1,0 +1,146 @@
+"""Kerberos logins (`sasl.mechanism=GSSAPI`): Java's `Krb5LoginModule` options, and what both clients are told."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.cluster.auth.jaas import JaasEntry
+from mirror_lib.cluster.auth.kerberos_tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package
+from mirror_lib.errors import ConfigurationError, Where
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosLogin(KerberosIdentity):
+    """GSSAPI."""
+
+    mechanism: str = "GSSAPI"
+
+    def librdkafka(self, where: Where) -> dict[str, Any]:
+        """The properties of librdkafka; the ticket that it will find is got now.
+
+        Raises:
+            ConfigurationError: this installation lacks what Kerberos needs.
+            AuthenticationError: the realm gives no ticket.
+            TransientError: no KDC answers.
+        """
+        if not librdkafka_speaks_kerberos():
+            raise ConfigurationError(
+                "sasl.mechanism=GSSAPI needs a confluent-kafka that was built with Kerberos; the installed one was "
+                "not.",
+                where=where,
+                action=INSTALL,
+            )
+        TICKETS.offer_to_process(self, where)
+        return {
+            "sasl.mechanism": self.mechanism,
+            "sasl.kerberos.service.name": self.service,
+            # It would run the program kinit.
+            "sasl.kerberos.min.time.before.relogin": 0,
+        }
+
+    def aiokafka(self, where: Where) -> dict[str, Any]:
+        """The keyword arguments of aiokafka's client; tickets are got with each connection that is made.
+
+        Raises:
+            ConfigurationError: this installation lacks what Kerberos needs.
+        """
+        gssapi_package(where)
+        from mirror_lib.cluster.auth.sasl_exchange import KerberosService
+
+        return {
+            "sasl_mechanism": self.mechanism,
+            "sasl_kerberos_service_name": KerberosService.of(self, where),
+        }
+
+
+def read_kerberos(properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> KerberosLogin:
+    """Read a `Krb5LoginModule`; its keytab or ticket cache is read.
+
+    Raises:
+        ConfigurationError: something is missing, or a file cannot be read.
+    """
+    options = jaas.options
+    service = (properties.get("sasl.kerberos.service.name") or options.get("serviceName") or "").strip()
+    if not service:
+        raise ConfigurationError(
+            "sasl.kerberos.service.name is not set.", where=where, action="Set it to the brokers' service, often kafka."
+        )
+    principal, keytab = options.get("principal"), options.get("keyTab")
+    by_keytab = _is_true(options, "useKeyTab") or bool(keytab)
+    if not by_keytab:
+        return KerberosLogin(service, principal, ticket_cache=_ticket_cache(options, where))
+    cached = _ticket_cache(options, where, needed=False) if _is_true(options, "useTicketCache") else None
+    path = (keytab or "/etc/krb5.keytab").removeprefix("FILE:")
+    if cached is not None and not (principal and os.access(path, os.R_OK)):
+        # Java looks at neither while the cache serves.
+        return KerberosLogin(service, principal, ticket_cache=cached)
+    if not principal:
+        raise ConfigurationError(
+            "sasl.jaas.config does not give principal, which a login by keytab needs.",
+            where=where,
+            action="Add it as an option of the login module.",
+        )
+    content = _read(path, f"sasl.jaas.config: keyTab {path}", where)
+    return KerberosLogin(service, principal, keytab=content, ticket_cache=cached)
+
+
+def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = True) -> bytes | None:
+    """The cache's content; None when it is of a kind that cannot be carried, or when there is none."""
+    named = options.get("ticketCache")
+    if named and needed:
+        return _read(named.removeprefix("FILE:"), f"sasl.jaas.config: ticketCache {named}", where)
+    name = named or TICKETS.process_cache or f"/tmp/krb5cc_{os.getuid()}"
+    kind, colon, rest = name.partition(":")
+    path = rest if colon and kind == "FILE" else name
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return None
+
+
+def _read(path: str, what: str, where: Where) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{what}: {error.strerror or error}.",
+            where=where,
+            action="The file must be readable where runs are planned.",
+        ) from error
+
+
+def _is_true(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "").lower() == "true"
+
+
+@functools.cache
+def librdkafka_speaks_kerberos() -> bool:
+    """Whether the installed confluent-kafka was built with Kerberos; its wheels are not."""
+    from confluent_kafka import KafkaException, Producer
+
+    try:
+        Producer(
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "GSSAPI",
+                "sasl.kerberos.min.time.before.relogin": 0,
+                "log_level": 0,
+            }
+        )
+    except KafkaException:
+        return False
+    return True
+
+
+def missing_for_kerberos() -> str | None:
+    """What this installation lacks for Kerberos and where it is told how to get it; None when it lacks nothing."""
+    missing = [] if librdkafka_speaks_kerberos() else ["a confluent-kafka that was built with Kerberos"]
+    if importlib.util.find_spec("gssapi") is None:
+        missing.append("the package gssapi")
+    return f"it lacks {' and '.join(missing)}: see docs/security.md" if missing else None

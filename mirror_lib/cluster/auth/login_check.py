@@ -1,0 +1,33 @@
+"""What logging in would be refused for, as far as the configuration tells it: no file is opened, nobody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mirror_lib.cluster.auth.sasl import read_sasl
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig
+from mirror_lib.errors import ConfigurationError, Where
+
+#: The mechanisms whose settings name no file.
+_WITHOUT_FILES = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def login_errors(flow: FlowConfig, unknown: Mapping[str, bool]) -> Iterator[tuple[str, ConfigurationError]]:
+    """The clients of a flow that could not log in, by their names in `mirror config show`, each with the reason.
+
+    Args:
+        unknown: by the same names, whether values of the client are filled in only where it runs.
+    """
+    for field in FlowClients.model_fields:
+        client: ClientSettings = getattr(flow.clients, field)
+        if unknown.get(client.role, False):
+            continue
+        protocol = client.properties.get("security.protocol", "PLAINTEXT").strip().upper()
+        mechanism = client.properties.get("sasl.mechanism", "GSSAPI").strip()
+        if not protocol.startswith("SASL"):
+            continue
+        try:
+            if mechanism in _WITHOUT_FILES or not client.properties.get("sasl.jaas.config"):
+                read_sasl(client.properties, Where(cluster=client.cluster))
+        except ConfigurationError as error:
+            yield client.role, error

@@ -1,0 +1,305 @@
+"""How a client says who it is: Java's `sasl.*` properties as values that both Python clients log in from.
+
+Names and defaults are those of Java's `SaslConfigs`. The values pickle and need no files later; what has to be on disk
+or fetched is so when a client is made from them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from mirror_lib.cluster.auth.cloud_logins import cloud_token
+from mirror_lib.cluster.auth.jaas import JaasEntry, parse_jaas
+from mirror_lib.cluster.auth.kerberos import read_kerberos
+from mirror_lib.cluster.auth.oauth_tokens import ClientCredentials, TokenFile, TokenSource, UnsecuredToken, token_of
+from mirror_lib.cluster.auth.tls import read_tls, refuse_java_only
+from mirror_lib.config.security.check import MECHANISMS
+from mirror_lib.errors import ConfigurationError, Where
+
+_UNSECURED = "unsecuredLogin"
+#: Seconds; Java has no limit of its own.
+_TOKEN_TIMEOUT = 10.0
+#: Seconds: a pause of nothing, which Java allows, would stay nothing when it is doubled.
+_SHORTEST_BACKOFF = 0.05
+_EXTENSION_NAME, _EXTENSION_VALUE = re.compile(r"[A-Za-z]+"), re.compile(r"[\x21-\x7e \t\r\n]+")
+
+
+class Login(Protocol):
+    """One SASL mechanism with what it needs."""
+
+    @property
+    def mechanism(self) -> str:
+        """Its name in Kafka."""
+        ...
+
+    def librdkafka(self, where: Where) -> dict[str, Any]:
+        """The properties of librdkafka.
+
+        Raises:
+            MirrorError: what the mechanism needs cannot be had, such as a token.
+        """
+        ...
+
+    def aiokafka(self, where: Where) -> dict[str, Any]:
+        """The keyword arguments of aiokafka's client.
+
+        Raises:
+            MirrorError: as `librdkafka`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordLogin:
+    """PLAIN and SCRAM."""
+
+    mechanism: str
+    user: str
+    password: str = field(repr=False)
+
+    def librdkafka(self, where: Where) -> dict[str, Any]:
+        """As `Login.librdkafka`."""
+        del where
+        return {"sasl.mechanism": self.mechanism, "sasl.username": self.user, "sasl.password": self.password}
+
+    def aiokafka(self, where: Where) -> dict[str, Any]:
+        """As `Login.aiokafka`."""
+        del where
+        return {
+            "sasl_mechanism": self.mechanism,
+            "sasl_plain_username": self.user,
+            "sasl_plain_password": self.password,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthLogin:
+    """OAUTHBEARER."""
+
+    source: TokenSource
+    #: SASL extensions (KIP-342).
+    extensions: tuple[tuple[str, str], ...] = ()
+    mechanism: str = "OAUTHBEARER"
+
+    def librdkafka(self, where: Where) -> dict[str, Any]:
+        """As `Login.librdkafka`. A token is fetched now, so that both clients are refused by the same words.
+
+        librdkafka then asks for tokens of its own wherever it can: with those that it is given by us, confluent-kafka
+        holds up every new client for a second.
+        """
+        token_of(self.source, where)
+        if (own := self._asked_by_librdkafka()) is not None:
+            return {"sasl.mechanism": self.mechanism, **own}
+
+        def refresh(_: str) -> tuple[str, float, str, dict[str, str]]:
+            token = token_of(self.source, where)
+            return token.value, token.ends, token.principal, dict(self.extensions)
+
+        return {"sasl.mechanism": self.mechanism, "oauth_cb": refresh}
+
+    def _asked_by_librdkafka(self) -> dict[str, str] | None:
+        if not isinstance(self.source, ClientCredentials) or any("," in value for _, value in self.extensions):
+            return None
+        options = self.source.librdkafka()
+        if options is not None and self.extensions:
+            options["sasl.oauthbearer.extensions"] = ",".join(f"{name}={value}" for name, value in self.extensions)
+        return options
+
+    def aiokafka(self, where: Where) -> dict[str, Any]:
+        """As `Login.aiokafka`; the token is fetched with each connection that is made."""
+        from mirror_lib.cluster.auth.sasl_exchange import TokenProvider
+
+        provider = TokenProvider(self.source, self.extensions, where)
+        return {"sasl_mechanism": self.mechanism, "sasl_oauth_token_provider": provider}
+
+
+def read_sasl(properties: Mapping[str, str], where: Where) -> Login:
+    """Read the `sasl.*` part of a Java client's properties; files that they name are read.
+
+    Raises:
+        ConfigurationError: a value is unknown or missing, or a file cannot be read. Secrets are never repeated.
+    """
+    refuse_java_only(properties, "sasl.", where)
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+    if mechanism not in MECHANISMS:
+        raise ConfigurationError(
+            f"sasl.mechanism={mechanism} is not supported.", where=where, action=f"Use one of {', '.join(MECHANISMS)}."
+        )
+    text = properties.get("sasl.jaas.config")
+    if not text:
+        raise ConfigurationError(
+            f"sasl.jaas.config is not set, so there are no credentials for sasl.mechanism={mechanism}.",
+            where=where,
+            action="Set it; a JAAS file of the Java process is not read.",
+        )
+    try:
+        jaas = parse_jaas(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"sasl.jaas.config cannot be read: {error}.",
+            where=where,
+            action='Write it as `org.apache.kafka...LoginModule required name="value" ...;`.',
+        ) from error
+    if (cloud := cloud_token(mechanism, properties, jaas, where)) is not None:
+        return OAuthLogin(cloud)
+    if mechanism == "OAUTHBEARER":
+        return _OAuthReader(properties, jaas, where).login()
+    if mechanism == "GSSAPI":
+        return read_kerberos(properties, jaas, where)
+    return _password(mechanism, jaas, where)
+
+
+def _password(mechanism: str, jaas: JaasEntry, where: Where) -> PasswordLogin:
+    if jaas.options.get("tokenauth", "").lower() == "true":
+        raise ConfigurationError(
+            "sasl.jaas.config asks for a delegation token (tokenauth), which is not supported.",
+            where=where,
+            action="Use the user's own password.",
+        )
+    missing = [name for name in ("username", "password") if not jaas.options.get(name)]
+    if missing:
+        raise ConfigurationError(
+            f"sasl.jaas.config does not give {' and '.join(missing)}, which sasl.mechanism={mechanism} needs.",
+            where=where,
+            action="Add it as an option of the login module.",
+        )
+    return PasswordLogin(mechanism, jaas.options["username"], jaas.options["password"])
+
+
+class _OAuthReader:
+    """The ways to a token that Java's own callback handlers know."""
+
+    def __init__(self, properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> None:
+        self._properties = properties
+        self._options = jaas.options
+        self._where = where
+        self._subject = properties.get("sasl.oauthbearer.sub.claim.name", "").strip() or "sub"
+
+    def login(self) -> OAuthLogin:
+        endpoint = self._properties.get("sasl.oauthbearer.token.endpoint.url", "").strip()
+        if not endpoint:
+            if any(name.startswith(_UNSECURED) for name in self._options):
+                return OAuthLogin(self._unsecured(), self._extensions(f"{_UNSECURED}Extension_"))
+            raise self._error(
+                "sasl.oauthbearer.token.endpoint.url is not set.",
+                "Set it to where client credentials are exchanged for a token, or to file:/path of a token.",
+            )
+        try:
+            parts = urllib.parse.urlsplit(endpoint)
+        except ValueError:
+            # Its text repeats what may be secret in an URL.
+            raise self._error(
+                "sasl.oauthbearer.token.endpoint.url is no URL.", "Write https://host:port/path or file:/path."
+            ) from None
+        scheme = parts.scheme.lower()
+        if scheme == "file":
+            return OAuthLogin(self._file(endpoint), self._extensions("extension_"))
+        if scheme not in ("http", "https"):
+            raise self._error(
+                f"sasl.oauthbearer.token.endpoint.url begins with {scheme or 'no scheme'}.",
+                "It begins with https:, http: or file:.",
+            )
+        if "@" in parts.netloc or "@" in parts.path:
+            raise self._error(
+                "sasl.oauthbearer.token.endpoint.url has a user before its host.",
+                "Leave that out; clientId and clientSecret in sasl.jaas.config say who asks.",
+            )
+        return OAuthLogin(self._client_credentials(endpoint, scheme), self._extensions("extension_"))
+
+    def _client_credentials(self, endpoint: str, scheme: str) -> TokenSource:
+        pairs = (("clientId", "client.id"), ("clientSecret", "client.secret"))
+        # As Java (`ConfigOrJaas`): the property counts before the option of the login module.
+        found = [
+            self._properties.get(f"sasl.oauthbearer.client.credentials.{name}") or self._options.get(option)
+            for option, name in pairs
+        ]
+        missing = [option for (option, _), value in zip(pairs, found, strict=True) if not value]
+        if missing:
+            raise self._error(
+                f"sasl.jaas.config does not give {' and '.join(missing)}, which sasl.mechanism=OAUTHBEARER needs.",
+                "Add it as an option of the login module, or set sasl.oauthbearer.client.credentials.client.id and "
+                ".client.secret.",
+            )
+        backoff, longest = self._seconds("sasl.login.retry.backoff.ms", 0.1), "sasl.login.retry.backoff.max.ms"
+        backoff = max(backoff, _SHORTEST_BACKOFF)
+        timeouts = [
+            self._seconds(name, 0.0) for name in ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
+        ]
+        return ClientCredentials(
+            endpoint,
+            found[0] or "",
+            found[1] or "",
+            scope=self._properties.get("sasl.oauthbearer.scope") or self._options.get("scope"),
+            urlencode_header=self._properties.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true",
+            subject_claim=self._subject,
+            timeout=max(timeouts) or _TOKEN_TIMEOUT,
+            backoff=backoff,
+            longest_backoff=self._seconds(longest, 10.0),
+            # Java: the options of the login module, not the client's own properties, say whom to trust here.
+            tls=read_tls(self._options, self._where, prefix="sasl.jaas.config: ") if scheme == "https" else None,
+        )
+
+    def _file(self, endpoint: str) -> TokenSource:
+        path = urllib.parse.unquote(urllib.parse.urlsplit(endpoint).path)
+        try:
+            content = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._error(
+                f"sasl.oauthbearer.token.endpoint.url={endpoint}: {getattr(error, 'strerror', None) or 'no text'}.",
+                "The file must be readable where runs are planned.",
+            ) from error
+        return TokenFile(path, content, self._subject)
+
+    def _unsecured(self) -> TokenSource:
+        claims: dict[str, Any] = {}
+        for name, value in self._options.items():
+            kind, _, claim = name.removeprefix(_UNSECURED).partition("_")
+            if kind == "StringClaim":
+                claims[claim] = value
+            elif kind == "NumberClaim":
+                claims[claim] = self._number(name, value)
+            elif kind == "ListClaim" and value:
+                # Its first character separates the rest.
+                claims[claim] = value[1:].split(value[0])
+        principal_claim = self._options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
+        principal = claims.get(principal_claim)
+        if not isinstance(principal, str) or not principal:
+            raise self._error(
+                f"sasl.jaas.config does not give {_UNSECURED}StringClaim_{principal_claim}.",
+                "Add it as an option of the login module: it is the user's name.",
+            )
+        lifetime = self._number("lifetime", self._options.get(f"{_UNSECURED}LifetimeSeconds", "3600"))
+        return UnsecuredToken(json.dumps(claims), principal, lifetime)
+
+    def _extensions(self, prefix: str) -> tuple[tuple[str, str], ...]:
+        found = [(name.removeprefix(prefix), value) for name, value in self._options.items() if name.startswith(prefix)]
+        for name, value in found:
+            if name == "auth" or not _EXTENSION_NAME.fullmatch(name) or not _EXTENSION_VALUE.fullmatch(value):
+                raise self._error(
+                    f"sasl.jaas.config: {prefix}{name} is no SASL extension.",
+                    "Names consist of letters and are not auth; values are printable ASCII (RFC 7628).",
+                )
+        return tuple(found)
+
+    def _seconds(self, name: str, default: float) -> float:
+        text = self._properties.get(name, "").strip()
+        if not text:
+            return default
+        if not text.isdecimal():
+            raise self._error(f"{name}={text} is no number.", "Give it in milliseconds.")
+        return int(text) / 1000
+
+    def _number(self, name: str, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError as error:
+            raise self._error(f"sasl.jaas.config: {name} is no number.", "Correct it.") from error
+
+    def _error(self, what: str, action: str) -> ConfigurationError:
+        return ConfigurationError(what, where=self._where, action=action)

@@ -1,0 +1,154 @@
+"""OAUTHBEARER and GSSAPI on aiokafka's connections, as the brokers' side of Kafka expects them.
+
+aiokafka takes a refused token for an accepted one (it sends a token and looks no further), and knows one Kerberos
+identity for the whole process. Importing this module makes its connections ask here: those that got a `TokenProvider`
+or a `KerberosService` of ours. Apart from `sasl`, so that reading a configuration does not load aiokafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import Any, Self
+
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import AuthenticationFailedError
+
+from mirror_lib.cluster.auth.kerberos_tickets import KerberosIdentity, kerberos_error
+from mirror_lib.cluster.auth.oauth_tokens import TokenSource, forget_token, token_of
+from mirror_lib.errors import MirrorError, Where
+
+#: What to send, and whether an answer will come; None at the end.
+Step = tuple[bytes, bool] | None
+
+#: RFC 4752: no security layer, so no message of any size.
+_NO_SECURITY_LAYER = b"\x01\x00\x00\x00"
+
+
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """Gives each new connection a token that is fresh enough."""
+
+    def __init__(self, source: TokenSource, extensions: tuple[tuple[str, str], ...], where: Where) -> None:
+        self._source = source
+        self._extensions = extensions
+        self._where = where
+
+    async def token(self) -> str:
+        """The token.
+
+        Raises:
+            AuthenticationFailedError: there is none; its cause is the named error.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            token = await loop.run_in_executor(None, token_of, self._source, self._where)
+        except MirrorError as error:
+            # aiokafka's background tasks know its own errors only.
+            raise AuthenticationFailedError(str(error)) from error
+        return token.value
+
+    def extensions(self) -> dict[str, str]:
+        """SASL extensions (KIP-342)."""
+        return dict(self._extensions)
+
+    def refused(self, token: str) -> None:
+        """A broker does not believe the token: the next connection gets a new one."""
+        forget_token(self._source, token)
+
+
+class TokenAuthenticator:
+    """The client's side of one exchange (RFC 7628), as aiokafka drives it."""
+
+    def __init__(self, provider: TokenProvider) -> None:
+        self._provider = provider
+        self._sent: str | None = None
+
+    async def step(self, payload: bytes | None) -> Step:
+        """What to send next, given the broker's answer."""
+        if self._sent is None:
+            self._sent = await self._provider.token()
+            pairs = {"auth": f"Bearer {self._sent}", **self._provider.extensions()}
+            told = "\x01".join(f"{name}={value}" for name, value in pairs.items())
+            return f"n,,\x01{told}\x01\x01".encode(), True
+        if not payload:
+            return None
+        # An answer with content is a refusal; the broker says it by an error once we have agreed to it.
+        self._provider.refused(self._sent)
+        return b"\x01", True
+
+
+class KerberosService(str):
+    """The brokers' service, with the login to use there."""
+
+    login: KerberosIdentity
+    where: Where
+
+    @classmethod
+    def of(cls, login: KerberosIdentity, where: Where) -> Self:
+        """The service of a login."""
+        service = cls(login.service)
+        service.login, service.where = login, where
+        return service
+
+
+class KerberosAuthenticator:
+    """The client's side of one exchange (RFC 4752), as aiokafka drives it."""
+
+    def __init__(self, service: KerberosService, host: str) -> None:
+        self._service = service
+        self._host = host
+        self._exchange = self._messages()
+
+    async def step(self, payload: bytes | None) -> Step:
+        """What to send next, given the broker's answer.
+
+        Raises:
+            AuthenticationFailedError: there is no ticket; its cause is the named error.
+        """
+        return await asyncio.get_running_loop().run_in_executor(None, self._step, payload)
+
+    def _step(self, payload: bytes | None) -> Step:
+        import gssapi
+
+        login, where = self._service.login, self._service.where
+        try:
+            return self._exchange.send(payload)
+        except StopIteration:
+            return None
+        except gssapi.exceptions.GSSError as error:
+            raise AuthenticationFailedError(str(error)) from kerberos_error(error, login, where)
+        except MirrorError as error:
+            raise AuthenticationFailedError(str(error)) from error
+
+    def _messages(self) -> Generator[tuple[bytes, bool], bytes | None, None]:
+        import gssapi
+
+        credentials = self._service.login.credentials(self._service.where)
+        name = gssapi.Name(f"{self._service}@{self._host}", name_type=gssapi.NameType.hostbased_service)
+        context = gssapi.SecurityContext(
+            name=name.canonicalize(gssapi.MechType.kerberos), creds=credentials, usage="initiate"
+        )
+        answer: bytes | None = None
+        while not context.complete:
+            answer = yield context.step(answer) or b"", True
+        offered = context.unwrap(answer).message
+        if len(offered) != len(_NO_SECURITY_LAYER) or not offered[0] & _NO_SECURITY_LAYER[0]:
+            raise AuthenticationFailedError("the broker wants a security layer of Kerberos, which Kafka does not have")
+        yield context.wrap(_NO_SECURITY_LAYER, False).message, True
+
+
+def _oauth(connection: Any) -> Any:
+    provider = connection._sasl_oauth_token_provider  # noqa: SLF001  # as aiokafka's own method reads it
+    return TokenAuthenticator(provider) if isinstance(provider, TokenProvider) else _AIOKAFKA_OAUTH(connection)
+
+
+def _gssapi(connection: Any) -> Any:
+    service = connection._sasl_kerberos_service_name  # noqa: SLF001  # as aiokafka's own method reads it
+    if isinstance(service, KerberosService):
+        return KerberosAuthenticator(service, connection.host)
+    return _AIOKAFKA_GSSAPI(connection)
+
+
+_AIOKAFKA_OAUTH, _AIOKAFKA_GSSAPI = AIOKafkaConnection.authenticator_oauth, AIOKafkaConnection.authenticator_gssapi
+AIOKafkaConnection.authenticator_oauth, AIOKafkaConnection.authenticator_gssapi = _oauth, _gssapi

@@ -1,0 +1,162 @@
+"""Small batches that wait for one another: a produce request may hold only one batch for a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mirror_lib.cluster.batches.builder import BatchBuilder, grown
+from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, BatchHeader, Codec
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.batches.records import Record, RecordError
+from mirror_lib.cluster.batches.rules import AllowedTimes
+from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
+
+#: Told of a small batch that proves damaged when others are to join it; raises where that ends the partition.
+OnDamage = Callable[[BatchHeader, bytes, CorruptBatchError], None]
+
+
+class Gathering:
+    """What of one partition waits: one small batch as it is, or records that are put together."""
+
+    def __init__(self, batch_max_bytes: int, target_max_message_bytes: int, *, on_damage: OnDamage) -> None:
+        """Nothing waits.
+
+        Args:
+            batch_max_bytes: uncompressed size at which a gathered batch is full.
+            target_max_message_bytes: the target topic's `max.message.bytes`.
+        """
+        self._target_max = target_max_message_bytes
+        self._on_damage = on_damage
+        self._builder: BatchBuilder | None = None
+        #: A small batch that waits alone: it needs no rebuilding unless another one joins it.
+        self._alone: tuple[BatchHeader, bytes] | None = None
+        self.fill_up_to(batch_max_bytes)
+
+    def fill_up_to(self, batch_max_bytes: int) -> None:
+        """Let batches become this large from now on, as far as the target accepts it."""
+        #: Uncompressed bytes that a gathered batch may hold.
+        self._limit = min(batch_max_bytes, self._target_max) - HEADER_SIZE
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is anything."""
+        return self._alone is not None or self._builder is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """How much there is."""
+        if self._alone is not None:
+            return len(self._alone[1])
+        return self._builder.size if self._builder is not None else 0
+
+    @property
+    def records(self) -> BatchBuilder | None:
+        """Where records are put together; None where none are."""
+        return self._builder
+
+    def add(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
+        """Let a small whole batch wait for others of the same codec; what it cannot join goes to `out`.
+
+        Raises:
+            RecordError, CodecError: it is damaged.
+        """
+        codec = header.attributes & CODEC_BITS
+        if self._alone is not None and self._alone[0].attributes & CODEC_BITS == codec:
+            self._open_alone(codec)
+        builder = self._builder
+        if builder is not None and builder.codec == codec:
+            try:
+                body = decompress(codec, batch[HEADER_SIZE:])
+                if builder.size + grown(len(body), header.count) <= self._limit:
+                    builder.add_whole(header, body)
+                    return
+            except OversizedBatchError:
+                # It goes on as it is, as every batch that needs no look inside.
+                pass
+        self.close(out)
+        self._alone = (header, bytes(batch))
+
+    def add_singles(
+        self, view: memoryview, position: int, *, expected: int, end: int, below: int, allowed: AllowedTimes
+    ) -> int:
+        """Let as many uncompressed batches of one record join as follow; returns the position after them.
+
+        Args:
+            expected: the source offset of the first.
+            end: the source offset to stop at.
+            below: bytes that a batch must have less than.
+        """
+        builder = self._builder
+        if builder is None or builder.codec != Codec.NONE or builder.source_next != expected:
+            return position
+        return builder.add_singles(view, position, end=end, limit=self._limit, below=below, allowed=allowed)
+
+    def add_records(self, records: Sequence[Record], codec: int, out: list[ReadyBatch]) -> bool:
+        """Let records join those that wait; False where they are too many to wait at all, or there are none.
+
+        What they cannot join goes to `out`.
+        """
+        size = grown(sum(len(record.tail) for record in records), len(records))
+        builder = self._builder
+        full = builder is not None and (builder.codec != codec or builder.size + size > self._limit)
+        too_large = size > self._limit or not records
+        if self._alone is not None or full or too_large:
+            self.close(out)
+        if too_large:
+            return False
+        if self._builder is None:
+            self._builder = BatchBuilder(codec)
+        for record in records:
+            self._builder.add(record)
+        return True
+
+    def close(self, out: list[ReadyBatch]) -> None:
+        """Deliver what waits."""
+        alone, builder = self._alone, self._builder
+        self._alone = self._builder = None
+        if alone is not None:
+            out.append(passed_on(alone[1], alone[0]))
+        elif builder is not None:
+            out.append(builder.build(self._target_max))
+
+    def discard(self) -> None:
+        """Let go of what waits."""
+        self._alone = self._builder = None
+
+    def _open_alone(self, codec: int) -> None:
+        """Begin to gather with the small batch that waits alone, unless uncompressed it is too large to be joined."""
+        assert self._alone is not None
+        header, batch = self._alone
+        builder = BatchBuilder(codec)
+        try:
+            body = decompress(codec, batch[HEADER_SIZE:])
+            if grown(len(body), header.count) > self._limit:
+                return
+            self._alone = None
+            builder.add_whole(header, body)
+        except OversizedBatchError:
+            return
+        except (RecordError, CodecError) as cause:
+            self._alone = None
+            damaged = CorruptBatchError(
+                f"the source's batch is damaged: {cause}.", where=Where(offset=header.base_offset)
+            )
+            damaged.__cause__ = cause
+            self._on_damage(header, batch, damaged)
+            return
+        self._builder = builder
+
+
+def passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
+    """A whole batch as it is."""
+    # In its place, where that may be written to: each page of fresh memory costs more than what is copied into it.
+    payload = batch if isinstance(batch, memoryview) and not batch.readonly else bytearray(batch)
+    return ReadyBatch(
+        payload,
+        header.count,
+        ((header.base_offset, header.count),),
+        header.base_offset + header.count,
+        header.first_timestamp,
+        header.max_timestamp,
+    )

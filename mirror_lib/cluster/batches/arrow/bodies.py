@@ -1,0 +1,273 @@
+"""Batches of a fetch as rows, by columns, of which no more are made at once than there is memory for.
+
+Small batches are put together until their bodies are worth a set of arrays. What is large once it is decompressed is
+read piece by piece: a fetch of some kilobytes may hold gigabytes, and a megabyte a hundred thousand headers.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirror_lib.cluster.batches.arrow.pieces import Giant, record_pieces
+from mirror_lib.cluster.batches.arrow.rows import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    Bytes,
+    Columns,
+    Rows,
+    chained,
+    octets_of,
+    taken_apart_in_parts,
+)
+from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress_up_to
+from mirror_lib.cluster.batches.compression.streaming import pieces
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
+from mirror_lib.cluster.batches.header import CODEC_BITS, CONTROL_BIT, LOG_APPEND_TIME_BIT, Codec
+from mirror_lib.cluster.batches.oversized import oversized, record_beyond_memory
+from mirror_lib.cluster.batches.record_blocks import Int64s, _varints
+from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError
+from mirror_lib.errors import OversizedBatchError
+
+#: Records of which columns are made at once: they take some 200 bytes each meanwhile, however small they are.
+_MOST_AT_ONCE = 1 << 16
+_SMALLEST_PIECE = 512
+
+
+class OffsetsWanted(NamedTuple):
+    """Offsets [start, end)."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bodies:
+    """Batches with their uncompressed bodies; `nexts` says for each from which offset to go on."""
+
+    headers: NDArray[np.void]
+    nexts: Int64s
+    content: Bytes
+    starts: Int64s
+    ends: Int64s
+
+    def single(self, number: int) -> _Bodies:
+        one = slice(number, number + 1)
+        return _Bodies(self.headers[one], self.nexts[one], self.content, self.starts[one], self.ends[one])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Large:
+    """A batch that is read piece by piece; `headers` and `nexts` have one element."""
+
+    headers: NDArray[np.void]
+    nexts: Int64s
+    body: Bytes
+    codec: int
+    count: int
+
+
+def of_batches(
+    data: memoryview,
+    headers: NDArray[np.void],
+    starts: Int64s,
+    ends: Int64s,
+    wanted: OffsetsWanted,
+    limits: DecodeLimits,
+) -> Iterator[Rows]:
+    """Rows of batches whose checksums were looked at, none of which is aborted.
+
+    Args:
+        starts: where the bodies begin in `data`.
+        ends: where they end.
+
+    Raises:
+        RecordError, CodecError: a batch cannot be read; the rows of those before it have been given.
+        OversizedBatchError: as these, or a record does not fit into the limits; then its offset is in the error.
+    """
+    firsts = headers["base"].astype(np.int64)
+    nexts = firsts + headers["last_delta"] + 1
+    shown = (headers["attributes"] & CONTROL_BIT == 0) & (nexts > wanted.start) & (firsts < wanted.end)
+    nexts = np.clip(nexts, wanted.start, wanted.end)
+    numbers = np.flatnonzero(shown)
+    if not len(numbers):
+        yield no_rows(int(nexts[-1]))
+        return
+    # What shows nothing is done with the batch before it.
+    nexts = nexts[np.append(numbers[1:], len(headers)) - 1]
+    for found in _laid_out(data, headers[numbers], nexts, starts[numbers], ends[numbers], limits):
+        if isinstance(found, _Large):
+            yield from _of_large(found, wanted, limits)
+        else:
+            yield from _of_bodies(found, wanted, limits)
+
+
+def no_rows(next_offset: int) -> Rows:
+    """Nothing but where to go on."""
+    none = np.empty(0, dtype=np.int64)
+    (rows,) = taken_apart_in_parts(Columns(next_offset, none, none, none.astype(np.int32), b"", none, none))
+    return rows
+
+
+def _of_bodies(bodies: _Bodies, wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
+    reached = wanted.start
+    try:
+        for rows in taken_apart_in_parts(_decoded(bodies, wanted), largest=limits.record):
+            yield rows
+            reached = rows.next_offset
+    except RecordError:
+        # One of them cannot be read: those before it can.
+        for number in range(len(bodies.headers)):
+            if bodies.nexts[number] > reached:
+                rest = OffsetsWanted(max(reached, wanted.start), wanted.end)
+                yield from taken_apart_in_parts(_decoded(bodies.single(number), rest), largest=limits.record)
+
+
+def _laid_out(
+    data: memoryview, headers: NDArray[np.void], nexts: Int64s, starts: Int64s, ends: Int64s, limits: DecodeLimits
+) -> Iterator[_Bodies | _Large]:
+    """Bodies, uncompressed, as many at once as are not too large together; uncompressed ones stay where they are."""
+    codecs, counts = (headers["attributes"] & CODEC_BITS).tolist(), headers["count"].tolist()
+    found: list[Bytes] = []
+    first = size = records = 0
+
+    def gathered() -> _Bodies:
+        stop = first + len(found)
+        if any(codecs[first:stop]):
+            sizes = np.array([len(body) for body in found], dtype=np.int64)
+            after = np.cumsum(sizes)
+            content: Bytes = found[0] if len(found) == 1 else b"".join(found)
+            return _Bodies(headers[first:stop], nexts[first:stop], content, after - sizes, after)
+        origin = int(starts[first])
+        content = data[origin : int(ends[stop - 1])]
+        own_starts, own_ends = starts[first:stop] - origin, ends[first:stop] - origin
+        return _Bodies(headers[first:stop], nexts[first:stop], content, own_starts, own_ends)
+
+    places = zip(codecs, counts, starts.tolist(), ends.tolist(), strict=True)
+    for number, (codec, count, start, end) in enumerate(places):
+        try:
+            body = _body(data[start:end], codec, count, limits)
+        except (RecordError, CodecError, OversizedBatchError):
+            if found:
+                yield gathered()
+            raise
+        is_large = body is None or len(body) > limits.body or count > _MOST_AT_ONCE
+        if found and (is_large or size + len(body or b"") > limits.part or records + count > _MOST_AT_ONCE):
+            yield gathered()
+            found, first, size, records = [], number, 0, 0
+        if body is None or is_large:
+            one = slice(number, number + 1)
+            whole, kind = (data[start:end], codec) if body is None else (body, Codec.NONE)
+            yield _Large(headers[one], nexts[one], whole, kind, count)
+            first = number + 1
+        else:
+            found.append(body)
+            size += len(body)
+            records += count
+    if found:
+        yield gathered()
+
+
+def _body(body: memoryview, codec: int, count: int, limits: DecodeLimits) -> Bytes | None:
+    """A body as a whole; None where it takes too much for that."""
+    if count > MOST_RECORDS:
+        raise oversized(f"has {count} records, more than the {MOST_RECORDS} that are looked at")
+    whole: Bytes | None = decompress_up_to(codec, body, limits.body) if codec else body
+    if whole is not None and not 0 <= count <= len(whole):
+        raise RecordError(f"it claims to have {count} records in {len(whole)} bytes")
+    return whole
+
+
+def _decoded(bodies: _Bodies, wanted: OffsetsWanted) -> Columns:
+    """The records of all bodies.
+
+    Raises:
+        RecordError: one of them is not what its header says.
+    """
+    counts = bodies.headers["count"].astype(np.int64)
+    try:
+        starts, lengths = chained(bodies.content, octets_of(bodies.content), bodies.starts, bodies.ends, counts)
+    except IndexError as error:
+        raise RecordError("a record does not fit its batch") from error
+    found = _columns(bodies.headers, counts, bodies.content, starts, starts + lengths)
+    return _within(found, wanted, int(bodies.nexts[-1]))
+
+
+def _columns(headers: NDArray[np.void], counts: Int64s, content: Bytes, starts: Int64s, ends: Int64s) -> Columns:
+    """Records, given where each begins behind its length.
+
+    Raises:
+        RecordError: one of them is no record.
+    """
+    octets = octets_of(content)
+    try:
+        # The attributes of a record, a byte, have no meaning yet.
+        times, at = _varints(octets, starts + 1)
+        offsets, at = _varints(octets, at)
+    except IndexError as error:
+        raise RecordError("a record does not fit its batch") from error
+    if (at >= ends).any():
+        raise RecordError("a record does not fit its batch")
+    offsets += np.repeat(headers["base"].astype(np.int64), counts)
+    if (offsets[1:] <= offsets[:-1]).any():
+        raise RecordError("offsets do not ascend")
+    appended = np.repeat(headers["attributes"] & LOG_APPEND_TIME_BIT != 0, counts)
+    times = np.where(
+        appended,
+        np.repeat(headers["max_timestamp"].astype(np.int64), counts),
+        times + np.repeat(headers["first_timestamp"].astype(np.int64), counts),
+    )
+    types = np.where(appended, LOG_APPEND_TIME, CREATE_TIME).astype(np.int32)
+    return Columns(0, offsets, times, types, content, at, ends)
+
+
+def _within(found: Columns, wanted: OffsetsWanted, next_offset: int) -> Columns:
+    first, stop = np.searchsorted(found.offsets, wanted).tolist()
+    part = slice(first, stop)
+    return Columns(
+        next_offset,
+        found.offsets[part],
+        found.times[part],
+        found.types[part],
+        found.content,
+        found.starts[part],
+        found.ends[part],
+    )
+
+
+def _of_large(batch: _Large, wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
+    """The rows of a batch that is large once decompressed, or has very many records.
+
+    Raises:
+        RecordError, CodecError, OversizedBatchError: as of `of_batches`.
+    """
+    base, following = int(batch.headers["base"][0]), int(batch.nexts[0])
+    piece = max(limits.part, _SMALLEST_PIECE)
+    body = pieces(batch.codec, batch.body, piece=piece, largest=limits.record)
+    before, reached, left = base - 1, wanted.start, batch.count
+    for found in record_pieces(body, batch.count, at_once=_MOST_AT_ONCE, piece=piece, largest=limits.record):
+        if isinstance(found, Giant):
+            left -= 1
+            before = base + found.offset_delta
+            if wanted.start <= before < wanted.end:
+                raise record_beyond_memory(found.size, limits.record, before)
+        else:
+            counts = np.array([len(found.starts)], dtype=np.int64)
+            columns = _columns(batch.headers, counts, found.content, found.starts, found.ends)
+            if columns.offsets[0] <= before:
+                raise RecordError("offsets do not ascend")
+            before, left = int(columns.offsets[-1]), left - len(columns.offsets)
+            columns = _within(columns, wanted, min(max(before + 1, wanted.start), wanted.end) if left else following)
+            if len(columns.offsets):
+                yield from taken_apart_in_parts(columns, largest=limits.record)
+                reached = columns.next_offset
+        if before >= wanted.end - 1:
+            break
+    if reached < following:
+        yield no_rows(following)

@@ -1,0 +1,248 @@
+"""What a fetch returned for one partition, as Arrow: the rows that Spark's own Kafka source would make of it.
+
+Batches are put together until their bodies are worth a set of arrays; no record is an object here (see `arrow_rows`).
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from mirror_lib.cluster.batches.arrow.bodies import OffsetsWanted, of_batches
+from mirror_lib.cluster.batches.arrow.rows import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP_TYPE,
+    Columns,
+    InexactRowError,
+    Rows,
+    first_inexact,
+    record_batch,
+    taken_apart_in_parts,
+)
+from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
+from mirror_lib.cluster.batches.header import (
+    CONTROL_BIT,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    BatchHeader,
+)
+from mirror_lib.cluster.batches.record_blocks import _HEADERS, _headers
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
+
+DEFAULT_LIMITS = DecodeLimits()
+#: What a row takes beside its key, value, headers and topic.
+_ROW_BYTES = 48
+#: And a header beside its name and value.
+_HEADER_BYTES = 16
+#: Rows of one part: what handles them one by one makes some objects of each.
+_MOST_ROWS = 1 << 14
+
+
+class ArrowPart(NamedTuple):
+    """Some records of a partition.
+
+    Attributes:
+        records: of `KAFKA_SCHEMA`, in the order of their offsets; may be without rows where nothing is to be seen.
+        next_offset: the source offset to go on from once these are done.
+    """
+
+    records: pa.RecordBatch
+    next_offset: int
+
+
+def read_arrow(
+    data: memoryview,
+    aborted: Sequence[tuple[int, int]],
+    *,
+    topic: str,
+    partition: int,
+    start: int,
+    end: int,
+    read_committed: bool,
+    limits: DecodeLimits = DEFAULT_LIMITS,
+) -> Iterator[ArrowPart]:
+    """The records of offsets [start, end), in parts of bounded size; no part means that there is no whole batch.
+
+    Transaction markers and, where `read_committed`, aborted transactions show no rows, as `read_stretches` has it.
+    What cannot be read ends the parts; it is an error once it is the first thing at `start`, so that everything before
+    it is had first, and that a fault of the way may be gone with the next fetch.
+
+    Header names are text in Spark. Its own source replaces what is not UTF-8 in them, which makes another record of it
+    without a word; such a record is an error here, as is a timestamp that microseconds cannot say in 64 bits. To pass
+    over the record that the error names, go on behind its offset.
+
+    Args:
+        data: batches in a row as they were fetched from `start`; the last one may be incomplete.
+        aborted: (producer id, first offset) of the aborted transactions in it.
+        limits: what rows may take, and what they are made of meanwhile.
+
+    Raises:
+        CorruptBatchError: while iterating, the batch at `start` is damaged.
+        OversizedBatchError: while iterating, the batch at `start` would take too much memory, or the record at the
+            offset of its `where` (`BeyondMemoryError`).
+        InexactRowError: while iterating, the record at the offset of its `where` has no exact row.
+    """
+    reached = start
+    try:
+        for rows in _fetched(data, aborted, OffsetsWanted(start, end), read_committed=read_committed, limits=limits):
+            for part in _parts(rows, topic, partition, limits.part):
+                if part.records.num_rows or part.next_offset > reached:
+                    reached = part.next_offset
+                    yield part
+            if reached >= end:
+                return
+    except (RecordError, CodecError) as error:
+        if reached == start:
+            raise CorruptBatchError(
+                f"a batch cannot be read: {error}.",
+                where=Where(topic=topic, partition=partition, offset=start),
+                action="Compare the source's replicas of this partition (kafka-dump-log).",
+            ) from error
+    except OversizedBatchError as error:
+        if reached == start:
+            at = start if error.where.offset is None else error.where.offset
+            error.where = Where(topic=topic, partition=partition, offset=at)
+            raise
+    except InexactRowError:
+        if reached == start:
+            raise
+
+
+def _fetched(
+    data: memoryview,
+    aborted: Sequence[tuple[int, int]],
+    wanted: OffsetsWanted,
+    *,
+    read_committed: bool,
+    limits: DecodeLimits,
+) -> Iterator[Rows]:
+    position = 0
+    # Which batches of a fetch are aborted is told by all of its batches in their order.
+    if len(data) and not (read_committed and aborted):
+        headers, bounds = _headers(data)
+        position = bounds[-1]
+        if len(headers):
+            at = np.array(bounds, dtype=np.int64)
+            yield from of_batches(data, headers, at[:-1] + HEADER_SIZE, at[1:], wanted, limits)
+    if position < len(data):
+        # An incomplete batch, an old format, aborted transactions, or damage.
+        rest = data[position:]
+        stretches, _ = read_stretches(rest, aborted, read_committed=read_committed, old_bytes=limits.body)
+        for old, run in groupby(_with_timestamp_types(rest, stretches), key=lambda each: bool(each[0].old)):
+            if old:
+                yield from _of_messages(run, wanted, limits)
+            else:
+                yield from _of_stretches([stretch for stretch, _ in run], wanted, limits)
+
+
+def _with_timestamp_types(data: memoryview, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, int]]:
+    """Each stretch with the type of an old format's timestamps, which it does not know itself.
+
+    Messages inside a compressed one have the type of the outer one (Java `AbstractLegacyRecordBatch`).
+    """
+    position = 0
+    for stretch in stretches:
+        magic, attributes = data[position + MAGIC_AT], data[position + MAGIC_AT + 1]
+        given = LOG_APPEND_TIME if attributes & LOG_APPEND_TIME_BIT else CREATE_TIME
+        yield stretch, given if magic else NO_TIMESTAMP_TYPE
+        position += LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big")
+
+
+def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
+    """Rows of old formats, where each uncompressed message is a stretch of its own."""
+    offsets: list[int] = []
+    times: list[int] = []
+    types: list[int] = []
+    tails: list[bytes] = []
+    size, next_offset = 0, wanted.start
+
+    def gathered() -> Iterator[Rows]:
+        ends = np.cumsum([len(tail) for tail in tails], dtype=np.int64)
+        starts = ends - np.array([len(tail) for tail in tails], dtype=np.int64)
+        columns = Columns(
+            min(next_offset, wanted.end),
+            np.array(offsets, dtype=np.int64),
+            np.array(times, dtype=np.int64),
+            np.array(types, dtype=np.int32),
+            b"".join(tails),
+            starts,
+            ends,
+        )
+        return taken_apart_in_parts(columns, largest=limits.record)
+
+    for stretch, kind in run:
+        for record in stretch.old:
+            if wanted.start <= record.offset < wanted.end:
+                offsets.append(record.offset)
+                times.append(record.timestamp)
+                types.append(kind)
+                tails.append(record.tail)
+                size += len(record.tail) + _ROW_BYTES
+        next_offset = max(next_offset, stretch.next_offset)
+        if size >= limits.part:
+            yield from gathered()
+            size = 0
+            for each in (offsets, times, types, tails):
+                each.clear()
+    yield from gathered()
+
+
+def _of_stretches(run: Sequence[Stretch], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
+    headers = np.array([_header_of(stretch) for stretch in run], dtype=_HEADERS)
+    sizes = np.array([len(stretch.body) for stretch in run], dtype=np.int64)
+    ends = np.cumsum(sizes)
+    data = memoryview(b"".join(stretch.body for stretch in run))
+    yield from of_batches(data, headers, ends - sizes, ends, wanted, limits)
+
+
+def _header_of(stretch: Stretch) -> BatchHeader:
+    """Its header; that of a control batch where a reader sees nothing."""
+    if stretch.header is not None:
+        return stretch.header
+    covered = stretch.next_offset - stretch.first - 1
+    return BatchHeader(stretch.first, 0, -1, MAGIC, 0, CONTROL_BIT, covered, -1, -1, -1, -1, -1, 0)
+
+
+def _parts(rows: Rows, topic: str, partition: int, part_bytes: int) -> Iterator[ArrowPart]:
+    """The rows, cut to size, up to the first that is not exact.
+
+    Raises:
+        InexactRowError: after the rows before it.
+    """
+    whole = len(rows.offsets)
+    if not whole:
+        yield ArrowPart(record_batch(rows, topic, partition), rows.next_offset)
+    taken = np.cumsum(rows.sizes + _ROW_BYTES + len(topic) + rows.header_counts * _HEADER_BYTES)
+    first = 0
+    while first < whole:
+        limit = part_bytes + (int(taken[first - 1]) if first else 0)
+        stop = min(max(int(np.searchsorted(taken, limit, side="right")), first + 1), first + _MOST_ROWS)
+        part = rows.part(first, stop)
+        table = record_batch(part, topic, partition)
+        inexact = first_inexact(part, table)
+        if inexact is not None:
+            row, why = inexact
+            offset = int(part.offsets[row])
+            if row:
+                # Made anew: a slice would keep the bytes that are no text.
+                yield ArrowPart(record_batch(part.part(0, row), topic, partition), offset)
+            raise InexactRowError(
+                f"the record cannot be a row of Spark: {why}.",
+                where=Where(topic=topic, partition=partition, offset=offset),
+                action="Copy the topic without transforms, or leave the record out.",
+            )
+        yield ArrowPart(table, part.next_offset)
+        first = stop

@@ -1,0 +1,275 @@
+"""Rows of Arrow as records, by columns: the way back of `arrow_rows`.
+
+Records in a row are one array of Arrow, joined from columns: what stands in front of a key, the key, the length of the
+value, the value, the headers. Lengths, deltas and their variable-length encodings are columns of numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mirror_lib.cluster.batches.arrow.rows import HEADERS_TYPE, InexactRowError
+from mirror_lib.cluster.batches.record_blocks import Int64s
+from mirror_lib.errors import Where
+
+_MILLISECONDS_PER_SECOND = 1000
+#: How many of a unit of Arrow's timestamps make a millisecond.
+_PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+_BITS = 0x7F
+_SHIFT = np.uint64(7)
+_CONTINUES = np.uint8(0x80)
+#: Null keys and values add no bytes to the joined ones; their length says that they are null.
+_NULLS_ADD_NOTHING = pc.JoinOptions(null_handling="replace", null_replacement="")
+#: What the joined columns are parted by. Not made by `pyarrow.scalar`, which might load pandas.
+_NOTHING = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.zeros(2, dtype=np.int32)), pa.py_buffer(b"")])[
+    0
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutgoingRows:
+    """Rows that go to one partition, by columns.
+
+    Attributes:
+        value_lengths: as varints; below zero where the value is null.
+        header_counts: as varints.
+        headers: the encoded headers of each row, without their number; None where no row has any.
+        key_lengths: below zero where the key is null.
+        times: epoch milliseconds.
+        tail_ends: bytes of the tails (`records.Record.tail`) up to each row, counted from some row on.
+        tail_sizes: bytes of each tail.
+    """
+
+    keys: pa.Array
+    value_lengths: pa.Array
+    values: pa.Array
+    header_counts: pa.Array
+    headers: pa.Array | None
+    key_lengths: Int64s
+    times: Int64s
+    source_offsets: Int64s
+    tail_ends: Int64s
+    tail_sizes: Int64s
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def part(self, first: int, stop: int) -> OutgoingRows:
+        """Rows number `first` to `stop` - 1."""
+        rows, count = slice(first, stop), stop - first
+        return OutgoingRows(
+            self.keys.slice(first, count),
+            self.value_lengths.slice(first, count),
+            self.values.slice(first, count),
+            self.header_counts.slice(first, count),
+            None if self.headers is None else self.headers.slice(first, count),
+            self.key_lengths[rows],
+            self.times[rows],
+            self.source_offsets[rows],
+            self.tail_ends[rows],
+            self.tail_sizes[rows],
+        )
+
+    def at_most(self, room: int) -> int:
+        """More rows than these cannot fit into so many bytes."""
+        before = int(self.tail_ends[0] - self.tail_sizes[0])
+        return int(np.searchsorted(self.tail_ends, before + room, side="right"))
+
+    def sizes(self, first_delta: int, first_timestamp: int) -> Int64s:
+        """The bytes of each record in a batch.
+
+        Args:
+            first_delta: the number of the first one in the batch.
+            first_timestamp: of the batch.
+        """
+        inner = self._lengths(self.times - first_timestamp, self._deltas(first_delta))
+        return _varint_sizes(inner) + inner
+
+    def encoded(self, first_delta: int, first_timestamp: int) -> pa.Buffer:
+        """The records as they stand in a batch; arguments as of `sizes`."""
+        times, deltas = self.times - first_timestamp, self._deltas(first_delta)
+        # The attributes are a byte without a meaning yet; as a number of its own, 0 is that byte too.
+        attributes = np.zeros(len(self), dtype=np.int64)
+        return self._behind([self._lengths(times, deltas), attributes, times, deltas])
+
+    def tails(self) -> pa.Buffer:
+        """The tails of the rows (`records.Record.tail`), one behind the other."""
+        return self._behind([])
+
+    def _behind(self, numbers: list[Int64s]) -> pa.Buffer:
+        """The rows, one behind the other, each with its numbers in front of its tail."""
+        columns = [
+            _varints([*numbers, self.key_lengths]),
+            self.keys,
+            self.value_lengths,
+            self.values,
+            self.header_counts,
+        ]
+        if self.headers is not None:
+            columns.append(self.headers)
+        joined = _joined(columns)
+        return joined.buffers()[2].slice(0, int(_edges(joined)[-1]))
+
+    def _deltas(self, first_delta: int) -> Int64s:
+        return np.arange(first_delta, first_delta + len(self), dtype=np.int64)
+
+    def _lengths(self, times: Int64s, deltas: Int64s) -> Int64s:
+        """What the records say of their own length."""
+        return 1 + _varint_sizes(times) + _varint_sizes(deltas) + self.tail_sizes
+
+
+def outgoing_rows(
+    keys: pa.Array, values: pa.Array, headers: pa.Array, timestamps: pa.Array, source_offsets: pa.Array
+) -> OutgoingRows:
+    """Rows, one at least, given by the columns that `ArrowBatchBuilder.feed` describes.
+
+    Raises:
+        InexactRowError: a row has no timestamp, or a header without a name.
+        ValueError: source offsets are missing.
+    """
+    if source_offsets.null_count:
+        raise ValueError("source offsets are missing")
+    offsets = _int64s(source_offsets)
+    if timestamps.null_count:
+        row = int(np.argmin(_valid(timestamps)))
+        raise _inexact("it has no timestamp", int(offsets[row]))
+    keys, values = _binary(keys), _binary(values)
+    key_lengths, value_lengths = _field_lengths(keys), _field_lengths(values)
+    header_counts, encoded_headers = _encoded_headers(headers, offsets)
+    tail_sizes = _varint_sizes(header_counts)
+    for lengths in (key_lengths, value_lengths):
+        tail_sizes += _varint_sizes(lengths) + np.maximum(lengths, 0)
+    if encoded_headers is not None:
+        tail_sizes += np.diff(_edges(encoded_headers))
+    return OutgoingRows(
+        keys,
+        _varints([value_lengths]),
+        values,
+        _varints([header_counts]),
+        encoded_headers,
+        key_lengths,
+        _milliseconds(timestamps),
+        offsets,
+        np.cumsum(tail_sizes),
+        tail_sizes,
+    )
+
+
+def _encoded_headers(column: pa.Array, source_offsets: Int64s) -> tuple[Int64s, pa.Array | None]:
+    """How many headers each row has, and all of a row's headers as they stand in its record."""
+    if not pa.types.is_list(column.type):
+        column = column.cast(HEADERS_TYPE)
+    counts = np.diff(_edges(column))
+    if column.null_count:
+        counts[~_valid(column)] = 0
+    if not counts.any():
+        return counts, None
+    entries = column.flatten()
+    names, values = (_binary(entries.field(number)) for number in (0, 1))
+    for missing in (entries, names):
+        if missing.null_count:
+            row = np.searchsorted(np.cumsum(counts), np.argmin(_valid(missing)), side="right")
+            raise _inexact("a header has no name", int(source_offsets[row]))
+    joined = _joined([_varints([_field_lengths(names)]), names, _varints([_field_lengths(values)]), values])
+    row_edges = _edges(joined)[np.append(0, np.cumsum(counts))].astype(np.int32)
+    content = joined.buffers()[2]
+    return counts, pa.Array.from_buffers(pa.binary(), len(counts), [None, pa.py_buffer(row_edges), content])
+
+
+def _inexact(why: str, source_offset: int) -> InexactRowError:
+    return InexactRowError(
+        f"a row of this source offset cannot be a record: {why}.",
+        where=Where(offset=source_offset),
+        action="Correct the transform that makes it.",
+    )
+
+
+def _binary(column: pa.Array) -> pa.Array:
+    return column if column.type == pa.binary() else column.cast(pa.binary())
+
+
+def _valid(column: pa.Array) -> NDArray[np.bool_]:
+    """Which elements are not null, of a column that has nulls."""
+    octets = np.frombuffer(column.buffers()[0], dtype=np.uint8)
+    bits = np.unpackbits(octets, count=column.offset + len(column), bitorder="little")
+    return bits[column.offset :].astype(np.bool_)
+
+
+def _int64s(column: pa.Array) -> Int64s:
+    if column.type != pa.int64() and not pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    return np.frombuffer(column.buffers()[1], dtype=np.int64, count=len(column), offset=8 * column.offset)
+
+
+def _milliseconds(column: pa.Array) -> Int64s:
+    numbers = _int64s(column)
+    if not pa.types.is_timestamp(column.type):
+        return numbers
+    if column.type.unit == "s":
+        return numbers * _MILLISECONDS_PER_SECOND
+    return numbers // _PER_MILLISECOND[column.type.unit]
+
+
+def _edges(column: pa.Array) -> Int64s:
+    """Where the elements of a binary or list array begin, and the last one ends."""
+    numbers = np.frombuffer(column.buffers()[1], dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
+    return numbers.astype(np.int64)
+
+
+def _field_lengths(column: pa.Array) -> Int64s:
+    """Lengths as records say them: -1 is null."""
+    lengths = np.diff(_edges(column))
+    if column.null_count:
+        lengths[~_valid(column)] = -1
+    return lengths
+
+
+def _joined(columns: Sequence[pa.Array]) -> pa.Array:
+    """The elements of all columns in a row, for each row."""
+    return pc.binary_join_element_wise(*columns, _NOTHING, options=_NULLS_ADD_NOTHING)
+
+
+def _zigzag(values: Int64s) -> NDArray[np.uint64]:
+    return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def _width(numbers: NDArray[np.uint64]) -> int:
+    """How many bytes the largest of them takes as a varint."""
+    return max(1, -(-int(np.maximum.reduce(numbers, initial=0)).bit_length() // 7))
+
+
+def _varint_sizes(values: Int64s) -> Int64s:
+    """How many bytes numbers take as zigzag varints."""
+    numbers = _zigzag(values)
+    sizes = np.ones(len(values), dtype=np.int64)
+    for size in range(1, _width(numbers)):
+        sizes += numbers >= np.uint64(1 << 7 * size)
+    return sizes
+
+
+def _varints(columns: Sequence[Int64s]) -> pa.Array:
+    """For each row its numbers as zigzag varints, one behind the other."""
+    numbers = [_zigzag(column) for column in columns]
+    widths = [_width(column) for column in numbers]
+    octets = np.empty((len(columns[0]), sum(widths)), dtype=np.uint8)
+    written = np.ones(octets.shape, dtype=np.bool_)
+    at = 0
+    for column, width in zip(numbers, widths, strict=True):
+        left = column
+        for place in range(at, at + width - 1):
+            more = left > _BITS
+            written[:, place + 1] = more
+            octets[:, place] = left & _BITS
+            octets[:, place] |= more * _CONTINUES
+            left = left >> _SHIFT
+        octets[:, at + width - 1] = left
+        at += width
+    edges = np.zeros(len(octets) + 1, dtype=np.int32)
+    np.cumsum(np.count_nonzero(written, axis=1), out=edges[1:])
+    return pa.Array.from_buffers(pa.binary(), len(octets), [None, pa.py_buffer(edges), pa.py_buffer(octets[written])])

@@ -1,0 +1,245 @@
+"""The five codecs of record batches, in the frames that Java clients write and read.
+
+What is read is never trusted: a few bytes may claim, or become, gigabytes. No body becomes larger than `LARGEST_BODY`,
+whatever it says of itself.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+
+import cramjam
+from aiokafka.codec import snappy_encode
+
+from mirror_lib.cluster.batches.compression.lz4_frames import decompress_single_block
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.batches.oversized import beyond_memory, oversized
+
+Bytes = bytes | memoryview
+#: Java's default for Kafka is LZ4's fast compressor (`Lz4Compression`, KIP-390), which this level selects.
+_LZ4_FAST = 1
+_ZSTD_LEVEL = 3
+_GZIP_FRAME = 31
+#: Clients write one gzip member. What lies behind a member is copied for the next, so that very many take very long.
+_MOST_MEMBERS = 64
+#: Bytes that a decompressed body may have. Brokers bound what is sent (`socket.request.max.bytes`, 100 MiB), not what
+#: it becomes: a larger one is not damaged, but nobody should need to look into it.
+LARGEST_BODY = 128 * 1024 * 1024
+#: A buffer that has held more is given back, so that one huge batch does not keep its memory for good.
+_KEPT_BUFFER = 16 * 1024 * 1024
+#: Xerial's frame around snappy blocks: its magic, then version and oldest compatible version (`SnappyCodec` in Java).
+_XERIAL_MAGIC = b"\x82SNAPPY\0"
+_XERIAL_HEAD_SIZE = 16
+#: A snappy element of three bytes copies 64 bytes at most, and no other element does better (`format_description.txt`).
+_SNAPPY_MOST_RATIO = 22
+_BLOCK_SIZE = struct.Struct(">i")
+
+
+class CodecError(ValueError):
+    """The compressed bytes cannot be read."""
+
+
+class _Larger(Exception):
+    """The body becomes more than it may."""
+
+
+def _gzip(data: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=_GZIP_FRAME)
+    return compressor.compress(data) + compressor.flush()
+
+
+def _lz4(data: bytes) -> bytes:
+    # Brokers refuse linked blocks (KIP-57).
+    compressor = cramjam.lz4.Compressor(level=_LZ4_FAST, content_checksum=False, block_linked=False)
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
+def gunzipped(data: Bytes, piece: int) -> Iterator[bytes]:
+    """As `gzip.decompress`, in pieces of at most so many bytes: one member or several, with zeros behind them.
+
+    Raises:
+        CodecError: while iterating, it is no gzip.
+    """
+    rest: Bytes = data
+    members = 0
+    while rest or not members:
+        if members == _MOST_MEMBERS:
+            raise CodecError(f"it has more than {_MOST_MEMBERS} members")
+        members += 1
+        member = zlib.decompressobj(wbits=_GZIP_FRAME)
+        try:
+            while not member.eof:
+                part = member.decompress(rest, piece)
+                if not part and not member.eof and not member.unconsumed_tail:
+                    raise CodecError("it ends too early")
+                rest = member.unconsumed_tail
+                if part:
+                    yield part
+        except zlib.error as error:
+            raise CodecError(f"its gzip body cannot be read: {error}") from error
+        rest = member.unused_data.lstrip(b"\0")
+
+
+def _gunzip(data: Bytes, most: int) -> bytes:
+    return _joined(gunzipped(data, most + 1), most)
+
+
+def unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
+    """Blocks in Xerial's frame, as Java writes them, or one bare block.
+
+    Args:
+        largest: bytes that a block may become.
+
+    Raises:
+        OversizedBatchError: while iterating, a block becomes more.
+        CodecError: while iterating, it is no snappy.
+    """
+    try:
+        yield from _unsnapped(data, largest)
+    except _Larger as error:
+        raise beyond_memory(f"a block of a batch becomes {error} bytes, and {largest} are given to it.") from None
+
+
+def _unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
+    plain = bytes(data)
+    if len(plain) < _XERIAL_HEAD_SIZE or not plain.startswith(_XERIAL_MAGIC):
+        yield _snappy_block(plain, largest)
+        return
+    position = _XERIAL_HEAD_SIZE
+    while position < len(plain):
+        (size,) = _BLOCK_SIZE.unpack_from(plain, position)
+        position += _BLOCK_SIZE.size
+        if not 0 < size <= len(plain) - position:
+            raise CodecError(f"a block claims to have {size} bytes")
+        part = _snappy_block(plain[position : position + size], largest)
+        position += size
+        if part:
+            yield part
+
+
+def _unsnap(data: Bytes, most: int) -> bytes:
+    return _joined(_unsnapped(data, most), most)
+
+
+def _joined(pieces: Iterator[bytes], most: int) -> bytes:
+    parts: list[bytes] = []
+    left = most
+    for part in pieces:
+        left -= len(part)
+        if left < 0:
+            raise _Larger
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy_block(block: bytes, largest: int) -> bytes:
+    # The library allocates what the block says that it becomes.
+    try:
+        claim = cramjam.snappy.decompress_raw_len(block)
+        if claim > _SNAPPY_MOST_RATIO * len(block):
+            raise CodecError(f"a block of {len(block)} bytes claims to become {claim}")
+        if claim > largest:
+            raise _Larger(claim)
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise CodecError(f"its snappy body cannot be read: {error}") from error
+
+
+class _Space(threading.local):
+    """A buffer that each thread uses again and again. A mapping, since its pages take no memory until written to."""
+
+    def __init__(self) -> None:
+        self._buffer: memoryview | None = None
+
+    def decompressed(self, into: Callable[[Bytes, memoryview], int], data: Bytes, most: int) -> bytes:
+        """What a library writes into a buffer of `most` bytes; it fails where the buffer is too small."""
+        if self._buffer is None:
+            try:
+                # Private: processes that are forked later must not write into each other's.
+                self._buffer = memoryview(mmap(-1, LARGEST_BODY, flags=MAP_PRIVATE | MAP_ANONYMOUS))
+            except OSError as error:
+                raise MemoryError(str(error)) from error
+        filled = most
+        try:
+            filled = into(data, self._buffer[:most])
+            return bytes(self._buffer[:filled])
+        except cramjam.DecompressionError as error:
+            if _FULL in str(error):
+                raise _Larger from None
+            if _NO_MEMORY in str(error).lower():
+                raise MemoryError(str(error)) from error
+            raise
+        finally:
+            if filled > _KEPT_BUFFER:
+                self._buffer = None
+
+
+_space = _Space()
+#: What the library says when there is no room for more.
+_FULL = "failed to write whole buffer"
+#: And when it got no memory for its own work.
+_NO_MEMORY = "not enough memory"
+
+
+def _lz4_decompress(data: Bytes, most: int) -> bytes:
+    content = decompress_single_block(data)
+    return _space.decompressed(cramjam.lz4.decompress_into, data, most) if content is None else content
+
+
+_COMPRESS: dict[int, Callable[[bytes], bytes]] = {
+    Codec.NONE: lambda data: data,
+    Codec.GZIP: _gzip,
+    Codec.SNAPPY: snappy_encode,
+    Codec.LZ4: _lz4,
+    Codec.ZSTD: lambda data: bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL)),
+}
+_DECOMPRESS: dict[int, Callable[[Bytes, int], bytes]] = {
+    Codec.NONE: lambda data, _: bytes(data),
+    Codec.GZIP: _gunzip,
+    Codec.SNAPPY: _unsnap,
+    Codec.LZ4: _lz4_decompress,
+    Codec.ZSTD: lambda data, most: _space.decompressed(cramjam.zstd.decompress_into, data, most),
+}
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """Compress an encoded body as a Java producer would."""
+    return _COMPRESS[codec](data)
+
+
+def decompress(codec: int, data: Bytes) -> bytes:
+    """The encoded body of a batch.
+
+    Raises:
+        OversizedBatchError: it becomes more than `LARGEST_BODY`; no more than that was taken of memory.
+        CodecError: unknown codec, or bytes that are not what they should be.
+    """
+    found = decompress_up_to(codec, data, LARGEST_BODY)
+    if found is None:
+        raise oversized(f"becomes more than {LARGEST_BODY} bytes when it is decompressed")
+    return found
+
+
+def decompress_up_to(codec: int, data: Bytes, most: int) -> bytes | None:
+    """The encoded body of a batch; None where it becomes more than `most` bytes, which are all that is taken of memory.
+
+    Raises:
+        CodecError: unknown codec, or bytes that are not what they should be.
+    """
+    decoder = _DECOMPRESS.get(codec)
+    if decoder is None:
+        raise CodecError(f"codec {codec} does not exist")
+    try:
+        return decoder(data, most)
+    except _Larger:
+        return None
+    except (CodecError, MemoryError):
+        # Want of memory is no damage: the same body can be read where there is more.
+        raise
+    except Exception as error:  # The libraries share no exception type.
+        raise CodecError(f"its {Codec(codec).name.lower()} body cannot be read: {error}") from error

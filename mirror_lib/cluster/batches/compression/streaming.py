@@ -1,0 +1,125 @@
+"""Bodies of batches decompressed piece by piece: for those that are too large to be held as a whole.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from mirror_lib.cluster.batches.compression.codecs import (
+    LARGEST_BODY,
+    Bytes,
+    CodecError,
+    gunzipped,
+    unsnapped,
+)
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.batches.oversized import beyond_memory, oversized
+
+_MAGIC = 0xFD2FB528
+_SKIPPABLE, _SKIPPABLE_BITS = 0x184D2A50, 0xFFFFFFF0
+_WORD = 4
+_SINGLE_SEGMENT, _CHECKSUM = 0x20, 0x04
+_DICTIONARY_SIZES = (0, 1, 2, 4)
+_CONTENT_SIZES = (0, 2, 4, 8)
+_BLOCK_HEADER = 3
+_RLE = 1
+
+
+def zstd_windows(data: bytes | memoryview) -> Iterator[int]:
+    """The window of each frame in bytes; ends where something is no frame, which the decoder has to tell."""
+    plain, position, size = bytes(data), 0, len(data)
+    while size - position > 2 * _WORD:
+        magic = int.from_bytes(plain[position : position + _WORD], "little")
+        if magic & _SKIPPABLE_BITS == _SKIPPABLE:
+            position += 2 * _WORD + int.from_bytes(plain[position + _WORD : position + 2 * _WORD], "little")
+            continue
+        if magic != _MAGIC:
+            return
+        described = plain[position + _WORD]
+        single = bool(described & _SINGLE_SEGMENT)
+        position += _WORD + 1
+        if not single:
+            base = 1 << (10 + (plain[position] >> 3))
+            yield base + (base >> 3) * (plain[position] & 7)
+            position += 1
+        position += _DICTIONARY_SIZES[described & 3]
+        content_size = _CONTENT_SIZES[described >> 6] or (1 if single else 0)
+        if single:
+            # Its decoder remembers all of it.
+            yield int.from_bytes(plain[position : position + content_size], "little")
+        position += content_size
+        position = _behind_blocks(plain, position) + (_WORD if described & _CHECKSUM else 0)
+
+
+def _behind_blocks(data: bytes, position: int) -> int:
+    while position + _BLOCK_HEADER <= len(data):
+        header = int.from_bytes(data[position : position + _BLOCK_HEADER], "little")
+        position += _BLOCK_HEADER + (1 if header >> 1 & 3 == _RLE else header >> 3)
+        if header & 1:
+            break
+    return position
+
+
+_ARROW_NAMES = {Codec.LZ4: "lz4", Codec.ZSTD: "zstd"}
+
+
+def pieces(codec: int, data: Bytes, *, piece: int, largest: int) -> Iterator[bytes]:
+    """A body in pieces; joined they are what `codecs.decompress` gives.
+
+    Args:
+        piece: bytes of one, but for blocks of snappy, which are decompressed as a whole.
+        largest: bytes that a decoder may take for its own work, whatever a header asks for.
+
+    Raises:
+        OversizedBatchError: it becomes more than `LARGEST_BODY`, before the first piece; or its decoder needs more
+            than `largest`.
+        CodecError: the bytes are not what they should be.
+    """
+    for _ in _pieces(codec, data, piece, largest) if codec else ():
+        # Nothing of a body is given that cannot be read as a whole.
+        pass
+    yield from _pieces(codec, data, piece, largest)
+
+
+def _pieces(codec: int, data: Bytes, piece: int, largest: int) -> Iterator[bytes]:
+    left = LARGEST_BODY
+    try:
+        for each in _decoder(codec, data, piece, largest):
+            left -= len(each)
+            if left < 0:
+                raise oversized(f"becomes more than {LARGEST_BODY} bytes when it is decompressed")
+            yield each
+    except (pa.ArrowException, OSError) as error:
+        raise CodecError(f"its {Codec(codec).name.lower()} body cannot be read: {error}") from error
+
+
+def _decoder(codec: int, data: Bytes, piece: int, largest: int) -> Iterator[bytes]:
+    match codec:
+        case Codec.NONE:
+            return (bytes(data[at : at + piece]) for at in range(0, len(data), piece))
+        case Codec.GZIP:
+            return gunzipped(data, piece)
+        case Codec.SNAPPY:
+            return unsnapped(data, largest)
+        case Codec.LZ4 | Codec.ZSTD:
+            if codec == Codec.ZSTD:
+                _check_windows(data, largest)
+            return _by_arrow(_ARROW_NAMES[Codec(codec)], data, piece)
+    raise CodecError(f"codec {codec} does not exist")
+
+
+def _by_arrow(name: str, data: Bytes, piece: int) -> Iterator[bytes]:
+    with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
+        while found := stream.read(piece):
+            yield found
+
+
+def _check_windows(data: Bytes, largest: int) -> None:
+    """Refuse frames that have their decoder remember more than there is room for."""
+    for window in zstd_windows(data):
+        if window > largest:
+            raise beyond_memory(f"a batch needs {window} bytes to be decompressed, and {largest} are given to it.")

@@ -1,0 +1,91 @@
+"""A record of what a fetch brought last, and its checksum: by it the source's log is known again in a later run.
+
+A log that was restored from a snapshot, and that has grown again since, has other records at offsets that were copied.
+Compaction and brokers that put batches together anew never change a record, so a record that is there and differs is
+proof of another history; one that is not there proves nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from crc32c import crc32c
+
+from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    parse_header,
+)
+from mirror_lib.cluster.batches.records import Record, RecordError, read_records
+from mirror_lib.cluster.topics.positions import LastRecord
+from mirror_lib.errors import OversizedBatchError
+
+_PLACE = struct.Struct(">qi")
+_TIMESTAMP = struct.Struct(">q")
+
+
+def last_record(data: memoryview, *, end: int) -> LastRecord | None:
+    """The first record of the last whole batch that begins before `end`; batches are appended as a whole.
+
+    None where there is none, in old formats, and where the batch cannot be read.
+    """
+    position, last = 0, None
+    while len(data) - position >= LOG_OVERHEAD:
+        base, length = _PLACE.unpack_from(data, position)
+        following = position + LOG_OVERHEAD + length
+        if following > len(data) or base >= end or length <= 0:
+            break
+        last, position = data[position:following], following
+    record = None if last is None else _record_at(last, 0)
+    if last is None or record is None or record.offset >= end:
+        return None
+    return LastRecord(record.offset, len(last), _checksum(record))
+
+
+def is_same(data: memoryview, known: LastRecord) -> bool | None:
+    """Whether the record that was known is the one that a fetch from its offset on has brought.
+
+    None where that cannot be told: no record has the offset (compaction), or the batch cannot be read.
+    """
+    if len(data) < LOG_OVERHEAD:
+        return None
+    _, length = _PLACE.unpack_from(data, 0)
+    record = _record_at(data[: LOG_OVERHEAD + max(length, 0)], known.offset)
+    if record is None or record.offset != known.offset:
+        return None
+    return _checksum(record) == known.checksum
+
+
+def _checksum(record: Record) -> int:
+    return int(crc32c(_TIMESTAMP.pack(record.timestamp) + record.tail))
+
+
+def _record_at(batch: memoryview, offset: int) -> Record | None:
+    """The first record of a batch that has this offset or a later one."""
+    if len(batch) < HEADER_SIZE or batch[MAGIC_AT] != MAGIC:
+        return None
+    header = parse_header(batch)
+    if len(batch) != LOG_OVERHEAD + header.length or crc32c(batch[ATTRIBUTES_AT:]) != header.crc:
+        # Only part of a batch, or damage on a disk, which is no other history.
+        return None
+    try:
+        body = decompress(header.attributes & CODEC_BITS, batch[HEADER_SIZE:])
+        records = read_records(
+            bytes(body),
+            base_offset=header.base_offset,
+            base_timestamp=header.first_timestamp,
+            count=header.count,
+        )
+        found = next((record for record in records if record.offset >= offset), None)
+    except (CodecError, RecordError, OversizedBatchError, MemoryError):
+        # Whoever copies the batch says what is wrong with it.
+        return None
+    if found is not None and header.attributes & LOG_APPEND_TIME_BIT:
+        return found._replace(timestamp=header.max_timestamp)
+    return found

@@ -1,0 +1,179 @@
+"""A log as it was fetched, as stretches of offsets: for reading what stands there, not for copying it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
+from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    CONTROL_BIT,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    parse_header,
+)
+from mirror_lib.cluster.batches.legacy import last_offset as legacy_last_offset
+from mirror_lib.cluster.batches.legacy import read_legacy
+from mirror_lib.cluster.batches.records import Record, RecordError, read_records
+
+#: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
+_SMALLEST_LEGACY = LOG_OVERHEAD + 14
+#: Bytes of memory that a record takes beside its tail.
+_OLD_RECORD = 200
+
+#: Whether an aborted batch of offsets [first, next) is shown to a reader of committed records all the same.
+Shown = Callable[[int, int], bool]
+
+
+def none_shown(first: int, next_offset: int) -> bool:  # noqa: ARG001 - one of the rules
+    """Return False: aborted batches are hidden."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Offsets [first, next_offset) of a log.
+
+    Attributes:
+        header: of the batch that lies there; None for old formats and where a reader sees nothing.
+        body: the batch's bytes after its header, compressed as they are; empty without a header.
+        old: the records of an old format.
+    """
+
+    first: int
+    next_offset: int
+    header: BatchHeader | None = None
+    body: bytes = b""
+    old: tuple[Record, ...] = ()
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a reader sees nothing here: control batches, aborted transactions."""
+        return self.header is None and not self.old
+
+    @property
+    def dense(self) -> bool:
+        """Whether every offset has its record."""
+        return self.header is not None and self.header.count == self.next_offset - self.first
+
+    @property
+    def log_append_time(self) -> bool:
+        """Whether the broker gave the records their timestamp, one for all of them."""
+        return self.header is not None and bool(self.header.attributes & LOG_APPEND_TIME_BIT)
+
+    def same_batch(self, other: Stretch) -> bool:
+        """Whether both hold the same records for certain, without decoding them."""
+        mine, theirs = self.header, other.header
+        return (
+            mine is not None
+            and theirs is not None
+            and self.dense
+            and other.dense
+            and not self.log_append_time
+            and not other.log_append_time
+            and mine.count == theirs.count
+            and mine.attributes & CODEC_BITS == theirs.attributes & CODEC_BITS
+            and mine.first_timestamp == theirs.first_timestamp
+            and self.body == other.body
+        )
+
+    def records(self) -> list[Record]:
+        """The records with the timestamps that a reader sees.
+
+        Raises:
+            RecordError: the body is not what the header says.
+            CodecError: it cannot be decompressed.
+        """
+        if self.header is None:
+            return list(self.old)
+        found = read_records(
+            decompress(self.header.attributes & CODEC_BITS, memoryview(self.body)),
+            base_offset=self.header.base_offset,
+            base_timestamp=self.header.first_timestamp,
+            count=self.header.count,
+        )
+        if self.log_append_time:
+            return [record._replace(timestamp=self.header.max_timestamp) for record in found]
+        return list(found)
+
+
+def read_stretches(
+    data: memoryview,
+    aborted: Sequence[tuple[int, int]],
+    *,
+    read_committed: bool,
+    shown: Shown = none_shown,
+    old_bytes: int = sys.maxsize,
+) -> tuple[list[Stretch], int]:
+    """The complete batches of a fetch up to the first damaged one, and how many bytes they take.
+
+    Args:
+        data: batches in a row; the last one may be incomplete.
+        aborted: (producer id, first offset) of the aborted transactions in it.
+        read_committed: whether aborted transactions are hidden.
+        shown: which of their batches are not.
+        old_bytes: records of old formats are decompressed here; once they take so much, the rest is not looked at, as
+            if it had not been fetched.
+
+    Raises:
+        RecordError: the first batch is damaged.
+    """
+    transactions = AbortedTransactions(aborted)
+    found: list[Stretch] = []
+    position, size = 0, len(data)
+    while size - position > MAGIC_AT:
+        used = LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+        smallest = HEADER_SIZE if data[position + MAGIC_AT] >= MAGIC else _SMALLEST_LEGACY
+        if used > size - position:
+            break
+        piece = data[position : position + used]
+        try:
+            if used < smallest:
+                raise RecordError(f"a batch claims to have {used} bytes")
+            if piece[MAGIC_AT] >= MAGIC:
+                found.append(_stretch(piece, transactions, shown, read_committed=read_committed))
+            else:
+                found.append(_old(piece))
+                old_bytes -= sum(len(record.tail) + _OLD_RECORD for record in found[-1].old)
+        except (RecordError, CodecError):
+            if not found:
+                raise
+            break
+        position += used
+        if old_bytes <= 0:
+            break
+    return found, position
+
+
+def _stretch(piece: memoryview, transactions: AbortedTransactions, shown: Shown, *, read_committed: bool) -> Stretch:
+    header = parse_header(piece)
+    if header.magic != MAGIC or crc32c(piece[ATTRIBUTES_AT:]) != header.crc:
+        raise RecordError(f"the batch at offset {header.base_offset} is damaged")
+    first, last = header.base_offset, header.base_offset + header.last_offset_delta
+    if header.attributes & CONTROL_BIT:
+        if read_committed and header.count:
+            abort = is_abort_marker(bytes(piece[HEADER_SIZE:]))
+            transactions.control(header.producer_id, last, abort=abort)
+        return Stretch(first, last + 1)
+    transactional = bool(header.attributes & TRANSACTIONAL_BIT)
+    aborted = read_committed and transactions.is_aborted(header.producer_id, last, transactional=transactional)
+    if aborted and not shown(first, last + 1):
+        return Stretch(first, last + 1)
+    return Stretch(first, last + 1, header, bytes(piece[HEADER_SIZE:]))
+
+
+def _old(piece: memoryview) -> Stretch:
+    records = tuple(read_legacy(piece, piece[MAGIC_AT]))
+    last = legacy_last_offset(piece)
+    return Stretch(records[0].offset if records else last, last + 1, old=records)

@@ -1,0 +1,94 @@
+"""What a cluster's version of Kafka cannot do for a flow, said once instead of by errors or silence later.
+
+Brokers do not tell their version, but which versions of requests they speak (KIP-35).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.groups import BATCH_OFFSET_FETCH, OFFSET_FETCH
+from mirror_lib.cluster.raw.client import RawClient
+
+_METADATA, _METADATA_WITH_TOPIC_IDS = 3, 10
+#: A version that Kafka 4.0 dropped (KIP-896).
+_FETCH, _OLD_FETCH = 1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLimit:
+    """Something that Kafka has since a version which a cluster is older than."""
+
+    cluster: str
+    since: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"Cluster {self.cluster} is older than Kafka {self.since}: {self.what}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """How a broker shows that it is older, and what follows from it on either side of a flow."""
+
+    since: str
+    api_key: int
+    version: int
+    #: Whether speaking that version is the sign, or not speaking it.
+    spoken: bool
+    of_source: str | None
+    of_target: str | None
+
+
+_SLOW_GROUPS = "offsets of groups are asked for one group after the other, which takes longer with thousands of them"
+_SIGNS = (
+    _Sign(
+        since="2.8",
+        api_key=_METADATA,
+        version=_METADATA_WITH_TOPIC_IDS,
+        spoken=False,
+        of_source="topics have no ids (KIP-516), so one that was deleted and made again is known by its offsets only",
+        of_target=None,
+    ),
+    _Sign("3.0", OFFSET_FETCH, BATCH_OFFSET_FETCH, spoken=False, of_source=_SLOW_GROUPS, of_target=_SLOW_GROUPS),
+    _Sign(
+        since="4.0",
+        api_key=_FETCH,
+        version=_OLD_FETCH,
+        spoken=True,
+        of_source=None,
+        of_target="groups of the new protocol (KIP-848) go on there as classic groups, so their consumers need "
+        "group.protocol=classic",
+    ),
+)
+
+
+def version_limits(connection: Connection, *, source: bool) -> tuple[VersionLimit, ...]:
+    """What a cluster is too old for; of brokers of several versions the oldest counts.
+
+    Args:
+        connection: to the cluster.
+        source: whether it is read from, or else written to.
+
+    Raises:
+        BrokerUnreachableError: a broker does not answer.
+    """
+    return asyncio.run(_limits(connection, source=source))
+
+
+async def _limits(connection: Connection, *, source: bool) -> tuple[VersionLimit, ...]:
+    async with RawClient(connection) as client:
+        found = []
+        for sign in _SIGNS:
+            what = sign.of_source if source else sign.of_target
+            if what is not None and await _shows(client, sign):
+                found.append(VersionLimit(client.cluster, sign.since, what))
+        return tuple(found)
+
+
+async def _shows(client: Any, sign: _Sign) -> bool:
+    answers = [await client.speaks(node, sign.api_key, sign.version) for node in client.brokers()]
+    return any(spoken is sign.spoken for spoken in answers)

@@ -1,0 +1,226 @@
+"""Requests about consumer groups, encoded and decoded by hand: many groups in one request where Kafka allows it.
+
+librdkafka's admin client asks for one group at a time, which costs two requests for each of thousands of groups. Kafka
+3.0 and newer find the coordinators of many groups (KIP-699) and tell the committed offsets of many groups (KIP-709) in
+one request each; older brokers are asked for one group after the other over the same connection.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mirror_lib.cluster.protocol.fields import (
+    EMPTY_ARRAY,
+    NO_TAGS,
+    NULL_ARRAY,
+    FieldReader,
+    encode_compact,
+    encode_string,
+    encode_varint,
+)
+from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.raw.connection import Buffer
+from mirror_lib.topology.names import TopicPartition
+
+OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, LIST_GROUPS = 8, 9, 10, 16
+#: Without tagged fields (KIP-482); Kafka 2.4 speaks all of these.
+OFFSET_COMMIT_VERSION, SINGLE_OFFSET_FETCH, SINGLE_FIND_COORDINATOR, PLAIN_LIST_GROUPS = 7, 5, 2, 2
+#: For many groups at once, since Kafka 3.0.
+BATCH_OFFSET_FETCH, BATCH_FIND_COORDINATOR = 8, 4
+#: Since Kafka 2.6 with the groups' states (KIP-518), since 3.8 with their kinds (KIP-848).
+LIST_GROUPS_WITH_STATES, LIST_GROUPS_WITH_KINDS = 4, 5
+
+_INT8, _INT16, _INT32 = struct.Struct(">b"), struct.Struct(">h"), struct.Struct(">i")
+_COMMITTED = struct.Struct(">iqi")
+_TO_COMMIT = struct.Struct(">iqi")
+_GROUP_KEY = 0
+#: A commit by nobody: the broker takes it only for groups without members (Java `Admin.alterConsumerGroupOffsets`).
+_NO_GENERATION, _NO_LEADER_EPOCH = -1, -1
+
+
+class ListedGroupFields(NamedTuple):
+    """A group as ListGroups tells it; what the version does not tell is empty."""
+
+    group: str
+    protocol_type: str
+    state: str
+    kind: str
+
+
+class CoordinatorFields(NamedTuple):
+    """The broker that answers for a group, or why none does."""
+
+    group: str
+    error_code: int
+    node: int
+
+
+class CommittedOffset(NamedTuple):
+    """The offset to go on from, as a group committed it, and the text that it committed along with it."""
+
+    offset: int
+    metadata: str = ""
+
+
+class GroupOffsets(NamedTuple):
+    """All that a group has committed; errors are codes of the protocol."""
+
+    group: str
+    error_code: int
+    offsets: dict[TopicPartition, CommittedOffset]
+    partition_errors: dict[TopicPartition, int]
+
+
+def encode_list_groups(version: int) -> list[Buffer]:
+    """A ListGroups request for all groups of the broker that is asked."""
+    if version < LIST_GROUPS_WITH_STATES:
+        return []
+    filters = EMPTY_ARRAY if version < LIST_GROUPS_WITH_KINDS else EMPTY_ARRAY + EMPTY_ARRAY
+    return [NO_TAGS + filters + NO_TAGS]
+
+
+@answer_of("ListGroups")
+def parse_list_groups(view: memoryview, version: int) -> tuple[int, list[ListedGroupFields]]:
+    """Read a ListGroups answer: its error code and the groups."""
+    flexible = version >= LIST_GROUPS_WITH_STATES
+    reader = FieldReader(view, flexible=flexible)
+    reader.skip_tags()
+    reader.skip(4)
+    error_code = reader.int16()
+    groups = []
+    for _ in range(reader.count()):
+        name, protocol_type = reader.string(), reader.string()
+        state = reader.string() if version >= LIST_GROUPS_WITH_STATES else ""
+        kind = reader.string() if version >= LIST_GROUPS_WITH_KINDS else ""
+        reader.skip_tags()
+        groups.append(ListedGroupFields(name, protocol_type, state, kind))
+    return error_code, groups
+
+
+def encode_find_coordinators(groups: Sequence[str]) -> list[Buffer]:
+    """A FindCoordinator request for many groups."""
+    names = b"".join(encode_compact(group) for group in groups)
+    return [NO_TAGS + _INT8.pack(_GROUP_KEY) + encode_varint(len(groups) + 1) + names + NO_TAGS]
+
+
+@answer_of("FindCoordinator")
+def parse_find_coordinators(view: memoryview) -> list[CoordinatorFields]:
+    """Read the answer to `encode_find_coordinators`."""
+    reader = FieldReader(view, flexible=True)
+    reader.skip_tags()
+    reader.skip(4)
+    found = []
+    for _ in range(reader.count()):
+        group, node = reader.string(), reader.int32()
+        _host, _port = reader.string(), reader.int32()
+        error_code, _message = reader.int16(), reader.string()
+        reader.skip_tags()
+        found.append(CoordinatorFields(group, error_code, node))
+    return found
+
+
+def encode_find_coordinator(group: str) -> list[Buffer]:
+    """A FindCoordinator request for one group, for brokers before Kafka 3.0."""
+    return [encode_string(group) + _INT8.pack(_GROUP_KEY)]
+
+
+@answer_of("FindCoordinator")
+def parse_find_coordinator(view: memoryview, group: str) -> CoordinatorFields:
+    """Read the answer to `encode_find_coordinator`."""
+    reader = FieldReader(view, flexible=False)
+    reader.skip(4)
+    error_code, _message, node = reader.int16(), reader.string(), reader.int32()
+    return CoordinatorFields(group, error_code, node)
+
+
+def encode_fetch_offsets(groups: Sequence[str]) -> list[Buffer]:
+    """An OffsetFetch request for everything that many groups have committed.
+
+    Commits of open transactions are not waited for (`requireStable` is false), as in MM2.
+    """
+    body = b"".join(encode_compact(group) + NULL_ARRAY + NO_TAGS for group in groups)
+    return [NO_TAGS + encode_varint(len(groups) + 1) + body + _INT8.pack(0) + NO_TAGS]
+
+
+@answer_of("OffsetFetch")
+def parse_fetch_offsets(view: memoryview) -> list[GroupOffsets]:
+    """Read the answer to `encode_fetch_offsets`."""
+    reader = FieldReader(view, flexible=True)
+    reader.skip_tags()
+    reader.skip(4)
+    found = []
+    for _ in range(reader.count()):
+        group = reader.string()
+        offsets, errors = _committed(reader)
+        error_code = reader.int16()
+        reader.skip_tags()
+        found.append(GroupOffsets(group, error_code, offsets, errors))
+    return found
+
+
+def encode_fetch_group_offsets(group: str) -> list[Buffer]:
+    """An OffsetFetch request for everything that one group has committed, for brokers before Kafka 3.0."""
+    return [encode_string(group) + _INT32.pack(-1)]
+
+
+@answer_of("OffsetFetch")
+def parse_fetch_group_offsets(view: memoryview, group: str) -> GroupOffsets:
+    """Read the answer to `encode_fetch_group_offsets`."""
+    reader = FieldReader(view, flexible=False)
+    reader.skip(4)
+    offsets, errors = _committed(reader)
+    return GroupOffsets(group, reader.int16(), offsets, errors)
+
+
+def encode_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> list[Buffer]:
+    """An OffsetCommit request on behalf of a group without members, without leader epochs."""
+    by_topic: dict[str, list[tuple[int, CommittedOffset]]] = {}
+    for partition, committed in offsets.items():
+        by_topic.setdefault(partition.topic, []).append((partition.partition, committed))
+    parts = [
+        encode_string(group),
+        _INT32.pack(_NO_GENERATION),
+        encode_string(""),
+        _INT16.pack(-1),
+        _INT32.pack(len(by_topic)),
+    ]
+    for topic, wanted in by_topic.items():
+        parts += (encode_string(topic), _INT32.pack(len(wanted)))
+        for number, committed in wanted:
+            parts += (_TO_COMMIT.pack(number, committed.offset, _NO_LEADER_EPOCH), encode_string(committed.metadata))
+    return [b"".join(parts)]
+
+
+@answer_of("OffsetCommit")
+def parse_commit(view: memoryview) -> dict[TopicPartition, int]:
+    """Read the answer to `encode_commit`: an error code, possibly 0, for every partition."""
+    reader = FieldReader(view, flexible=False)
+    reader.skip(4)
+    codes = {}
+    for _ in range(reader.count()):
+        topic = reader.string()
+        for _ in range(reader.count()):
+            partition = reader.int32()
+            codes[TopicPartition(topic, partition)] = reader.int16()
+    return codes
+
+
+def _committed(reader: FieldReader) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
+    """The topics of an OffsetFetch answer; offsets that are not there (-1) are left out."""
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, int] = {}
+    for _ in range(reader.count()):
+        topic = reader.string()
+        for _ in range(reader.count()):
+            number, offset, _leader_epoch = reader.numbers(_COMMITTED)
+            metadata, error_code = reader.string(), reader.int16()
+            reader.skip_tags()
+            partition = TopicPartition(topic, number)
+            if error_code:
+                errors[partition] = error_code
+            elif offset >= 0:
+                offsets[partition] = CommittedOffset(offset, metadata)
+        reader.skip_tags()
+    return offsets, errors

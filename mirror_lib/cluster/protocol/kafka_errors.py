@@ -1,0 +1,255 @@
+"""The one place where Kafka's error codes become our named errors."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mirror_lib.cluster.protocol.error_codes import RETRIABLE, ErrorCode, LocalCode
+from mirror_lib.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    BrokerUnreachableError,
+    ClusterError,
+    CorruptBatchError,
+    FencedError,
+    MirrorError,
+    OffsetOutOfRangeError,
+    RecordRefusedError,
+    RecordTooLargeError,
+    TopicMissingError,
+    TransientError,
+    Where,
+)
+from mirror_lib.printable import printable
+from mirror_lib.topology.access import Grant, Resource
+
+if TYPE_CHECKING:
+    # Executors use this module without confluent-kafka being loaded.
+    from confluent_kafka import KafkaError
+
+
+class TopicExistsError(ClusterError):
+    """The topic to create is there already."""
+
+    reason = "topic-exists"
+
+
+class UnsupportedRequestError(ClusterError):
+    """The broker is too old for the request, or a managed service has switched it off."""
+
+    reason = "unsupported"
+
+
+class RequestRefusedError(ClusterError):
+    """The cluster finds the request itself wrong: a value, a count or a policy forbids it."""
+
+    reason = "request-refused"
+
+
+class PolicyViolationError(RequestRefusedError):
+    """A policy of the cluster refuses a topic or its configs (Java `PolicyViolationException`)."""
+
+
+class OperationTooLargeError(RequestRefusedError):
+    """The controller does not change so much in one operation."""
+
+
+class SecurityDisabledError(ClusterError):
+    """The cluster has no authorizer: it keeps no ACLs."""
+
+    reason = "security-disabled"
+
+
+_KINDS: dict[int, type[ClusterError]] = {
+    ErrorCode.OFFSET_OUT_OF_RANGE: OffsetOutOfRangeError,
+    ErrorCode.CORRUPT_MESSAGE: CorruptBatchError,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: TopicMissingError,
+    ErrorCode.UNKNOWN_TOPIC_ID: TopicMissingError,
+    ErrorCode.INCONSISTENT_TOPIC_ID: TopicMissingError,
+    LocalCode.UNKNOWN_TOPIC: TopicMissingError,
+    LocalCode.UNKNOWN_PARTITION: TopicMissingError,
+    ErrorCode.MESSAGE_TOO_LARGE: RecordTooLargeError,
+    ErrorCode.RECORD_LIST_TOO_LARGE: RecordTooLargeError,
+    ErrorCode.INVALID_RECORD: RecordRefusedError,
+    ErrorCode.INVALID_TIMESTAMP: RecordRefusedError,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: RecordRefusedError,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: RecordRefusedError,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: AuthenticationError,
+    ErrorCode.ILLEGAL_SASL_STATE: AuthenticationError,
+    ErrorCode.SASL_AUTHENTICATION_FAILED: AuthenticationError,
+    LocalCode.AUTHENTICATION: AuthenticationError,
+    LocalCode.SSL: AuthenticationError,
+    ErrorCode.INVALID_PRODUCER_EPOCH: FencedError,
+    ErrorCode.PRODUCER_FENCED: FencedError,
+    LocalCode.FENCED: FencedError,
+    LocalCode.TRANSPORT: BrokerUnreachableError,
+    LocalCode.RESOLVE: BrokerUnreachableError,
+    LocalCode.ALL_BROKERS_DOWN: BrokerUnreachableError,
+    LocalCode.TIMED_OUT: BrokerUnreachableError,
+    LocalCode.TIMED_OUT_QUEUE: BrokerUnreachableError,
+    LocalCode.MESSAGE_TIMED_OUT: BrokerUnreachableError,
+    LocalCode.WAIT_COORDINATOR: TransientError,
+    ErrorCode.TOPIC_ALREADY_EXISTS: TopicExistsError,
+    ErrorCode.SECURITY_DISABLED: SecurityDisabledError,
+    ErrorCode.UNSUPPORTED_VERSION: UnsupportedRequestError,
+    LocalCode.UNSUPPORTED_FEATURE: UnsupportedRequestError,
+    ErrorCode.INVALID_PARTITIONS: RequestRefusedError,
+    ErrorCode.INVALID_REPLICATION_FACTOR: RequestRefusedError,
+    ErrorCode.INVALID_CONFIG: RequestRefusedError,
+    ErrorCode.INVALID_TOPIC_EXCEPTION: RequestRefusedError,
+    ErrorCode.INVALID_REQUEST: RequestRefusedError,
+    ErrorCode.POLICY_VIOLATION: PolicyViolationError,
+}
+
+#: What a KRaft controller answers, as a policy violation, to an operation with more than 10,000 records (Java
+#: `EventHandlerExceptionInfo` for a `BoundedListTooLongException`), or with more partitions.
+_TOO_LARGE = "excessively large"
+
+_ACTIONS_BY_CODE: dict[int, str] = {
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Set sasl.mechanism to one that the listener has enabled.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "Allow WRITE on the transactional ids that begin with `mirror:`; `mirror acls required` names them. If the "
+        "service allows nobody transactional ids, set mirror.fencing=none."
+    ),
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Allow the operation on the cluster resource for this user.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of brokers.",
+    ErrorCode.INVALID_CONFIG: (
+        "Change the config that the cluster names: on the topics, by mirror.configs.override, or leave it alone by "
+        "mirror.configs.never."
+    ),
+    ErrorCode.POLICY_VIOLATION: (
+        "The cluster has a policy for topics: name configs that it refuses in mirror.configs.never, or give values "
+        "that it accepts by mirror.configs.override."
+    ),
+    ErrorCode.INVALID_TIMESTAMP: (
+        "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms on the target topic."
+    ),
+    ErrorCode.INVALID_RECORD: (
+        "The target topic's settings refuse it: a compacted topic takes no records without a key."
+    ),
+    ErrorCode.UNKNOWN_TOPIC_ID: (
+        "The topic was deleted since the run was planned, and perhaps created again; the next run says what is lost."
+    ),
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Nothing needs to be done unless somebody else uses this name.",
+    LocalCode.SSL: "Check ssl.truststore.*, ssl.keystore.* and ssl.endpoint.identification.algorithm.",
+}
+
+_ACTIONS: dict[type[ClusterError], str] = {
+    AuthenticationError: "Check security.protocol, sasl.mechanism, sasl.jaas.config and the user on the cluster.",
+    AuthorizationError: "Grant the permission to this user, or leave the topic out of the flow; `mirror acls required` "
+    "lists all that the flow needs.",
+    BrokerUnreachableError: "Check that the brokers run and that bootstrap.servers and security.protocol are right.",
+    CorruptBatchError: "Find out whether the broker's disk or log is damaged before anything is skipped.",
+    FencedError: "Another run has taken over; let it finish.",
+    OffsetOutOfRangeError: "The source no longer holds this offset; decide whether the gap is acceptable.",
+    RecordRefusedError: "Compare the target topic's settings with the source topic's.",
+    RecordTooLargeError: "Raise max.message.bytes on the target topic.",
+    RequestRefusedError: "Change the setting that the cluster names.",
+    SecurityDisabledError: "Set authorizer.class.name on the brokers if access is to be limited by ACLs.",
+    TopicMissingError: (
+        "If it is a target topic, create it with `mirror topics apply`. If it was deleted on the source, the next run "
+        "does not copy it any more."
+    ),
+    TransientError: "Kafka expects this to pass; run again if it does not.",
+    UnsupportedRequestError: "Kafka 2.4 is the oldest broker that can be copied from or to.",
+}
+
+
+_NAMES = {code.value: code.name for codes in (ErrorCode, LocalCode) for code in codes}
+
+
+def is_retriable(code: int) -> bool:
+    """Whether Kafka itself calls the error retriable (Java `RetriableException`), or it is a passing network fault."""
+    return code in RETRIABLE or _KINDS.get(code) in (BrokerUnreachableError, TransientError)
+
+
+def code_name(code: int) -> str:
+    """The code's name in Java, or librdkafka's; `error N` when it is not known."""
+    return _NAMES.get(code, f"error {code}")
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What the user must be allowed, where the place of an error does not name the cluster that refused."""
+
+    grant: Grant
+    cluster: str
+
+
+def error_for_code(
+    code: int, *, where: Where, doing: str, detail: str = "", needs: Grant | Needed | None = None
+) -> MirrorError:
+    """The named error for a code that a broker or librdkafka answered with.
+
+    Args:
+        code: never `NONE`.
+        doing: what was tried, to be read after "could not", such as `read from the source`.
+        detail: the broker's or client's own message.
+        needs: what the user must be allowed for it, told when the broker says that it is not.
+
+    Returns:
+        An error to raise or to keep as a value. Retriable codes that have no type of their own become
+        `TransientError`. A missing topic is not retriable here although Java retries it: only the caller knows
+        whether the topic may still be on its way.
+    """
+    if code == ErrorCode.NONE:
+        raise ValueError("code 0 is not an error")
+    kind = _KINDS.get(code) or (TransientError if code in RETRIABLE else ClusterError)
+    if kind is AuthorizationError and needs is not None:
+        return _not_allowed(code, where, doing, needs)
+    message = f": {printable(detail)}" if detail else ""
+    return kind(
+        f"could not {doing}: {code_name(code)} (error code {code}){message.rstrip('.')}.",
+        where=where,
+        action=_ACTIONS_BY_CODE.get(code) or _ACTIONS.get(kind, ""),
+    )
+
+
+_WITHOUT_IDS = " If the service allows nobody transactional ids, set mirror.fencing=none (docs/reliability.md)."
+
+
+def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> AuthorizationError:
+    grant, cluster = (needs.grant, needs.cluster) if isinstance(needs, Needed) else (needs, where.cluster)
+    named = " " if grant.resource is Resource.CLUSTER else " of cluster "
+    place = f"{named}{cluster}" if cluster else ""
+    instead = _WITHOUT_IDS if grant.resource is Resource.TRANSACTIONAL_ID else ""
+    return AuthorizationError(
+        f"could not {doing}: the user needs {grant}{place} ({code_name(code)}, error code {code}).",
+        where=where,
+        action=f"Grant it: kafka-acls.sh --add --allow-principal User:NAME {shlex.join(grant.arguments)}; "
+        f"`mirror acls required` lists all that the flow needs.{instead}",
+    )
+
+
+#: Behind these words librdkafka puts the endpoint's URL and its response (`rdkafka_sasl_oauthbearer_oidc.c`), which may
+#: repeat the client's secret.
+_NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
+
+
+def _names_size(error: KafkaError) -> bool:
+    return error.code() == ErrorCode.POLICY_VIOLATION and _TOO_LARGE in (error.str() or "").lower()
+
+
+def error_text(error: KafkaError) -> str:
+    """Return librdkafka's text of an error, without what a token endpoint has answered."""
+    text: str = error.str() or ""
+    return f"{_NO_TOKEN} from sasl.oauthbearer.token.endpoint.url" if _NO_TOKEN in text else text
+
+
+def error_for(error: KafkaError, *, where: Where, doing: str, needs: Grant | Needed | None = None) -> MirrorError:
+    """The named error for one that confluent-kafka reports."""
+    if _names_size(error):
+        return OperationTooLargeError(
+            f"could not {doing}: the controller refused to do so much at once ({printable(error_text(error))}).",
+            where=where,
+            action="A KRaft controller makes at most 10,000 metadata records in one operation: create a topic with "
+            "more partitions than that with fewer, and add the others step by step.",
+        )
+    return error_for_code(error.code(), where=where, doing=doing, detail=error_text(error), needs=needs)

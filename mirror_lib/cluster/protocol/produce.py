@@ -1,0 +1,311 @@
+"""Produce and others, encoded and decoded by hand: the requests that carry or measure the data, but for Fetch.
+
+Payloads are not copied into the request on the way out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mirror_lib.cluster.protocol.fields import (
+    EMPTY_ARRAY,
+    NO_TAGS,
+    TOPIC_ID_BYTES,
+    FieldReader,
+    encode_compact,
+    encode_string,
+    encode_varint,
+    read_varint,
+    skip_tags,
+)
+from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.raw.connection import Buffer
+
+#: API keys, and versions that Kafka 2.4 is the first to speak; every supported broker is newer.
+PRODUCE, PRODUCE_VERSION = 0, 7
+#: The first with the ids of topics in place of their names (Kafka 4.1, KIP-516): a topic that was deleted and created
+#: again is another one. Not for batches in transactions: since version 12 (KIP-890) a late request would begin one.
+PRODUCE_BY_ID_VERSION = 13
+DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION = 35, 1
+LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 5
+#: The first version that can be asked for local offsets (KIP-405); brokers without it have no remote storage.
+LIST_LOCAL_OFFSETS_VERSION = 8
+OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION = 23, 3
+#: The request with the least in it: every broker speaks its first version, and answers without looking anything up.
+API_VERSIONS, API_VERSIONS_VERSION = 18, 0
+
+#: Acks, timeout, number of topics; partition and size of its batch.
+_PRODUCE_HEAD, _PRODUCE_PARTITION = struct.Struct(">hii"), struct.Struct(">ii")
+#: Partition, error code, base offset and log start; the time of the append is left out.
+_PRODUCED_PARTITION = struct.Struct(">ihq8xq")
+#: The same by id, with what follows it where nothing was refused.
+_PRODUCED_BY_ID = struct.Struct(">ihq8xq3s")
+#: No refused records, no message, no tagged fields.
+_NOTHING_REFUSED = EMPTY_ARRAY + NO_TAGS + NO_TAGS
+_ACKS_AND_TIMEOUT = struct.Struct(">hi")
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+_NO_STRING = _INT16.pack(-1)
+
+
+class ProducedPartition(NamedTuple):
+    """The broker's answer to one batch: where it was appended, or why not."""
+
+    topic: str
+    partition: int
+    error_code: int
+    base_offset: int
+    log_start: int
+
+
+def by_topic(partitions: Sequence[Any]) -> dict[str, list[Any]]:
+    """Tuples that begin with a topic, by their topics."""
+    grouped: dict[str, list[Any]] = {}
+    for item in partitions:
+        grouped.setdefault(item[0], []).append(item)
+    return grouped
+
+
+def read_string(view: memoryview, position: int) -> tuple[str, int]:
+    """A text and the place behind it.
+
+    Raises:
+        ValueError: its length is negative or leads beyond the end, or it is no UTF-8.
+    """
+    (length,) = _INT16.unpack_from(view, position)
+    position += 2
+    if not 0 <= length <= len(view) - position:
+        raise ValueError(f"a text of {length} bytes does not fit it")
+    return str(view[position : position + length], "utf-8"), position + length
+
+
+@answer_of("Produce")
+def parse_produce(view: memoryview) -> list[ProducedPartition]:
+    """Read a Produce answer."""
+    position = 0
+    (topics,) = _INT32.unpack_from(view, position)
+    position += 4
+    result = []
+    for _ in range(topics):
+        topic, position = read_string(view, position)
+        (count,) = _INT32.unpack_from(view, position)
+        position += 4
+        begin, position = position, position + max(count, 0) * _PRODUCED_PARTITION.size
+        if position > len(view):
+            raise ValueError(f"{count} partitions do not fit it")
+        result += [ProducedPartition(topic, *each) for each in _PRODUCED_PARTITION.iter_unpack(view[begin:position])]
+    return result
+
+
+@answer_of("Produce")
+def parse_produce_by_id(view: memoryview, names: Mapping[bytes, str]) -> tuple[list[ProducedPartition], int]:
+    """Read a Produce answer of `PRODUCE_BY_ID_VERSION`.
+
+    Returns:
+        The answers, and for how long the broker reads nothing more from the connection (`produce_throttle_ms`).
+    """
+    position = skip_tags(view, 0)
+    topics, position = read_varint(view, position)
+    result = []
+    for _ in range(topics - 1):
+        topic = names.get(bytes(view[position : position + TOPIC_ID_BYTES]))
+        if topic is None:
+            raise ValueError("a topic was not written to")
+        count, position = read_varint(view, position + TOPIC_ID_BYTES)
+        for _ in range(count - 1):
+            *numbers, behind = _PRODUCED_BY_ID.unpack_from(view, position)
+            position += _PRODUCED_BY_ID.size
+            if behind != _NOTHING_REFUSED:
+                position = _skip_refusal(view, position - len(_NOTHING_REFUSED))
+            result.append(ProducedPartition(topic, *numbers))
+        position = skip_tags(view, position)
+    (throttle_ms,) = _INT32.unpack_from(view, position)
+    return result, throttle_ms
+
+
+def _skip_refusal(view: memoryview, position: int) -> int:
+    """The place behind what follows the numbers of a partition: refused records, a message, tagged fields."""
+    answer = FieldReader(view, flexible=True)
+    answer.skip(position)
+    for _ in range(answer.count()):
+        _record, _message = answer.int32(), answer.string()
+        answer.skip_tags()
+    _message = answer.string()
+    answer.skip_tags()
+    return answer.position
+
+
+@answer_of("Produce")
+def produce_throttle_ms(view: memoryview) -> int:
+    """For how long the broker reads nothing more from the connection, since a quota is used up; 0: it goes on."""
+    (milliseconds,) = _INT32.unpack_from(view, len(view) - _INT32.size)
+    return int(milliseconds)
+
+
+@answer_of("DescribeLogDirs")
+def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
+    """Read a DescribeLogDirs answer: topic, partition and bytes of every replica that is not being moved."""
+    position = 0
+    _throttle, directories = struct.unpack_from(">ii", view, position)
+    position += 8
+    result = []
+    for _ in range(directories):
+        position += 2
+        _path, position = read_string(view, position)
+        (topics,) = _INT32.unpack_from(view, position)
+        position += 4
+        for _ in range(topics):
+            topic, position = read_string(view, position)
+            (count,) = _INT32.unpack_from(view, position)
+            position += 4
+            for _ in range(count):
+                partition, size, _lag, is_future = struct.unpack_from(">iqqb", view, position)
+                position += 21
+                if not is_future:
+                    result.append((topic, partition, size))
+    return result
+
+
+def encode_produce(
+    batches: Sequence[tuple[str, int, Buffer]], *, timeout_ms: int, transactional_id: str | None = None
+) -> list[Buffer]:
+    """A Produce request with acks=all; at most one batch for a partition.
+
+    Args:
+        transactional_id: of the producer in whose open transaction all the batches are (KIP-98).
+    """
+    grouped: dict[str, list[Buffer]] = {}
+    for topic, partition, payload in batches:
+        if (pieces := grouped.get(topic)) is None:
+            pieces = grouped[topic] = []
+        pieces += (_PRODUCE_PARTITION.pack(partition, len(payload)), payload)
+    head = _NO_STRING if transactional_id is None else encode_string(transactional_id)
+    parts: list[Buffer] = [head + _PRODUCE_HEAD.pack(-1, timeout_ms, len(grouped))]
+    for topic, pieces in grouped.items():
+        parts.append(encode_string(topic) + _INT32.pack(len(pieces) // 2))
+        parts += pieces
+    return parts
+
+
+def encode_produce_by_id(
+    batches: Sequence[tuple[str, int, Buffer]], topic_ids: Mapping[str, bytes], *, timeout_ms: int
+) -> list[Buffer]:
+    """The same for `PRODUCE_BY_ID_VERSION`, outside of transactions; each topic has an id."""
+    grouped = by_topic(batches)
+    # The header has tagged fields, with which the body begins; then no transactional id.
+    before = NO_TAGS + NO_TAGS + _ACKS_AND_TIMEOUT.pack(-1, timeout_ms) + encode_varint(len(grouped) + 1)
+    parts: list[Buffer] = []
+    for topic, wanted in grouped.items():
+        before += topic_ids[topic] + encode_varint(len(wanted) + 1)
+        for _, partition, payload in wanted:
+            parts += (before + _INT32.pack(partition) + encode_varint(len(payload) + 1), payload)
+            before = NO_TAGS
+        before += NO_TAGS
+    parts.append(before + NO_TAGS)
+    return parts
+
+
+#: These stand in for timestamps: the end, and the first offset on the leader's own disks (Java
+#: `LATEST_TIMESTAMP`, `EARLIEST_LOCAL_TIMESTAMP`).
+_LATEST, _EARLIEST_LOCAL = -1, -4
+#: A consumer's end is the high watermark, a debugging replica's the log end (Java `ListOffsetsRequest`).
+_CONSUMER, _DEBUGGING = -1, -2
+#: An array of one element in the compact encoding.
+_ONE = encode_varint(2)
+_LISTED_OFFSET = struct.Struct(">ihqq")
+
+
+def encode_list_end(topic: str, partition: int, *, replicated: bool, committed: bool = False) -> list[Buffer]:
+    """A ListOffsets request for the end of a partition: of what is replicated, or of the log of the broker asked.
+
+    Args:
+        committed: of what is replicated, the end of what readers of committed records get (last stable offset).
+    """
+    head = struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, int(committed), 1)
+    wanted = struct.pack(">iiiq", 1, partition, -1, _LATEST)
+    return [head + encode_string(topic) + wanted]
+
+
+class ListedEnd(NamedTuple):
+    """An end of a partition as one broker tells it."""
+
+    error_code: int
+    offset: int
+    #: The newest leader epoch in the broker's log; a leader begins a new one when it is elected.
+    leader_epoch: int
+
+
+@answer_of("ListOffsets")
+def parse_list_end(view: memoryview) -> ListedEnd:
+    """Read the answer to `encode_list_end`."""
+    # The throttle time and one topic; then its one partition.
+    _topic, position = read_string(view, 8)
+    _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position + 4)
+    (epoch,) = _INT32.unpack_from(view, position + 4 + _LISTED_OFFSET.size)
+    return ListedEnd(error_code, offset, epoch)
+
+
+def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:
+    """A ListOffsets request for the first local offset; its header has tagged fields, with which the body begins."""
+    wanted = struct.pack(">iiq", partition, -1, _EARLIEST_LOCAL)
+    head = NO_TAGS + struct.pack(">ib", -1, 0)
+    return [head + _ONE + encode_compact(topic) + _ONE + wanted + 3 * NO_TAGS]
+
+
+@answer_of("ListOffsets")
+def parse_local_log_start(view: memoryview) -> tuple[int, int]:
+    """Read the answer to `encode_local_log_start`: error code and offset."""
+    answer = FieldReader(view, flexible=True)
+    answer.skip_tags()
+    _throttle, _topics, _topic, _partitions = answer.int32(), answer.count(), answer.string(), answer.count()
+    _partition, error_code, _timestamp, offset = answer.numbers(_LISTED_OFFSET)
+    return error_code, offset
+
+
+def encode_log_dirs() -> list[Buffer]:
+    """A DescribeLogDirs request for all topics: naming them would need their partitions first."""
+    return [_INT32.pack(-1)]
+
+
+_EPOCH_END = struct.Struct(">hiiq")
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader epoch ends in a leader's log: the start of the next one, or the log's end.
+
+    `end` is -1 where the leader does not know the epoch (Java `OffsetsForLeaderEpochResponse.UNDEFINED_EPOCH_OFFSET`).
+    """
+
+    topic: str
+    partition: int
+    error_code: int
+    end: int
+
+
+def encode_epoch_ends(epochs: Sequence[tuple[str, int, int]]) -> list[Buffer]:
+    """An OffsetForLeaderEpoch request of a consumer (KIP-320) for (topic, partition, leader epoch)."""
+    grouped = by_topic(epochs)
+    # -1: we are no replica, and do not say which leader we believe in.
+    parts: list[Buffer] = [struct.pack(">ii", -1, len(grouped))]
+    for topic, wanted in grouped.items():
+        parts += (encode_string(topic), _INT32.pack(len(wanted)))
+        parts += (struct.pack(">iii", partition, -1, epoch) for _, partition, epoch in wanted)
+    return parts
+
+
+@answer_of("OffsetForLeaderEpoch")
+def parse_epoch_ends(view: memoryview) -> list[EpochEnd]:
+    """Read the answer to `encode_epoch_ends`."""
+    _throttle, topics = struct.unpack_from(">ii", view, 0)
+    position = 8
+    result = []
+    for _ in range(topics):
+        topic, position = read_string(view, position)
+        (count,) = _INT32.unpack_from(view, position)
+        position += 4
+        for _ in range(count):
+            error_code, partition, _epoch, end = _EPOCH_END.unpack_from(view, position)
+            position += _EPOCH_END.size
+            result.append(EpochEnd(topic, partition, error_code, end))
+    return result

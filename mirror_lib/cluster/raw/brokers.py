@@ -1,0 +1,382 @@
+"""The brokers of one cluster, and the connections over which they are asked.
+
+aiokafka's low-level client finds the brokers and speaks the small requests that it knows; requests that carry data, and
+those that it does not know, are encoded by us and go over connections of their own (`data_connection`). It is
+semi-internal: contract tests (`tests/integration/cluster/test_raw_client.py`) hold every request against a real broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Self, TypeVar
+
+import aiokafka.errors as aiokafka_errors
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.protocol.metadata import MetadataRequest
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
+from mirror_lib.cluster.protocol.produce import API_VERSIONS, API_VERSIONS_VERSION
+from mirror_lib.cluster.raw.connection import Buffer, DataConnection, frames_of_this_thread
+from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, hide_logins, shake_hands
+from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, MirrorError, Where
+
+_SURELY_NEAR_SECONDS = 0.005
+#: A busy broker, or a busy machine here, may take its time several times in a row; what that adds is mostly less than
+#: this. An answer that takes longer twice has come from far away.
+_DOUBTFUL_SECONDS = 0.05
+_PROBES, _PROBES_IN_DOUBT = 2, 6
+
+
+def is_told(probes: Sequence[float]) -> bool:
+    """Whether probes, in seconds, tell by the shortest of them how far away a broker is."""
+    shortest = min(probes)
+    if shortest < _SURELY_NEAR_SECONDS:
+        return True
+    return len(probes) >= (_PROBES if shortest >= _DOUBTFUL_SECONDS else _PROBES_IN_DOUBT)
+
+
+async def measure_round_trip(connection: DataConnection) -> float:
+    """Seconds that an answer takes on a connection over which nothing else goes yet."""
+    probes: list[float] = []
+    while not probes or not is_told(probes):
+        began = time.monotonic()
+        await connection.request(API_VERSIONS, API_VERSIONS_VERSION, ())
+        probes.append(time.monotonic() - began)
+    return min(probes)
+
+
+hide_logins()
+
+_Answer = TypeVar("_Answer")
+
+
+class _Client(AIOKafkaClient):  # type: ignore[misc]
+    """aiokafka's client, which asks for brokers only: topics are asked for by name, and never created by asking.
+
+    A broker that refuses us is told by an `AuthenticationError`, where aiokafka's own would call it not ready.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(metadata_max_age_ms=3_600_000, **connection.aiokafka())
+        self._connection = connection
+
+    async def _get_conn(self, node_id: int, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, **_: Any) -> Any:
+        if (found := self._connected(node_id, group)) is not None:
+            return found
+        async with self._get_conn_lock:
+            if (found := self._connected(node_id, group)) is not None:
+                return found
+            try:
+                made = await self.shake_hands_with(
+                    node_id, on_close=self._on_connection_closed, max_idle_ms=self._connections_max_idle_ms
+                )
+            except SILENCE:
+                # It may listen elsewhere by now.
+                self.force_metadata_update()
+                return None
+            self._conns[node_id, group] = made
+            return made
+
+    async def shake_hands_with(self, node_id: int, **options: Any) -> Handshake:
+        """As `shake_hands`, with a broker of the cluster."""
+        broker = self.cluster.broker_metadata(node_id)
+        if broker is None:
+            raise ConnectionRefusedError("it is not known where it listens")
+        return await shake_hands(self._connection, broker.host, broker.port, **options)
+
+    def _connected(self, node_id: int, group: ConnectionGroup) -> Any:
+        found = self._conns.get((node_id, group))
+        if found is None or not found.connected():
+            return None
+        if found.is_nearly_over and not found.is_waiting:
+            # The broker would end it with the next request or the one after.
+            found.close()
+            return None
+        return found
+
+    async def _metadata_update(self, cluster_metadata: ClusterMetadata, topics: Any) -> bool:
+        del topics
+        for broker in list(self.cluster.brokers()):
+            try:
+                connection = await self._get_conn(broker.nodeId)
+                if connection is None:
+                    continue
+                metadata = await connection.send(MetadataRequest([], allow_auto_topic_creation=False))
+            except (*SILENCE, MirrorError):
+                continue
+            if metadata.brokers:
+                cluster_metadata.update_metadata(metadata)
+                return True
+        cluster_metadata.failed_update(None)
+        return False
+
+
+class DataLink(NamedTuple):
+    """A connection for data, and the handshake that it came from, whose end would close the transport."""
+
+    connection: DataConnection
+    handshake: Handshake
+    #: Seconds; measured for the first connection to a broker only.
+    round_trip: float
+
+    def spoken(self, api_key: int) -> tuple[int, int]:
+        """The lowest and the highest version of a request that the broker speaks; lowest above highest for none."""
+        return self.handshake.versions.get(api_key, (0, -1))
+
+    def speaks(self, api_key: int, version: int) -> bool:
+        """Whether the broker knows this version of a request."""
+        low, high = self.spoken(api_key)
+        return low <= version <= high
+
+
+class BrokerConnections:
+    """One cluster's brokers. Use as an async context manager inside one event loop.
+
+    Every failure to reach a broker is raised as `BrokerUnreachableError`, and a refused login as `AuthenticationError`.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._client: Any = None
+        self._links: dict[tuple[int, int], DataLink] = {}
+        self._connecting: dict[tuple[int, int], asyncio.Lock] = {}
+        #: How many wait for each connection, or make it: nobody may overtake them.
+        self._awaited: dict[tuple[int, int], int] = {}
+        self._frames = frames_of_this_thread()
+
+    @property
+    def cluster(self) -> str:
+        """The alias of the cluster, for messages."""
+        return self._connection.cluster
+
+    async def __aenter__(self) -> Self:
+        self._client = _Client(self._connection)
+        try:
+            await self._client.bootstrap()
+        except aiokafka_errors.KafkaError as error:
+            await self._client.close()
+            raise await self._why_unreachable(error) from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for link in self._links.values():
+            link.connection.close()
+        await self._client.close()
+
+    async def _why_unreachable(self, error: BaseException) -> MirrorError:
+        """Ask again, since `bootstrap` logs its reasons only: one broker's refusal tells more than others' silence."""
+        tries = (self._refusal(host, port) for host, port, _ in self._client.hosts)
+        reasons = [reason for reason in await asyncio.gather(*tries) if reason is not None]
+        refusal = next((reason for reason in reasons if isinstance(reason, MirrorError)), None)
+        silence = reasons[0] if reasons else error
+        return refusal or self.unreachable(
+            silence, f"no broker of {', '.join(self._connection.bootstrap_servers)} answered"
+        )
+
+    async def _refusal(self, host: str, port: int) -> BaseException | None:
+        """Why a broker cannot be connected to; None when it can, by now."""
+        try:
+            (await shake_hands(self._connection, host, port)).close()
+        except (*SILENCE, MirrorError) as why:
+            return why
+        return None
+
+    def brokers(self) -> list[int]:
+        """The ids of all brokers of the cluster."""
+        return [broker.nodeId for broker in self._client.cluster.brokers()]
+
+    def learn(self, metadata: Any) -> None:
+        """Take over what an answer to a MetadataRequest says of the brokers."""
+        self._client.cluster.update_metadata(metadata)
+
+    async def link(self, node: int, lane: int = 0) -> DataLink:
+        """One of the connections for data to a broker, made when there is none.
+
+        Raises:
+            AuthenticationError: the broker refuses us.
+            TimeoutError, OSError, aiokafka.errors.KafkaError: it does not answer (`SILENCE`).
+        """
+        place = node, lane
+        self._awaited[place] = self._awaited.get(place, 0) + 1
+        try:
+            return await self._linked_in_turn(node, lane)
+        finally:
+            self._awaited[place] -= 1
+
+    async def _linked_in_turn(self, node: int, lane: int) -> DataLink:
+        async with self._connecting.setdefault((node, lane), asyncio.Lock()):
+            link = self.linked(node, lane)
+            if link is not None:
+                return link
+            handshake = await self._client.shake_hands_with(node)
+            connection = DataConnection(
+                handshake.detach(),
+                client_id=self._connection.client_id,
+                timeout=self._connection.request_timeout_ms / 1000,
+                frames=self._frames,
+                told_as=partial(self.silent, node),
+                session=handshake.session,
+            )
+            try:
+                round_trip = 0.0 if lane else await measure_round_trip(connection)
+            except BaseException:
+                # Nobody else knows of it.
+                connection.close()
+                raise
+            link = self._links[node, lane] = DataLink(connection, handshake, round_trip)
+            return link
+
+    def linked(self, node: int, lane: int = 0) -> DataLink | None:
+        """As `link`, without making one."""
+        link = self._links.get((node, lane))
+        return link if link is not None and link.connection.open else None
+
+    async def connect(self, node: int) -> None:
+        """Connect to a broker for data, unless that has been done."""
+        try:
+            await self.link(node)
+        except SILENCE as error:
+            raise self.silent(node, error) from error
+
+    def round_trip(self, node: int) -> float | None:
+        """Seconds that the broker took to answer when it was connected, None before that: how far away it is."""
+        link = self._links.get((node, 0))
+        return link.round_trip if link is not None else None
+
+    def connection(self, node: int, lane: int = 0) -> object | None:
+        """What requests to a broker go over now, None when it must be connected first. To be compared only."""
+        link = self.linked(node, lane)
+        return link.connection if link is not None else None
+
+    async def speaks(self, node: int, api_key: int, version: int) -> bool:
+        """Whether a broker knows this version of a request."""
+        try:
+            return (await self.link(node)).speaks(api_key, version)
+        except SILENCE as error:
+            raise self.silent(node, error) from error
+
+    async def ask(
+        self,
+        node: int,
+        api_key: int,
+        version: int,
+        body: Sequence[Buffer],
+        *,
+        lane: int = 0,
+        over: object | None = None,
+    ) -> memoryview:
+        """Send a request that we encoded, and return its answer without the response header v0.
+
+        Args:
+            over: the connection that it must go over, if to one only (see `connection`).
+        """
+        try:
+            link = None if self._awaited.get((node, lane)) else self.linked(node, lane)
+            if link is None:
+                link = await self.link(node, lane)
+            if over is not None and link.connection is not over:
+                raise ConnectionResetError("the connection that the request was for has ended")
+            if not link.speaks(api_key, version):
+                low, high = link.spoken(api_key)
+                if low > high:
+                    raise self._not_offered(node, api_key)
+                raise self._too_old(node, f"it speaks versions {low} to {high} of request {api_key}, not {version}")
+            return await link.connection.request(api_key, version, body)
+        except SILENCE as error:
+            raise self.silent(node, error) from error
+
+    async def send(self, node: int, request: Any, *, coordination: bool = False) -> Any:
+        """Send a request that aiokafka encodes, over a connection of its own.
+
+        Args:
+            coordination: over the one for coordinators, whose requests may be held back for long.
+        """
+        group = ConnectionGroup.COORDINATION if coordination else ConnectionGroup.DEFAULT
+        try:
+            return await self._client.send(node, request, group=group)
+        except aiokafka_errors.IncompatibleBrokerVersion as error:
+            raise self._too_old(node, error) from error
+        except SILENCE as error:
+            raise self.silent(node, error) from error
+
+    async def from_any(self, ask: Callable[[int], Awaitable[_Answer]]) -> _Answer:
+        """Ask one broker after the other until one answers.
+
+        Args:
+            ask: what to ask the broker of an id.
+
+        Raises:
+            AuthenticationError: none did, and one refused us.
+            BrokerUnreachableError: none did.
+        """
+        failure: ClusterError = self.unreachable(LookupError("none is known"), "the cluster has no brokers")
+        brokers = self.brokers()
+        random.shuffle(brokers)
+        for node in brokers:
+            try:
+                return await ask(node)
+            except AuthenticationError as error:
+                failure = error
+            except BrokerUnreachableError as error:
+                failure = failure if isinstance(failure, AuthenticationError) else error
+        raise failure
+
+    async def transaction_coordinator(self, transactional_id: str) -> int:
+        """The broker that keeps the transactions of an id.
+
+        Raises:
+            aiokafka.errors.TransactionalIdAuthorizationFailed: we may not know.
+            BrokerUnreachableError: it could not be found out.
+        """
+        try:
+            node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
+        except aiokafka_errors.TransactionalIdAuthorizationFailed:
+            raise
+        except aiokafka_errors.CoordinatorNotAvailableError as error:
+            # Brokers are there and answer.
+            raise BrokerUnreachableError(
+                f"the transaction coordinator cannot be found: {error}.",
+                where=Where(cluster=self.cluster),
+                action="Check topic __transaction_state of the cluster: brokers make it with "
+                "transaction.state.log.replication.factor replicas (default 3), of which transaction.state.log.min.isr "
+                "must be in sync. Lower these settings of the brokers or add brokers; with mirror.fencing=none the "
+                "flow needs no transactional ids.",
+            ) from error
+        except SILENCE as error:
+            raise self.unreachable(error, "the transaction coordinator cannot be found") from error
+        return node
+
+    def silent(self, node: int, error: BaseException) -> BrokerUnreachableError:
+        """A broker's silence, as an error of ours."""
+        told = self.unreachable(error, f"broker {node} did not answer")
+        # Whether the connection ended or no answer came in time matters to who sends batches.
+        told.__cause__ = error
+        return told
+
+    def unreachable(self, error: BaseException, what: str) -> BrokerUnreachableError:
+        """An error that keeps requests from being answered, as one of ours."""
+        return BrokerUnreachableError(
+            f"{what}: {str(error) or type(error).__name__}.",
+            where=Where(cluster=self.cluster),
+            action="Check that the brokers run and that bootstrap.servers and security.protocol are right.",
+        )
+
+    def _not_offered(self, node: int, api_key: int) -> UnsupportedRequestError:
+        return UnsupportedRequestError(
+            f"broker {node} does not offer request {api_key} at all: it is too old, or the service does not have it.",
+            where=Where(cluster=self.cluster),
+            action="docs/clouds.md says what managed services do not offer.",
+        )
+
+    def _too_old(self, node: int, why: object) -> ClusterError:
+        return ClusterError(
+            f"broker {node} is too old: {why}.",
+            where=Where(cluster=self.cluster),
+            action="Kafka 2.4 is the oldest broker that can be copied from or to.",
+        )

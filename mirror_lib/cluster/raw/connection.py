@@ -1,0 +1,403 @@
+"""A broker connection for large frames: what arrives is read into its final place, what leaves is not joined first.
+
+Record batches of gigabytes pass here. asyncio's streams would copy each byte several times on its way through their
+buffers; here a frame is received straight into a buffer of its size (`asyncio.BufferedProtocol`), and the batches of
+a request go to the socket one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+from typing import Any, NamedTuple, TypeVar
+
+from mirror_lib.cluster.raw.sessions import Session
+
+#: Pieces of a request are joined where they have less than this on average: to hand each to the kernel would cost more
+#: than to copy it.
+_JOIN_BELOW = 8 * 1024
+_SIZE = struct.Struct(">i")
+#: API key, API version, correlation id, length of the client id (request header v1).
+_HEADER = struct.Struct(">hhih")
+_CORRELATION_IDS = 2**31
+#: Brokers refuse and never send more (`socket.request.max.bytes`); a larger size means that the stream is garbled.
+_LARGEST_FRAME = 2**30
+
+#: Frames of this size and above are received into memory that was used before, as far as there is any.
+_LARGE_FRAME = 64 * 1024
+#: Multiples of this many bytes, so that what one answer leaves fits the next.
+_FRAME_STEP = 1024 * 1024
+_KEPT_BYTES = 96 * 1024 * 1024
+
+#: Of a large frame so much is waited for before it is read: to wake up costs as much as to copy a hundred kilobytes.
+_WAKE_BYTES = 512 * 1024
+
+#: Answers up to this size need one system call, others one more; so much of each is copied.
+_BEGINNING_BYTES = 4096
+
+Buffer = bytes | bytearray | memoryview
+
+_Answer = TypeVar("_Answer")
+
+
+def _references(buffers: Sequence[mmap]) -> list[int]:
+    """How many references there are to each of some buffers, those of the list and of counting among them."""
+    return [sys.getrefcount(each) for each in buffers]
+
+
+def _references_of_a_free_one() -> int | None:
+    """What `_references` gives for a buffer without a view; None where this Python does not count views."""
+    buffers = [mmap(-1, 1)]
+    (free,) = _references(buffers)
+    view = memoryview(buffers[0])[:1]
+    (held,) = _references(buffers)
+    del view
+    return free if free < held and _references(buffers) == [free] else None
+
+
+_FREE = _references_of_a_free_one()
+
+
+class Frames:
+    """Memory for answers. Large ones are given out again when nobody has a view of them any more.
+
+    The kernel has to find and clear each page of fresh memory, which costs more than what is then copied into it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[mmap] = []
+        self._kept_bytes = 0
+
+    def take(self, size: int) -> memoryview:
+        """A buffer of `size` bytes; whoever holds it, or a part of it, holds its content."""
+        if size < _LARGE_FRAME:
+            return memoryview(bytearray(size))
+        fitting = [
+            (len(kept), number)
+            for number, (kept, references) in enumerate(zip(self._kept, _references(self._kept), strict=True))
+            if len(kept) >= size and references == _FREE
+        ]
+        if fitting:
+            return memoryview(self._kept[min(fitting)[1]])[:size]
+        # Mapped, so that pages which no answer reaches take no memory.
+        fresh = mmap(-1, -(-size // _FRAME_STEP) * _FRAME_STEP, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+        self._keep(fresh)
+        return memoryview(fresh)[:size]
+
+    def _keep(self, fresh: mmap) -> None:
+        """Keep it for later, instead of smaller ones that nobody has now; it is not kept where there are enough."""
+        for number, references in reversed(list(enumerate(_references(self._kept)))):
+            if self._kept_bytes + len(fresh) <= _KEPT_BYTES:
+                break
+            if len(self._kept[number]) < len(fresh) and references == _FREE:
+                self._kept_bytes -= len(self._kept.pop(number))
+        if _FREE is not None and self._kept_bytes + len(fresh) <= _KEPT_BYTES:
+            self._kept.append(fresh)
+            self._kept_bytes += len(fresh)
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.frames = Frames()
+
+
+_THREAD = _Thread()
+
+
+def frames_of_this_thread() -> Frames:
+    """Memory that all connections of a thread share, and that stays when they end.
+
+    Spark's workers copy again and again, in rounds of a second; they end when they were idle for a minute.
+    """
+    return _THREAD.frames
+
+
+class _Wakeups:
+    """How much must have arrived before the event loop hears of it (`SO_RCVLOWAT`).
+
+    Over TLS any byte wakes it: part of what a frame lacks may have left the socket already, and never come again.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        plain = sys.platform == "linux" and transport.get_extra_info("sslcontext") is None
+        self._socket = transport.get_extra_info("socket") if plain else None
+        self._least = 1
+
+    def lacking(self, missing: int) -> None:
+        """Tell how many bytes of a frame are still to come; with none left, any byte is the beginning of the next."""
+        least = max(min(missing, _WAKE_BYTES), 1)
+        if least != self._least and self._socket is not None:
+            self._least = least
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
+
+
+class _Waiting(NamedTuple):
+    """A request without an answer yet."""
+
+    correlation_id: int
+    answer: asyncio.Future[Any]
+    #: By the event loop's clock.
+    deadline: float
+    read: Callable[[memoryview], Any]
+
+
+class _Held(NamedTuple):
+    """A request that is not sent before the login is renewed."""
+
+    api_key: int
+    api_version: int
+    body: Sequence[Buffer]
+    answer: asyncio.Future[Any]
+    read: Callable[[memoryview], Any]
+
+
+def _as_it_came(answer: memoryview) -> memoryview:
+    return answer
+
+
+def _as_it_was(why: BaseException) -> BaseException:
+    return why
+
+
+class DataConnection(asyncio.BufferedProtocol):
+    """Speaks Kafka's framing on a transport whose handshake (versions, SASL) is over.
+
+    Answers come in the order of the requests, as brokers promise for one connection. Every failure ends the
+    connection and all its requests with `ConnectionError` or `TimeoutError`.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        *,
+        client_id: str,
+        timeout: float,
+        frames: Frames | None = None,
+        told_as: Callable[[BaseException], BaseException] = _as_it_was,
+        session: Session | None = None,
+    ) -> None:
+        """Take over the transport.
+
+        Args:
+            timeout: seconds that an answer may take.
+            frames: memory for answers, which several connections may share.
+            told_as: makes what requests fail with of what ended the connection.
+            session: of its login, which is renewed before it ends; requests wait meanwhile, in their order.
+        """
+        self._transport = transport
+        self._client_id = client_id.encode()
+        self._timeout = timeout
+        self._correlation_id = 0
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[_Waiting] = deque()
+        #: One for all requests, since answers come in their order.
+        self._watch: asyncio.TimerHandle | None = None
+        #: Where answers begin: small ones, such as those to appends, come as a whole and often together.
+        self._beginning = memoryview(bytearray(_BEGINNING_BYTES))
+        self._begun = 0
+        self._frames = frames or Frames()
+        self._told_as = told_as
+        self._wakeups = _Wakeups(transport)
+        self._frame: memoryview | None = None
+        self._received = 0
+        self._closed: BaseException | None = None
+        self._session = session
+        #: None unless the login is being renewed.
+        self._held: deque[_Held] | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        transport.set_protocol(self)
+
+    @property
+    def open(self) -> bool:
+        """Whether requests can be sent."""
+        return self._closed is None and not self._transport.is_closing()
+
+    @property
+    def is_renewing(self) -> bool:
+        """True while the login is renewed and requests wait."""
+        return self._held is not None
+
+    def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> asyncio.Future[memoryview]:
+        """As `request_read`, for the answer as it came."""
+        return self.request_read(api_key, api_version, body, _as_it_came)
+
+    def request_read(
+        self, api_key: int, api_version: int, body: Sequence[Buffer], read: Callable[[memoryview], _Answer]
+    ) -> asyncio.Future[_Answer]:
+        """Send a request.
+
+        Args:
+            body: the encoded request in pieces; they must not be changed before the answer is there.
+            read: gets the answer without its header (response header v0).
+
+        Returns:
+            What becomes what `read` returns or raises, a `ConnectionError` when the connection ends, or a
+            `TimeoutError` when no answer comes in time, which ends the connection too; these as `told_as` tells them.
+
+        Raises:
+            ConnectionError: the connection has ended.
+        """
+        if not self.open:
+            raise ConnectionResetError("the connection is closed")
+        answer: asyncio.Future[_Answer] = self._loop.create_future()
+        if self._held is None and self._session is not None and self._session.is_due:
+            self._held = deque()
+            self._renewal = self._loop.create_task(self._renew(self._session))
+        if self._held is None:
+            self._dispatch(api_key, api_version, body, answer, read)
+        else:
+            self._held.append(_Held(api_key, api_version, body, answer, read))
+        return answer
+
+    def _dispatch(
+        self,
+        api_key: int,
+        api_version: int,
+        body: Sequence[Buffer],
+        answer: asyncio.Future[Any],
+        read: Callable[[memoryview], Any],
+    ) -> None:
+        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
+        self._waiting.append(_Waiting(self._correlation_id, answer, self._loop.time() + self._timeout, read))
+        if self._watch is None:
+            self._watch = self._loop.call_later(self._timeout, self._look_for_late)
+        self._send(_HEADER.pack(api_key, api_version, self._correlation_id, len(self._client_id)), body)
+
+    async def _renew(self, session: Session) -> None:
+        """Log in again, and then send what was held back.
+
+        Brokers work on one request of a connection after the other, so that those in flight need not be waited for.
+        """
+
+        async def ask(api_key: int, api_version: int, body: Sequence[bytes]) -> memoryview:
+            answer: asyncio.Future[memoryview] = self._loop.create_future()
+            self._dispatch(api_key, api_version, body, answer, _as_it_came)
+            return await answer
+
+        try:
+            await session.renew(ask)
+        except Exception as error:
+            # The next connection says by name what is wrong with the login.
+            self._end(ConnectionResetError(f"the login could not be renewed: {error}"))
+            return
+        held, self._held = self._held or deque(), None
+        for each in held:
+            if not each.answer.done() and self.open:
+                self._dispatch(*each)
+
+    def _look_for_late(self) -> None:
+        self._watch = None
+        if not self._waiting:
+            return
+        left = self._waiting[0].deadline - self._loop.time()
+        if left > 0:
+            self._watch = self._loop.call_later(left, self._look_for_late)
+        else:
+            self._end(TimeoutError(f"no answer within {self._timeout:g} s"))
+
+    def close(self) -> None:
+        """End the connection."""
+        self._end(ConnectionResetError("the connection was closed"))
+
+    def _send(self, header: bytes, body: Sequence[Buffer]) -> None:
+        size = sum(map(len, body))
+        head = _SIZE.pack(len(header) + len(self._client_id) + size) + header + self._client_id
+        # At once: each write of its own would wake up the broker.
+        if size < _JOIN_BELOW * len(body):
+            self._transport.write(head + b"".join(body))
+        else:
+            self._transport.writelines((head, *body))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the transport puts what it reads next: the rest of the current frame, or the beginning of one."""
+        del sizehint
+        return self._beginning[self._begun :] if self._frame is None else self._frame[self._received :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Note that bytes were read into the buffer."""
+        if self._frame is None:
+            self._begin_frames(self._begun + nbytes)
+            return
+        self._received += nbytes
+        missing = len(self._frame) - self._received
+        if len(self._frame) >= _LARGE_FRAME:
+            self._wakeups.lacking(missing)
+        if missing == 0:
+            frame, self._frame, self._received = self._frame, None, 0
+            self._answered(frame)
+
+    def _begin_frames(self, filled: int) -> None:
+        """Work through the first `filled` bytes of `_beginning`."""
+        beginning, position = self._beginning, 0
+        while filled - position >= _SIZE.size and self._closed is None:
+            (size,) = _SIZE.unpack_from(beginning, position)
+            if not _SIZE.size <= size <= _LARGEST_FRAME:
+                self._end(ConnectionResetError(f"the broker announced an answer of {size} bytes"))
+                return
+            position += _SIZE.size
+            here = beginning[position : min(position + size, filled)]
+            position += len(here)
+            if len(here) == size:
+                self._answered(memoryview(bytes(here)))
+            else:
+                self._frame, self._received = self._frames.take(size), len(here)
+                self._frame[: len(here)] = here
+                if size >= _LARGE_FRAME:
+                    self._wakeups.lacking(size - len(here))
+        left = filled - position
+        beginning[:left] = beginning[position:filled]
+        self._begun = left
+
+    def _answered(self, view: memoryview) -> None:
+        (correlation_id,) = _SIZE.unpack_from(view)
+        expected = self._waiting[0].correlation_id if self._waiting else None
+        if correlation_id != expected:
+            self._end(ConnectionResetError(f"the broker answered request {correlation_id} instead of {expected}"))
+            return
+        _, answer, _, read = self._waiting.popleft()
+        if answer.done():
+            return
+        try:
+            found = read(view[_SIZE.size :])
+        except Exception as error:
+            answer.set_exception(error)
+        else:
+            answer.set_result(found)
+
+    def eof_received(self) -> bool:
+        """The broker will send no more: let the transport close."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The transport is gone."""
+        self._end(exc or ConnectionResetError("the broker closed the connection"))
+
+    def _end(self, why: BaseException) -> None:
+        if self._closed is not None:
+            return
+        self._closed = why
+        self._frame, self._received, self._begun = None, 0, 0
+        self._transport.abort()
+        if self._watch is not None:
+            self._watch.cancel()
+        late = isinstance(why, TimeoutError)
+        if self._renewal is not None and self._renewal is not asyncio.current_task(self._loop):
+            self._renewal.cancel()
+        held, self._held = self._held or deque(), None
+        unsent = ConnectionResetError(str(why) or type(why).__name__)
+        for each in held:
+            if not each.answer.done():
+                each.answer.set_exception(self._told_as(unsent))
+        while self._waiting:
+            answer = self._waiting.popleft().answer
+            if not answer.done():
+                # The one that was waited for too long; those behind it lose their connection.
+                told = why if late else ConnectionResetError(str(why) or type(why).__name__)
+                answer.set_exception(self._told_as(told))
+            late = False

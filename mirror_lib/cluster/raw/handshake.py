@@ -1,0 +1,171 @@
+"""A broker connection up to where requests may be sent: TLS, versions and SASL, as aiokafka speaks them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import aiokafka.errors as aiokafka_errors
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.protocol.admin import SaslAuthenticateRequest
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.sessions import Session
+from mirror_lib.errors import AuthenticationError, MirrorError, Where
+
+#: What a broker that cannot be reached, or that falls silent, ends a call of aiokafka with.
+SILENCE = (TimeoutError, OSError, aiokafka_errors.KafkaError)
+
+_REFUSALS = (
+    aiokafka_errors.AuthenticationFailedError,
+    aiokafka_errors.SaslAuthenticationFailed,
+    aiokafka_errors.UnsupportedSaslMechanismError,
+    aiokafka_errors.IllegalSaslStateError,
+)
+
+
+class Handshake(AIOKafkaConnection):  # type: ignore[misc]
+    """A connection as aiokafka makes it. What follows may go on without aiokafka."""
+
+    #: What the broker said at the end of the login: 0 for a session without an end.
+    _session_lifetime_ms = 0
+    #: None until the login is over, and without SASL.
+    session: Session | None = None
+    #: The alias, for messages.
+    cluster = ""
+
+    @property
+    def is_nearly_over(self) -> bool:
+        """True when the session of its login ends soon."""
+        return self.session is not None and self.session.is_nearly_over
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while an answer is to come."""
+        return bool(self._requests)
+
+    @property
+    def versions(self) -> dict[int, tuple[int, int]]:
+        """The request versions that the broker speaks, by API key."""
+        found: dict[int, tuple[int, int]] = self._versions
+        return found
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:
+        """As aiokafka's, also on a transport of uvloop."""
+        with self._writing():
+            sent = super().send(request, expect_response)
+        return self._authenticated(sent) if isinstance(request, SaslAuthenticateRequest) else sent
+
+    async def _authenticated(self, sent: Awaitable[Any]) -> Any:
+        answer = await sent
+        # Version 0, of brokers before 2.2, has no such field.
+        self._session_lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
+        return answer
+
+    async def _do_sasl_handshake(self) -> None:
+        await super()._do_sasl_handshake()
+        self.session = Session(self._sasl_mechanism, self._new_exchange, self._session_lifetime_ms, self.cluster)
+
+    def _new_exchange(self) -> Any:
+        if self._sasl_mechanism == "GSSAPI":
+            return self.authenticator_gssapi()
+        if self._sasl_mechanism == "OAUTHBEARER":
+            return self.authenticator_oauth()
+        if self._sasl_mechanism == "PLAIN":
+            return self.authenticator_plain()
+        return self.authenticator_scram()
+
+    def _send_sasl_token(self, payload: Any, expect_response: bool = True) -> Any:
+        with self._writing():
+            return super()._send_sasl_token(payload, expect_response)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Tell of a transport that has ended as aiokafka tells of it: uvloop's raise a RuntimeError."""
+        try:
+            yield
+        except RuntimeError as ended:
+            if self._writer is not None and not self._writer.transport.is_closing():
+                raise
+            raise aiokafka_errors.KafkaConnectionError(f"{self.host}:{self.port} is not connected: {ended}") from ended
+
+    def detach(self) -> asyncio.Transport:
+        """Give the transport away: aiokafka neither reads from it any more nor misses it."""
+        self._read_task.cancel()
+        self._reader = None
+        transport: asyncio.Transport = self._writer.transport
+        return transport
+
+
+async def shake_hands(
+    connection: Connection,
+    host: str,
+    port: int,
+    *,
+    on_close: Callable[..., Any] | None = None,
+    max_idle_ms: int | None = None,
+) -> Handshake:
+    """Connect to a broker of a cluster.
+
+    Args:
+        on_close: called by aiokafka when the connection ends.
+        max_idle_ms: after which aiokafka ends it.
+
+    Raises:
+        AuthenticationError: the broker refuses us, or is not trusted.
+        MirrorError: what the login needs (a token, a ticket) cannot be had.
+        TimeoutError, OSError, aiokafka.errors.KafkaError: it does not answer (`SILENCE`).
+    """
+    options = connection.aiokafka()
+    del options["bootstrap_servers"]
+    where = Where(cluster=connection.cluster)
+    try:
+        handshake = Handshake(host, port, on_close=on_close, max_idle_ms=max_idle_ms, **options)
+        handshake.cluster = connection.cluster
+        await handshake.connect()
+    except _REFUSALS as refusal:
+        if isinstance(refusal.__cause__, MirrorError):
+            # It was not the cluster: a token or a ticket could not be had.
+            raise refusal.__cause__ from None
+        raise AuthenticationError(
+            f"the cluster refused our credentials: {refusal}.",
+            where=where,
+            action="Check sasl.mechanism, sasl.jaas.config and the user on the cluster.",
+        ) from refusal
+    except ssl.SSLCertVerificationError as distrust:
+        raise AuthenticationError(
+            f"the certificate of {host}:{port} is not trusted: {distrust.verify_message.rstrip('.')}.",
+            where=where,
+            action="Check ssl.truststore.* and ssl.endpoint.identification.algorithm.",
+        ) from distrust
+    except ssl.SSLError as refusal:
+        if "_ALERT_" not in (refusal.reason or ""):
+            # A connection that was cut, or no TLS at all.
+            raise
+        raise AuthenticationError(
+            f"{host}:{port} ended the TLS handshake: {refusal.reason}.",
+            where=where,
+            action="Check ssl.keystore.*, ssl.enabled.protocols and ssl.cipher.suites.",
+        ) from refusal
+    return handshake
+
+
+_LOGGER = "aiokafka.conn"
+_LOGIN = "SaslAuthenticate"
+
+
+class _NoLogins(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        given = record.args if isinstance(record.args, tuple) else ()
+        return not any(type(each).__name__.startswith(_LOGIN) for each in given)
+
+
+def hide_logins() -> None:
+    """From now on lines with the messages of a login are left out, whoever has switched `DEBUG` on."""
+    logger = logging.getLogger(_LOGGER)
+    if not any(isinstance(each, _NoLogins) for each in logger.filters):
+        logger.addFilter(_NoLogins())

@@ -1,0 +1,142 @@
+"""Records behind the last stable offset, which readers of committed records do not see, and whose transaction it is.
+
+The last stable offset of a partition is where its oldest open transaction begins. A coordinator aborts a transaction
+after its timeout; a transaction that hangs (KIP-664: no coordinator knows that it covers the partition) stays open
+until an operator aborts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.protocol.transactions import ProducerState, TransactionState
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.describe_producers import described_producers
+from mirror_lib.cluster.raw.timestamps import read_first_timestamps
+from mirror_lib.errors import MirrorError
+from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
+#: Seconds for all coordinators together: a plan must not wait long for what it only reports.
+_COORDINATOR_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRecords:
+    """Offsets [first, end) of a partition that the last stable offset hides, and what is known of their transaction."""
+
+    #: The last stable offset: the first offset of the oldest open transaction.
+    first: int
+    #: The high watermark.
+    end: int
+    #: Of the first record, epoch milliseconds; None where it cannot be read.
+    first_timestamp: int | None = None
+    #: The producer of the oldest transaction; None where nobody asked, or brokers are older than Kafka 2.8.
+    producer_id: int | None = None
+    #: None where no coordinator names it, or this user may not know it.
+    transactional_id: str | None = None
+    #: When the transaction began (epoch milliseconds) and after how long its coordinator aborts it; None where no
+    #: coordinator knows that a transaction covers the partition.
+    began_at: int | None = None
+    timeout_ms: int | None = None
+
+    @property
+    def open_since(self) -> int | None:
+        """Epoch milliseconds; by the first record's timestamp, which producers set, where no coordinator knows it."""
+        return self.first_timestamp if self.began_at is None else self.began_at
+
+    @property
+    def is_coordinated(self) -> bool:
+        """Whether a coordinator knows the transaction, and so ends it at its timeout."""
+        return self.began_at is not None
+
+
+async def describe_hidden(
+    client: RawClient, hidden: Mapping[TopicPartition, HiddenRecords], *, old_before: int
+) -> dict[TopicPartition, HiddenRecords]:
+    """The same with all that brokers tell; what they do not tell stays unknown.
+
+    Args:
+        client: of the cluster, as a consumer.
+        old_before: epoch milliseconds; nobody is asked about transactions whose first record is younger.
+    """
+    if not hidden:
+        return {}
+    timestamps: dict[TopicPartition, int] = {}
+    try:
+        first = {place: each.first for place, each in hidden.items()}
+        # A committed reader gets nothing from there on.
+        await read_first_timestamps(client, first, timestamps, read_committed=False)
+    except MirrorError as error:
+        _log.info("The age of open transactions of cluster %s is not known: %s", client.cluster, error)
+    found = {place: replace(each, first_timestamp=timestamps.get(place)) for place, each in hidden.items()}
+    old = [place for place in found if timestamps.get(place, 0) < old_before]
+    try:
+        return found | await _with_transactions(client, {place: found[place] for place in old}) if old else found
+    except MirrorError as error:
+        _log.info("Who has open transactions on cluster %s is not known: %s", client.cluster, error)
+        return found
+
+
+async def _with_transactions(
+    client: RawClient, hidden: Mapping[TopicPartition, HiddenRecords]
+) -> dict[TopicPartition, HiddenRecords]:
+    before = await _oldest(client, hidden)
+    ids = {state.producer_id for state in before.values()}
+    names = {number: name for name, number in (await client.producers.transactional_ids(ids) or {}).items()}
+    told = await _told(client, (names[each] for each in ids if each in names))
+    # A transaction that has ended meanwhile is no longer known to its coordinator, and does not hang.
+    after = await _oldest(client, {place: hidden[place] for place in before})
+    found = {}
+    for place, state in after.items():
+        if before[place] != state:
+            continue
+        name = names.get(state.producer_id)
+        known = told.get(name) if name is not None else None
+        found[place] = _described(hidden[place], state, name, known, place)
+    return found
+
+
+def _described(
+    hidden: HiddenRecords, state: ProducerState, name: str | None, told: TransactionState | None, place: TopicPartition
+) -> HiddenRecords:
+    named = replace(hidden, producer_id=state.producer_id, transactional_id=name)
+    if told is None or told.producer_id != state.producer_id or place not in told.partitions or told.began_at < 0:
+        return named
+    return replace(named, began_at=told.began_at, timeout_ms=told.timeout_ms)
+
+
+async def _oldest(
+    client: RawClient, hidden: Mapping[TopicPartition, HiddenRecords]
+) -> dict[TopicPartition, ProducerState]:
+    """The producer of the oldest open transaction of each partition, where leaders tell."""
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for place in sorted(hidden):
+        leader = client.leader(place)
+        if leader is not None:
+            by_leader.setdefault(leader, []).append(place)
+    answers = await asyncio.gather(*(described_producers(client, *each) for each in by_leader.items()))
+    found = {}
+    for place, described in ((place, each) for answer in answers for place, each in answer.items()):
+        open_ = [each for each in described.producers.values() if each.open_from is not None]
+        if open_:
+            found[place] = min(open_, key=lambda each: each.open_from or 0)
+    return found
+
+
+async def _told(client: RawClient, names: Iterable[str]) -> dict[str, TransactionState]:
+    deadline = time.monotonic() + _COORDINATOR_SECONDS
+    wanted = sorted(names)
+    asked = (client.producers.transaction_state(name, deadline=deadline) for name in wanted)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    found = {}
+    for name, answer in zip(wanted, answers, strict=True):
+        if isinstance(answer, TransactionState):
+            found[name] = answer
+        elif answer is not None and not isinstance(answer, MirrorError):
+            raise answer
+    return found

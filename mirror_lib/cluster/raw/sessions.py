@@ -1,0 +1,110 @@
+"""Sessions of logins that end (`connections.max.reauth.ms`, KIP-368), renewed on the connection that they are of.
+
+A broker closes a connection whose session is over at the next request on it. As Java's `SaslClientAuthenticator`, a
+client logs in again before that, when it next has something to send.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+import aiokafka.errors as aiokafka_errors
+
+from mirror_lib.cluster.protocol.fields import FieldReader, encode_string
+from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.errors import AuthenticationError, Where
+
+_SASL_HANDSHAKE, _SASL_HANDSHAKE_VERSION = 17, 1
+_SASL_AUTHENTICATE, _SASL_AUTHENTICATE_VERSION = 36, 1
+#: Java logs in again after 85 % to 95 % of a session.
+_PART = 0.85
+#: Seconds; brokers refuse to renew a session sooner (`SaslServerAuthenticator`).
+_SOONEST = 1.0
+_LENGTH = struct.Struct(">i")
+
+#: Sends a request (API key, version, body) and returns its answer.
+Ask = Callable[[int, int, Sequence[bytes]], Awaitable[memoryview]]
+
+
+class _Authenticated(NamedTuple):
+    error_code: int
+    message: str
+    payload: bytes
+    lifetime_ms: int
+
+
+class Session:
+    """What a connection's login is worth, and how it is renewed."""
+
+    def __init__(self, mechanism: str, new_exchange: Callable[[], Any], lifetime_ms: int, cluster: str) -> None:
+        """A session that begins now.
+
+        Args:
+            mechanism: of SASL.
+            new_exchange: makes the client's side of an exchange, as aiokafka drives it.
+            lifetime_ms: as the broker said; 0 for a session without an end.
+            cluster: its alias, for messages.
+        """
+        self._mechanism = mechanism
+        self._new_exchange = new_exchange
+        self._cluster = cluster
+        self._began, self._due = 0.0, 0.0
+        self._begin(lifetime_ms)
+
+    @property
+    def is_due(self) -> bool:
+        """True when most of the session's life is over, and the broker lets it be renewed."""
+        return time.monotonic() >= max(self._due, self._began + _SOONEST)
+
+    @property
+    def is_nearly_over(self) -> bool:
+        """True when most of the session's life is over."""
+        return time.monotonic() >= self._due
+
+    async def renew(self, ask: Ask) -> None:
+        """Log in again; meanwhile nothing else may be sent on the connection.
+
+        Raises:
+            AuthenticationError: the broker refuses.
+            AuthenticationFailedError: what the login needs cannot be had; its cause is the named error.
+            ConnectionError, TimeoutError: the connection has ended.
+        """
+        code = _handshake(await ask(_SASL_HANDSHAKE, _SASL_HANDSHAKE_VERSION, (encode_string(self._mechanism),)))
+        if code:
+            raise self._refused(code, "")
+        exchange = self._new_exchange()
+        answer: _Authenticated | None = None
+        while (step := await exchange.step(None if answer is None else answer.payload)) is not None:
+            message = bytes(step[0])
+            body = (_LENGTH.pack(len(message)), message)
+            answer = _authenticated(await ask(_SASL_AUTHENTICATE, _SASL_AUTHENTICATE_VERSION, body))
+            if answer.error_code:
+                raise self._refused(answer.error_code, answer.message)
+        self._begin(0 if answer is None else answer.lifetime_ms)
+
+    def _begin(self, lifetime_ms: int) -> None:
+        self._began = time.monotonic()
+        self._due = self._began + lifetime_ms / 1000 * _PART if lifetime_ms > 0 else math.inf
+
+    def _refused(self, code: int, message: str) -> AuthenticationError:
+        return AuthenticationError(
+            f"the cluster refused to renew our login: {message or aiokafka_errors.for_code(code).__name__}.",
+            where=Where(cluster=self._cluster),
+            action="Check sasl.mechanism, sasl.jaas.config and the user on the cluster.",
+        )
+
+
+@answer_of("SaslHandshake")
+def _handshake(answer: memoryview) -> int:
+    return FieldReader(answer, flexible=False).int16()
+
+
+@answer_of("SaslAuthenticate")
+def _authenticated(answer: memoryview) -> _Authenticated:
+    fields = FieldReader(answer, flexible=False)
+    code, message = fields.int16(), fields.string()
+    return _Authenticated(code, message, fields.raw(), fields.int64())

@@ -1,0 +1,92 @@
+"""The topics that group positions are translated by: offset syncs are read, checkpoints are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint, OffsetSync, RecordFormatError
+from mirror_lib.cluster.topics.reader import NewRecord, RecordPlace, SmallTopicReader, SmallTopicWriter
+from mirror_lib.errors import TopicMissingError
+
+_Entry = TypeVar("_Entry", Checkpoint, OffsetSync)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEntries(Generic[_Entry]):
+    """What stands in a topic, oldest first."""
+
+    entries: tuple[_Entry, ...] = ()
+    #: Records that are not of the format, such as tombstones.
+    unreadable: int = 0
+
+
+def read_offset_syncs(connection: Connection, topic: str, *, timeout: float = 30.0) -> TopicEntries[OffsetSync]:
+    """All offset syncs that are still there; none when there is no such topic.
+
+    Raises:
+        MirrorError: the topic cannot be read to its end.
+    """
+    return _read(connection, topic, OffsetSync.decode, timeout)
+
+
+def read_checkpoints(connection: Connection, topic: str, *, timeout: float = 30.0) -> TopicEntries[Checkpoint]:
+    """All checkpoints that are still there; none when there is no such topic. Of one key the last one counts.
+
+    Raises:
+        MirrorError: the topic cannot be read to its end.
+    """
+    return _read(connection, topic, Checkpoint.decode, timeout)
+
+
+def _read(
+    connection: Connection, topic: str, decode: Callable[[bytes | None, bytes | None], _Entry], timeout: float
+) -> TopicEntries[_Entry]:
+    reader = SmallTopicReader(connection, topic, timeout=timeout)
+    try:
+        records, _ = reader.read({})
+    except TopicMissingError:
+        return TopicEntries()
+    finally:
+        reader.close()
+    entries: list[_Entry] = []
+    unreadable = 0
+    for record in records:
+        # MM2 writes to partition 0 only, and looks nowhere else.
+        if record.partition != 0:
+            continue
+        try:
+            entries.append(decode(record.key, record.value))
+        except RecordFormatError:
+            unreadable += 1
+    return TopicEntries(tuple(entries), unreadable)
+
+
+class CheckpointWriter:
+    """Writes checkpoints as MM2 does: to partition 0, with the time of the pass."""
+
+    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
+        self.topic = topic
+        # A checkpoint that stands there twice says the same.
+        self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+    def write(self, checkpoints: Iterable[Checkpoint], *, timestamp_ms: int) -> tuple[RecordPlace, ...]:
+        """Write checkpoints and wait for their acknowledgement.
+
+        Raises:
+            TopicMissingError: the topic does not exist.
+            MirrorError: a record was not acknowledged; others may have been.
+        """
+        self._writer.partitions()
+        return self._writer.write(NewRecord(0, each.key(), each.value(), timestamp_ms) for each in checkpoints)

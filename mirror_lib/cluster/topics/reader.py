@@ -1,0 +1,374 @@
+"""Reading small topics whole, and writing to them with every record acknowledged."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import confluent_kafka
+
+from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.error_codes import ErrorCode, LocalCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for, error_text
+from mirror_lib.errors import (
+    BrokerUnreachableError,
+    ConfigurationError,
+    MirrorError,
+    TransientError,
+    Where,
+)
+from mirror_lib.topology.access import Grant, Operation
+
+_log = logging.getLogger(__name__)
+
+#: librdkafka insists on a group's name even where, as here, no group is joined and nothing is committed.
+_GROUP = "mirror-internal-reader"
+#: A topic without an end offset is only seen as such when the broker answers an empty fetch: let it answer soon.
+_FETCH_WAIT_MS = 10
+_RECORDS_AT_ONCE = 10_000
+_POLL_SECONDS = 0.1
+_LOOK_SECONDS = 1.0
+#: Syslog's number. What librdkafka logs as an error also comes as an error, and while a broker is away, very often.
+_CRITICAL = 2
+_GROUP_ERRORS = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+
+
+class TopicRecord(NamedTuple):
+    """One record of a small topic."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class NewRecord(NamedTuple):
+    """One record to write."""
+
+    partition: int
+    key: bytes
+    #: None deletes what the key had (compaction).
+    value: bytes | None
+    #: Epoch milliseconds; None leaves it to the client, which takes the time of writing.
+    timestamp_ms: int | None = None
+
+
+class RecordPlace(NamedTuple):
+    """Where a record came to stand."""
+
+    partition: int
+    offset: int
+
+
+class _Client:
+    """What a reader and a writer have in common: one librdkafka client, and what it tells beside its answers."""
+
+    #: What the user must be allowed on the topic.
+    _operation: Operation
+
+    def __init__(self, connection: Connection, topic: str, *, timeout: float) -> None:
+        self.topic = topic
+        self._connection = connection
+        self._timeout = timeout
+        self._where = Where(cluster=connection.cluster, topic=topic)
+        self._errors = ClientErrors(connection)
+        self._given_up = False
+
+    def give_up(self) -> None:
+        """Let what another thread does with this client wait no longer; it is of no use any more."""
+        self._given_up = True
+
+    def _goes_on(self, deadline: float) -> bool:
+        return not self._given_up and time.monotonic() < deadline
+
+    def _new(self, kind: Any, settings: Mapping[str, Any]) -> Any:
+        own = {"error_cb": self._note, "logger": _log, "log_level": _CRITICAL}
+        try:
+            return kind({**self._connection.librdkafka(), **settings, **own})
+        except confluent_kafka.KafkaException as error:
+            raise ConfigurationError(
+                f"the client for {self.topic} cannot be set up: {error_text(error.args[0])}.",
+                where=self._where,
+                action="Check the ssl.* and sasl.* properties of the cluster.",
+            ) from error
+
+    def _note(self, error: confluent_kafka.KafkaError) -> None:
+        if error.code() not in _GROUP_ERRORS:
+            self._errors.note(error)
+
+    def _partitions(self, client: Any) -> int:
+        """How many partitions the topic has.
+
+        Raises:
+            TopicMissingError: there is no such topic.
+        """
+        doing = f"look up {self.topic}"
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                # In short steps: a refused login is told by the error callback, which only `poll` calls.
+                metadata = client.list_topics(self.topic, timeout=min(_LOOK_SECONDS, self._timeout))
+            except confluent_kafka.KafkaException as error:
+                client.poll(0)
+                failure = self._failure(error.args[0], doing)
+                if isinstance(failure, BrokerUnreachableError) and self._goes_on(deadline):
+                    continue
+                raise failure from error
+            described = metadata.topics[self.topic]
+            if described.error is None:
+                return len(described.partitions)
+            if described.error.code() != ErrorCode.LEADER_NOT_AVAILABLE or not self._goes_on(deadline):
+                raise self._failure(described.error, doing)
+            time.sleep(_POLL_SECONDS)
+
+    def _unanswered(self, client: Any, doing: str) -> MirrorError:
+        """The error for an answer that did not come: librdkafka waits for a leader in silence, as for a broker."""
+        try:
+            partitions = client.list_topics(self.topic, timeout=_LOOK_SECONDS).topics[self.topic].partitions
+        except confluent_kafka.KafkaException:
+            return self._errors.unreachable(doing)
+        leaderless = sorted(number for number, partition in partitions.items() if partition.leader < 0)
+        if not leaderless:
+            return self._errors.unreachable(doing)
+        one = len(leaderless) == 1
+        which = f"partition {leaderless[0]} has" if one else f"partitions {', '.join(map(str, leaderless))} have"
+        return TransientError(
+            f"could not {doing}: {which} no leader, since no broker with an in-sync replica runs.",
+            where=replace(self._where, partition=leaderless[0]),
+            action="Start the brokers of its replicas: `kafka-topics.sh --describe --topic "
+            f"{self.topic} --unavailable-partitions` names them. A topic with one replica waits for this one broker.",
+        )
+
+    def _failure(self, error: confluent_kafka.KafkaError, doing: str) -> MirrorError:
+        """The named error.
+
+        Raises:
+            AuthenticationError: the cluster has refused us, which the error itself may not say.
+        """
+        self._errors.raise_refusal()
+        needs = Grant.on_topic(self._operation, self.topic)
+        if error.code() == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            # Only idempotent writers ask for anything of the cluster (KIP-679).
+            needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
+        named = error_for(error, where=self._where, doing=doing, needs=needs)
+        return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
+
+
+class HiddenRecordsError(TransientError):
+    """A transaction that is still open hides the end of a topic from readers of committed records."""
+
+    #: Where it is hidden.
+    partitions: frozenset[int] = frozenset()
+
+
+class SmallTopicReader(_Client):
+    """Reads a topic up to its end without joining a group or committing anything. Transactions are respected."""
+
+    _operation = Operation.READ
+
+    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
+        super().__init__(connection, topic, timeout=timeout)
+        self._consumer: Any = None
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def read(self, start: Mapping[int, int]) -> tuple[list[TopicRecord], dict[int, int]]:
+        """All records from given offsets to the end, and the offsets to go on from.
+
+        Records of one partition come in order.
+
+        Args:
+            start: offsets by partition; partitions that are not named are read from the beginning.
+
+        Raises:
+            TopicMissingError: there is no such topic.
+            HiddenRecordsError: a transaction is still open, and did not end in time.
+            MirrorError: the end was not reached in time, or the cluster refused.
+        """
+        if self._consumer is None:
+            self._consumer = self._new(confluent_kafka.Consumer, _CONSUMER_SETTINGS)
+        consumer = self._consumer
+        partitions = range(self._partitions(consumer))
+        consumer.assign(
+            [confluent_kafka.TopicPartition(self.topic, partition, start.get(partition, 0)) for partition in partitions]
+        )
+        try:
+            return self._read_to_end(consumer, set(partitions))
+        finally:
+            consumer.unassign()
+
+    def _read_to_end(self, consumer: Any, unfinished: set[int]) -> tuple[list[TopicRecord], dict[int, int]]:
+        doing = f"read {self.topic}"
+        records: list[TopicRecord] = []
+        next_offsets: dict[int, int] = {}
+        deadline = time.monotonic() + self._timeout
+        while unfinished:
+            for message in _next_messages(consumer):
+                error = message.error()
+                if error is None:
+                    records.append(TopicRecord(message.partition(), message.offset(), message.key(), message.value()))
+                elif error.code() == LocalCode.PARTITION_EOF:
+                    partition = message.partition()
+                    next_offsets[partition] = message.offset()
+                    if message.offset() >= self._high_watermark(consumer, partition):
+                        unfinished.discard(partition)
+                elif error.code() not in _GROUP_ERRORS:
+                    raise self._failure(error, doing)
+            self._errors.raise_refusal()
+            if unfinished and not self._goes_on(deadline):
+                raise self._too_slow(consumer, unfinished, next_offsets, doing)
+        return records, next_offsets
+
+    def _high_watermark(self, consumer: Any, partition: int) -> int:
+        place = confluent_kafka.TopicPartition(self.topic, partition)
+        _, high = consumer.get_watermark_offsets(place, cached=True)
+        return int(high)
+
+    def _too_slow(
+        self, consumer: Any, unfinished: set[int], next_offsets: Mapping[int, int], doing: str
+    ) -> MirrorError:
+        if not unfinished <= set(next_offsets):
+            return self._unanswered(consumer, doing)
+        hidden = ", ".join(map(str, sorted(unfinished)))
+        error = HiddenRecordsError(
+            f"a transaction is still open in partitions {hidden}, and hides what follows it.",
+            where=self._where,
+            action="Stop MirrorMaker 2 for this flow. A transaction left behind ends by itself after its timeout; for "
+            "one that does not, see `kafka-transactions.sh find-hanging` (docs/troubleshooting.md, transient).",
+        )
+        error.partitions = frozenset(unfinished)
+        return error
+
+
+def _next_messages(consumer: Any) -> list[Any]:
+    """What has arrived. `consume` alone would wait for its full number of messages or its full time."""
+    first = consumer.poll(_POLL_SECONDS)
+    return [] if first is None else [first, *consumer.consume(_RECORDS_AT_ONCE, 0)]
+
+
+_CONSUMER_SETTINGS: Mapping[str, Any] = {
+    "group.id": _GROUP,
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "earliest",
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,
+    "fetch.wait.max.ms": _FETCH_WAIT_MS,
+    # The next fetch should not wait until a burst of records has been taken over.
+    "queued.min.messages": 1_000_000,
+}
+
+_PRODUCER_SETTINGS: Mapping[str, Any] = {"acks": "all", "linger.ms": 1, "allow.auto.create.topics": False}
+_IDEMPOTENT: Mapping[str, Any] = {"enable.idempotence": True}
+#: Keeps the order when a request is sent again, but a record may then stand there twice.
+_ONE_IN_FLIGHT: Mapping[str, Any] = {"max.in.flight": 1}
+
+
+class SmallTopicWriter(_Client):
+    """Writes records with all acknowledgements, in the given order within each partition."""
+
+    _operation = Operation.WRITE
+
+    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0, exactly_once: bool = True) -> None:
+        """Args:
+        timeout: seconds that one call may take at most.
+        exactly_once: no record twice when a request is sent again. The first write of a writer that was not started
+            some time before then takes half a second, for librdkafka asks for its producer id only that often.
+        """
+        super().__init__(connection, topic, timeout=timeout)
+        self._guarantee = _IDEMPOTENT if exactly_once else _ONE_IN_FLIGHT
+        self._producer: Any = None
+
+    def start(self) -> None:
+        """Begin to connect, in the background."""
+        self._client()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections; nothing is under way outside of `write`."""
+        self._producer = None
+
+    def partitions(self) -> int:
+        """How many partitions the topic has now.
+
+        Raises:
+            TopicMissingError: there is no such topic.
+        """
+        return self._partitions(self._client())
+
+    def write(self, records: Iterable[NewRecord]) -> tuple[RecordPlace, ...]:
+        """Write and wait until all are acknowledged; returns where each of them stands, in the order given.
+
+        Raises:
+            MirrorError: at least one was not acknowledged; others may have been.
+        """
+        producer = self._client()
+        places: list[RecordPlace | confluent_kafka.KafkaError | None] = []
+        for index, record in enumerate(records):
+            places.append(None)
+
+            def delivered(error: Any, message: Any, index: int = index) -> None:
+                places[index] = error or RecordPlace(message.partition(), message.offset())
+
+            self._produce(producer, record, delivered)
+        # librdkafka gives up by itself after the timeout; the extra second is for its own delays.
+        producer.flush(self._timeout + 1)
+        return tuple(self._checked(place) for place in places)
+
+    def _produce(self, producer: Any, record: NewRecord, delivered: Any) -> None:
+        while True:
+            try:
+                producer.produce(
+                    self.topic,
+                    record.value,
+                    record.key,
+                    partition=record.partition,
+                    timestamp=record.timestamp_ms or 0,
+                    on_delivery=delivered,
+                )
+            except BufferError:
+                # The queue is full: what is acknowledged makes room.
+                producer.poll(_POLL_SECONDS)
+            except confluent_kafka.KafkaException as error:
+                raise self._failure(error.args[0], self._doing) from error
+            else:
+                producer.poll(0)
+                return
+
+    @property
+    def _doing(self) -> str:
+        return f"write to {self.topic}"
+
+    def _checked(self, place: RecordPlace | confluent_kafka.KafkaError | None) -> RecordPlace:
+        if isinstance(place, RecordPlace):
+            return place
+        if place is None:
+            self._errors.raise_refusal()
+            raise self._unanswered(self._client(), self._doing)
+        failure = self._failure(place, self._doing)
+        if isinstance(failure, BrokerUnreachableError):
+            raise self._unanswered(self._client(), self._doing)
+        raise failure
+
+    def _client(self) -> Any:
+        if self._producer is None:
+            timeout = {"message.timeout.ms": int(self._timeout * 1000)}
+            settings = {**_PRODUCER_SETTINGS, **self._guarantee, **timeout}
+            self._producer = self._new(confluent_kafka.Producer, settings)
+        return self._producer

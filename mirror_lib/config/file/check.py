@@ -1,0 +1,506 @@
+"""Every problem of a file's keys and values, in one pass."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from mirror_lib.config.file.derive import (
+    NOT_OF_A_CLIENT,
+    OLD_NAMES,
+    FileSettings,
+    FlowSettings,
+    flow_settings,
+    is_pattern_list,
+)
+from mirror_lib.config.file.keys import ARROW, Level, Place, place_of
+from mirror_lib.config.file.placeholders import advice_for, placeholder_in
+from mirror_lib.config.file.unknown_names import HONOURED, foreign
+from mirror_lib.config.list_doubts import list_doubts
+from mirror_lib.config.model import Problem, Provenance, Severity
+from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.secrets.masking import masked_text
+from mirror_lib.config.settings.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
+from mirror_lib.config.settings.kafka_names import APPLIED, BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
+from mirror_lib.config.settings.mirror_keys import LEDGER_URL, OWN_BY_NAME
+from mirror_lib.config.settings.values import check_client_value, check_value
+from mirror_lib.config.transforms.connect_transforms import FLOW_PREFIXES
+from mirror_lib.topology.java_types import parse_list
+from mirror_lib.transform.setting_keys import is_transform_key
+
+_LOCATION = "offset-syncs.topic.location"
+#: Names of a connector's settings that count for its clients only; those have slots of their own.
+_FOR_CLIENTS = ("source.", "target.", "consumer.", "producer.", "admin.")
+
+
+def winner_over(setting: Provenance, file: FileSettings, flows: Iterable[FlowSettings]) -> Provenance | None:
+    """One of the assignments that win over another in every flow; None where it counts in some, or reaches none.
+
+    Args:
+        setting: of the file.
+        flows: all that the file selects.
+    """
+    assert setting.key is not None
+    # Which clients there are depends on where the offset-syncs are.
+    places = {} if setting.key.endswith(_LOCATION) else file
+    alone = FileSettings({key: each for key, each in places.items() if key.endswith(_LOCATION)})
+    alone[setting.key] = setting
+    winners = []
+    for settings in flows:
+        counting = dict(_counting(settings))
+        for slot, reached in _counting(flow_settings(alone, settings.flow)):
+            if reached.key != setting.key:
+                continue
+            winner = counting.get(slot)
+            if winner is None or winner.key in (None, setting.key):
+                return None
+            winners.append(winner)
+    return winners[0] if winners else None
+
+
+def _counting(settings: FlowSettings) -> Iterator[tuple[tuple[str, str], Provenance]]:
+    """Every setting of a flow that something reads, by who reads it and its name."""
+    for name, setting in settings.connector.items():
+        of_clients = name.startswith(_FOR_CLIENTS) and name not in NOT_OF_A_CLIENT
+        if not of_clients and name not in CLIENT_SET and name not in OLD_NAMES.values():
+            yield ("connector", name), setting
+    yield from ((("worker", name), setting) for name, setting in settings.worker.items())
+    for client, properties in settings.clients.items():
+        yield from (((client, name), setting) for name, setting in properties.items())
+
+
+_BEGIN, _END = "-----BEGIN", "-----END"
+_TODO = r"end every line of it but the last with `\n\`, or take it from a file by a provider"
+
+
+def broken_pem(settings: Iterable[Provenance]) -> tuple[list[Problem], frozenset[str]]:
+    """What is wrong with unjoined PEM texts, and the keys that are lines of theirs.
+
+    Args:
+        settings: the assignments of a file.
+    """
+    problems: list[Problem] = []
+    keys: set[str] = set()
+    inside = False
+    for setting in sorted(settings, key=lambda each: each.line or 0):
+        key = setting.key or ""
+        if inside or key.startswith((_BEGIN, _END)):
+            keys.add(key)
+        if key.startswith(_END):
+            inside = False
+        elif key.startswith(_BEGIN) or (_BEGIN in setting.value and _END not in setting.value):
+            inside = True
+            problems.append(
+                Problem(
+                    severity=Severity.ERROR,
+                    message="a PEM text begins here and goes on in lines that are not joined with this one",
+                    key=None if key.startswith(_BEGIN) else key,
+                    line=setting.line,
+                    suggestion=_TODO,
+                )
+            )
+    return problems, frozenset(keys)
+
+
+_POLICY = "replication.policy"
+_PROVIDERS = "config.providers"
+_CLIENT_NAMES = frozenset().union(*BY_CLIENT.values())
+#: Prefixes of client settings inside a flow, with the client they belong to.
+_FLOW_CLIENTS = {
+    "source.consumer.": "consumer",
+    "source.producer.": "producer",
+    "source.admin.": "admin",
+    "target.consumer.": "consumer",
+    "target.producer.": "producer",
+    "target.admin.": "admin",
+    "producer.override.": "producer",
+    "consumer.override.": "consumer",
+    "consumer.": "consumer",
+    "producer.": "producer",
+    "admin.": "admin",
+}
+_CLUSTER_CLIENTS = {f"{kind}.": kind for kind in BY_CLIENT}
+_SYNCS_ONLY = (
+    "it reaches only the producer of offset-syncs; the data producer is set by <target>.producer.* or by "
+    "producer.override.* of the flow"
+)
+#: Of Connect's transforms; converters stand with a worker too.
+_ONLY_IN_FLOWS = ("transforms.", "predicates.")
+_SHOWN_LENGTH = 80
+_OWN = "mirror."
+_DELETE = "delete the line"
+#: What git leaves where both sides have changed a file.
+_CONFLICTS = ("<<<<<<<", ">>>>>>>")
+#: Of settings that a warning lists.
+_TUNING_SHOWN = 8
+#: Reported as without effect by themselves.
+_NO_CLIENT = "consumer.override."
+
+
+def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowSettings]) -> Iterator[Problem]:
+    """The problems of each assignment by itself. A value that counts nowhere is not refused.
+
+    Args:
+        flows: all that the file selects.
+    """
+
+    def winner(setting: Provenance) -> Provenance | None:
+        return winner_over(setting, file, flows)
+
+    problems, lines_of_pem = broken_pem(file.values())
+    yield from problems
+    aliases = frozenset(clusters)
+    yield from _tuning(file.values(), aliases)
+    for setting in file.values():
+        if setting.key is not None and setting.key not in lines_of_pem:
+            yield from _Assignment(setting, setting.key, place_of(setting.key, aliases), clusters, winner).problems()
+
+
+def _tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> Iterator[Problem]:
+    """One warning for all settings that tune Java's clients: there may be dozens, and each says the same."""
+    found = []
+    for setting in settings:
+        place = place_of(setting.key or "", clusters)
+        if place.level not in (Level.CLUSTER, Level.FLOW) or place.name in MM2_BY_NAME:
+            continue
+        kind = _kind(place.name, _CLUSTER_CLIENTS if place.level is Level.CLUSTER else _FLOW_CLIENTS)
+        if kind is not None and kind[1] in BY_CLIENT[kind[0]] - APPLIED and not place.name.startswith(_NO_CLIENT):
+            found.append((setting.line, kind[1]))
+    if found:
+        names = sorted({name for _, name in found})
+        shown = ", ".join(names[:_TUNING_SHOWN]) + (", ..." if len(names) > _TUNING_SHOWN else "")
+        lines = ", ".join(str(line) for line, _ in sorted(found, key=lambda each: each[0] or 0)[:_TUNING_SHOWN])
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"{shown} tune Java's clients and have no effect here (line {lines}"
+            f"{', ...' if len(found) > _TUNING_SHOWN else ''})",
+            line=found[0][0],
+            suggestion="leave them for MM2; mirror.fetch.*, mirror.batch.* and mirror.produce.* do that here",
+        )
+
+
+class _Assignment:
+    """One line of the file."""
+
+    def __init__(
+        self,
+        setting: Provenance,
+        key: str,
+        place: Place,
+        clusters: Sequence[str],
+        winner: Callable[[Provenance], Provenance | None],
+    ) -> None:
+        self._setting = setting
+        self._key = key
+        self._place = place
+        self._clusters = clusters
+        self._winner = winner
+
+    def problems(self) -> Iterator[Problem]:
+        checks: dict[Level, Callable[[str], Iterator[Problem]]] = {
+            Level.TOP: self._at_top_level,
+            Level.CLUSTER: self._at_cluster,
+            Level.FLOW: self._at_flow,
+            Level.NO_FLOW: self._at_no_flow,
+        }
+        found = list(checks[self._place.level](self._place.name))
+        yield from found
+        if not any(problem.severity in (Severity.ERROR, Severity.NO_EFFECT) for problem in found):
+            yield from self._placeholder()
+
+    def _placeholder(self) -> Iterator[Problem]:
+        """Of a value that a provider returned nothing is said: it is a secret until known otherwise."""
+        left = placeholder_in(self._place.name, self._setting.value)
+        if left is not None and self._setting.written is None and not self._setting.later:
+            shown = "NAME" if self._is_secret() else left
+            which = "a placeholder" if self._is_secret() else f"the placeholder {left}"
+            yield self._warning(f"{which} is taken as it is written", advice_for(shown))
+
+    def _at_top_level(self, name: str) -> Iterator[Problem]:
+        definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name) or WORKER_BY_NAME.get(name)
+        client = name.split(".", 1)[0]
+        if definition is not None and definition.scope is Scope.FLOW_ONLY:
+            yield self._no_effect("MM2 drops it silently at the top level", self._flow_advice(name))
+        elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
+            yield self._error(f"{name} belongs to a cluster", f"write <alias>.{name}")
+        elif definition is not None and definition.scope is Scope.CLUSTER:
+            yield self._no_effect("MM2 ignores it at the top level", f"write <target>.{name}, or delete the line")
+        elif definition is not None:
+            yield from self._defined(definition)
+        elif is_transform_key(name):
+            # Judged with all others of a flow.
+            return
+        elif name in CLIENT_SET:
+            yield from self._client_value(name)
+        elif name.startswith(_ONLY_IN_FLOWS):
+            yield self._no_effect("MM2 drops it silently at the top level", self._flow_advice(name))
+        elif name.startswith((f"{_PROVIDERS}.", f"{_POLICY}.")):
+            yield from self._policy_typo(name)
+        elif (sentence := foreign(name)) is not None:
+            yield self._foreign(name, sentence)
+        elif client in BY_CLIENT and "." in name:
+            yield self._no_effect("MM2 drops it silently at the top level", _client_advice(client, name))
+        elif self._value_begins_with_arrow():
+            yield self._blank_in_flow()
+        elif name.startswith(WORKER_PREFIXES):
+            return
+        elif name in WORKER_NAMES or name in _CLIENT_NAMES:
+            yield self._no_effect("MM2 ignores it at the top level", _bare_advice(name))
+        else:
+            yield self._unknown(name, self._top_level_names())
+
+    def _at_cluster(self, name: str) -> Iterator[Problem]:
+        kind = _kind(name, _CLUSTER_CLIENTS)
+        if kind is not None:
+            yield from self._client(*kind)
+        elif name in WORKER_BY_NAME:
+            yield from self._defined(WORKER_BY_NAME[name])
+        elif name in WORKER_NAMES or name.startswith(WORKER_PREFIXES):
+            yield from self._client_value(name)
+        elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
+            yield from self._defined(OWN_BY_NAME[name])
+        elif name in OWN_BY_NAME:
+            where = "at the top level" if OWN_BY_NAME[name].scope is Scope.TOP else "at the top level or under a flow"
+            yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
+        elif is_transform_key(name):
+            where = "at the top level or under a flow"
+            yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
+        elif name.startswith(_ONLY_IN_FLOWS):
+            yield self._no_effect("MM2 ignores it under a cluster", f"write {name} under a flow, or delete the line")
+        elif name in MM2_BY_NAME or name.startswith(f"{_POLICY}."):
+            todo = f"write {name} at the top level or under a flow, or delete the line"
+            yield self._no_effect("MM2 ignores it under a cluster", todo)
+        elif (sentence := foreign(name)) is not None:
+            yield self._foreign(name, sentence)
+        elif name in _CLIENT_NAMES:
+            yield self._no_effect("it reaches no client in this form", _bare_advice(name, self._place.prefix))
+        else:
+            yield self._unknown(name, (*WORKER_NAMES, *(f"{kind}.{n}" for kind in BY_CLIENT for n in BY_CLIENT[kind])))
+
+    def _at_flow(self, name: str) -> Iterator[Problem]:
+        definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name)
+        kind = _kind(name, _FLOW_CLIENTS)
+        if name in MM2_BY_NAME and MM2_BY_NAME[name].scope is Scope.TOP:
+            yield self._no_effect(
+                f"{name} belongs to the whole file, not to a flow", f"write {name}, or delete the line"
+            )
+        elif definition is not None and definition.scope is Scope.TOP:
+            yield self._error(f"{name} belongs to the whole file, not to a flow", f"write {name} without the flow")
+        elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
+            yield self._error(f"{name} belongs to a cluster, not to a flow", f"write <alias>.{name}")
+        elif definition is not None:
+            yield from self._defined(definition)
+        elif is_transform_key(name) or name.startswith(FLOW_PREFIXES):
+            # Judged with all others of the flow.
+            return
+        elif name.startswith("consumer.override."):
+            rest = name.removeprefix("consumer.override.")
+            todo = f"write {self._place.flow}.source.consumer.{rest}, or delete the line" if rest in APPLIED else None
+            yield self._no_effect("consumer.override.* has no effect on a source connector", todo)
+        elif kind is not None:
+            if name.startswith(("producer.", "target.producer.")) and not name.startswith("producer.override."):
+                yield self._warning(_SYNCS_ONLY)
+            yield from self._client(*kind)
+        elif name.startswith(("source.cluster.", "target.cluster.")):
+            yield from self._connection(name.split(".", 2)[2])
+        elif name.startswith(f"{_POLICY}."):
+            yield from self._policy_typo(name)
+        elif name in CLIENT_SET:
+            yield self._no_effect("it reaches no client in this form", f"write <alias>.{name}, or delete the line")
+        elif (sentence := foreign(name)) is not None:
+            yield self._foreign(name, sentence)
+        elif name in WORKER_NAMES or name.startswith((*WORKER_PREFIXES, _PROVIDERS)):
+            target = self._place.flow.target if self._place.flow else "<target>"
+            todo = f"write {target}.{name}, or delete the line" if name in WORKER_BY_NAME else None
+            yield self._no_effect("MM2 never looks for it under a flow", todo)
+        elif name in _CLIENT_NAMES:
+            yield self._no_effect(
+                "it reaches no client in this form", _bare_advice(name, f"{self._place.flow}.source.")
+            )
+        else:
+            yield self._unknown(name, self._flow_names())
+
+    def _at_no_flow(self, key: str) -> Iterator[Problem]:
+        aliases = ", ".join(self._clusters) or "none"
+        flows = [f"{a}{ARROW}{b}." for a in self._clusters for b in self._clusters if a != b]
+        start, arrow, rest = key.partition(ARROW)
+        if start in self._clusters and rest.startswith(f"{start}."):
+            yield self._no_effect("a flow leads from one cluster to another one")
+            return
+        head = start + arrow + rest.split(".", 1)[0] + "."
+        guess = difflib.get_close_matches(head, flows, 1, 0.6)
+        message = f"{key} belongs to no flow between the clusters ({aliases})"
+        if guess:
+            meant = guess[0] + rest.split(".", 1)[-1]
+            yield self._error(message, f"did you mean {meant}?").model_copy(update={"rename_to": meant})
+        else:
+            message = f"it belongs to no flow between the clusters ({aliases})"
+            yield self._no_effect(message, "add its clusters to clusters, or delete the line")
+
+    def _defined(self, definition: Definition) -> Iterator[Problem]:
+        if definition.instead:
+            yield self._warning(definition.instead)
+            return
+        doubts = [self._warning(what, todo) for what, todo in list_doubts(definition.name, self._setting.value)]
+        yield from doubts
+        found = list(self._value(lambda text: check_value(definition, text)))
+        # A regex that was cut at a comma is broken because of it.
+        yield from (each.model_copy(update={"suggestion": doubts[-1].suggestion}) if doubts else each for each in found)
+
+    def _client(self, kind: str, name: str) -> Iterator[Problem]:
+        if name in BY_CLIENT[kind]:
+            yield from self._client_value(name)
+            return
+        guess = _closest(name, BY_CLIENT[kind])
+        message = f"{name} is no setting of Kafka's {kind}, which takes it without using it"
+        if guess in APPLIED:
+            # With the right name it would count.
+            yield self._warning(message, f"did you mean {guess}?")
+        else:
+            yield self._no_effect(message, f"did you mean {guess}? Else delete the line" if guess else None)
+
+    def _connection(self, name: str) -> Iterator[Problem]:
+        if name in CLIENT_SET:
+            yield from self._client_value(name)
+        else:
+            guess = _closest(name, CLIENT_SET)
+            if guess:
+                yield self._warning("only connection settings count here", f"did you mean {guess}?")
+            else:
+                yield self._no_effect("only connection settings count here")
+
+    def _client_value(self, name: str) -> Iterator[Problem]:
+        yield from self._value(lambda text: check_client_value(name, text))
+
+    def _policy_typo(self, name: str) -> Iterator[Problem]:
+        """Custom policies may read any key of this form: only what comes near a known one is doubted."""
+        guess = _closest(name, [known for known in MM2_BY_NAME if known.startswith(_POLICY)], 0.9)
+        if guess is not None and guess != name:
+            yield self._warning("Kafka's replication policies do not read it", f"did you mean {guess}?")
+
+    def _value(self, check: Callable[[str], object]) -> Iterator[Problem]:
+        if self._setting.later:
+            return
+        try:
+            check(self._setting.value)
+        except ValueError as error:
+            must = f"must be {self._reason(str(error))}"
+            winner = self._winner(self._setting)
+            if winner is None:
+                left = placeholder_in(self._place.name, self._setting.value)
+                shown = "NAME" if self._is_secret() else left
+                todo = getattr(error, "suggestion", None) if not (left and shown) else advice_for(shown)
+                yield self._error(f"{self._key} {must}", todo)
+                return
+            line = "" if winner.line is None else f" in line {winner.line}"
+            yield self._warning(f"{must}; it has no effect, since {winner.key}{line} overrides it", "delete the line")
+
+    def _reason(self, must_be: str) -> str:
+        """What a value must be and what it is, unless it may be a secret."""
+        value = self._setting.value.strip()
+        parts = [part for part in (value, *parse_list(value)) if part]
+        tells = any(part in must_be for part in parts)
+        if self._is_secret():
+            return "valid" if tells else must_be
+        return must_be if tells else f"{must_be}, not {self._shown()!r}"
+
+    def _is_secret(self) -> bool:
+        # What a provider returned is a secret until known otherwise.
+        return is_secret(self._key) or self._key == LEDGER_URL or self._setting.written is not None
+
+    def _shown(self) -> str:
+        text = masked_text(self._setting.value)
+        return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "..."
+
+    def _value_begins_with_arrow(self) -> bool:
+        return self._key in self._clusters and self._setting.value.startswith(ARROW)
+
+    def _blank_in_flow(self) -> Problem:
+        return self._error(
+            f"the key ends at the first blank, so this line sets {self._key!r}",
+            f"write {self._key}{self._setting.value.split('=')[0].replace(' ', '')}",
+        )
+
+    def _unknown(self, name: str, known: Iterable[str]) -> Problem:
+        guess = _closest(name, known)
+        prefix = self._place.prefix
+        if self._key.startswith(_CONFLICTS):
+            message = f"{self._key} marks a merge that was not finished, so the lines of both sides count"
+            return self._error(message, "finish the merge")
+        meant = f"{prefix}{guess}" if guess else None
+        if guess is None and self._place.level is Level.TOP and "." in name:
+            alias = _closest(name.split(".", 1)[0], self._clusters, 0.6)
+            meant = f"{alias}.{name.split('.', 1)[1]}" if alias else None
+        if meant is None and not name.startswith(_OWN):
+            return self._no_effect("it is no setting of MirrorMaker 2 nor of this program")
+        todo = f"did you mean {meant}?" if meant else "delete the line; `mirror config keys` lists all settings"
+        problem = self._error(f"{self._key} is no setting of MirrorMaker 2 nor of this program", todo)
+        return problem.model_copy(update={"rename_to": meant})
+
+    def _top_level_names(self) -> tuple[str, ...]:
+        heads = tuple(f"{alias}.{name}" for alias in self._clusters for name in ("bootstrap.servers",))
+        return (*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET, *heads)
+
+    def _flow_names(self) -> tuple[str, ...]:
+        top = {definition.name for definition in TOP_LEVEL}
+        names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME) if name not in top)
+        clients = (prefix + name for prefix, kind in _FLOW_CLIENTS.items() for name in BY_CLIENT[kind])
+        return (*names, *clients, *OLD_NAMES.values())
+
+    def _foreign(self, name: str, sentence: str) -> Problem:
+        """What MM2 ignores as well, except for names that count here."""
+        if name in HONOURED and not is_pattern_list(self._setting.value):
+            return self._no_effect("it was renamed in 2.7, is ignored by MM2 4.0, and its value is no list of regexes")
+        return self._warning(sentence) if name in HONOURED else self._no_effect(sentence)
+
+    def _flow_advice(self, name: str) -> str:
+        definition = MM2_BY_NAME.get(name)
+        if definition is not None and definition.instead:
+            return _DELETE
+        return f"write <source>-><target>.{name}, or delete the line"
+
+    def _no_effect(self, message: str, suggestion: str | None = None) -> Problem:
+        return self._problem(Severity.NO_EFFECT, f"{self._key}: {message}", suggestion or _DELETE)
+
+    def _error(self, message: str, suggestion: str | None = None) -> Problem:
+        return self._problem(Severity.ERROR, message, suggestion)
+
+    def _warning(self, message: str, suggestion: str | None = None) -> Problem:
+        return self._problem(Severity.WARNING, f"{self._key}: {message}", suggestion)
+
+    def _problem(self, severity: Severity, message: str, suggestion: str | None) -> Problem:
+        line = self._setting.line
+        return Problem(severity=severity, message=message, key=self._key, line=line, suggestion=suggestion)
+
+
+def _kind(name: str, prefixes: dict[str, str]) -> tuple[str, str] | None:
+    """The client that a name belongs to, and the name without the prefix."""
+    for prefix, kind in prefixes.items():
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return kind, name.removeprefix(prefix)
+    return None
+
+
+def _closest(name: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:
+    return next(iter(difflib.get_close_matches(name, sorted(known), 1, cutoff)), None)
+
+
+def _client_advice(kind: str, name: str) -> str:
+    """Where a client's setting counts, for one that stands at the top level."""
+    rest = name.partition(".")[2]
+    if rest.startswith("override."):
+        rest = rest.removeprefix("override.")
+        where = f"<source>-><target>.{name}" if kind == "producer" else f"<source>-><target>.source.consumer.{rest}"
+    else:
+        where = f"<alias>.{name}"
+    return f"write {where}, or delete the line" if rest in APPLIED else _DELETE
+
+
+def _bare_advice(name: str, prefix: str = "<alias>.") -> str:
+    """Where a setting counts that stands without its client; only for those that have an effect here."""
+    if name not in APPLIED:
+        return _DELETE
+    if name in CLIENT_SET:
+        return f"write {prefix}{name}, or delete the line"
+    kinds = " or ".join(f"{prefix}{kind}.{name}" for kind in BY_CLIENT if name in BY_CLIENT[kind])
+    return f"write {kinds}, or delete the line"

@@ -1,0 +1,289 @@
+"""The effective settings of a flow: which text counts for every key, and where it came from. Pure; nothing is typed.
+
+The rules are those of `MirrorMakerConfig.connectorBaseConfig`, `clusterProps` and `workerConfig`, of
+`MirrorConnectorConfig` and `MirrorSourceConfig` for the clients inside the connectors, and of Connect's `Worker` for
+the producer that writes the data.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from mirror_lib.config.file.keys import written_pairs
+from mirror_lib.config.model import Provenance
+from mirror_lib.config.settings.definitions import MM2_FLOW, WORKER, Scope
+from mirror_lib.config.settings.kafka_names import CLIENT_SET
+from mirror_lib.config.settings.mirror_keys import FLOW_KEYS
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
+from mirror_lib.topology.names import FlowId
+
+Settings = Mapping[str, Provenance]
+
+TOP_LEVEL = "top level"
+_HEARTBEATS = "emit.heartbeats.enabled"
+
+#: Names of 2.4 to 2.6 that later versions took as aliases: new name -> old name.
+OLD_NAMES = {
+    "topics.exclude": "topics.blacklist",
+    "groups.exclude": "groups.blacklist",
+    "config.properties.exclude": "config.properties.blacklist",
+}
+
+#: What MM2 takes from the top level into every flow: the names in the ConfigDefs of its three connectors.
+_TOP_LEVEL_NAMES = frozenset(
+    [definition.name for definition in (*MM2_FLOW, *FLOW_KEYS) if definition.scope is Scope.FLOW]
+    + list(OLD_NAMES.values())
+    + [name for name in CLIENT_SET if name != "bootstrap.servers"]
+)
+_TOP_LEVEL_PREFIXES = ("config.providers", "replication.policy", "mirror.transform")
+#: Top-level keys that win over those of the target cluster (`MirrorMakerConfig.workerConfig`).
+_WORKER_PREFIXES = (
+    "offset.storage",
+    "config.storage",
+    "status.storage",
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "task",
+    "worker",
+    "replication.policy",
+)
+_CLIENT_KINDS = ("producer", "consumer", "admin")
+#: Settings of MM2 itself whose names begin as those of a client do.
+NOT_OF_A_CLIENT = frozenset({"consumer.poll.timeout.ms", "admin.timeout.ms"})
+_CONSUMER_FORCED = {"enable.auto.commit": "false"}
+_CONSUMER_DEFAULTS = {"auto.offset.reset": "earliest"}
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSettings:
+    """Everything that is set for one flow.
+
+    `connector` are the settings of the flow, `worker` those of the Connect worker that MM2 would run for it, `clients`
+    those of each client by its name in `FlowClients`.
+    """
+
+    flow: FlowId
+    connector: Settings
+    worker: Settings
+    clients: Mapping[str, Settings]
+
+
+class FileSettings(dict[str, Provenance]):
+    """The assignments of a file by their keys, as they stand there. Not to be changed.
+
+    Every flow looks at every part of its file: without the answers kept here, a file of many flows takes a time that
+    grows with the square of their number.
+    """
+
+    def under(self, prefix: str) -> Iterator[tuple[str, Provenance]]:
+        """The assignments whose keys begin with a prefix, in the order of the file."""
+        found: list[str] = []
+        for key in self._sorted[bisect_left(self._sorted, prefix) :]:
+            if not key.startswith(prefix):
+                break
+            found.append(key)
+        for key in sorted(found, key=self._places.__getitem__):
+            yield key, self[key]
+
+    def cluster(self, alias: str) -> Settings:
+        """`cluster_settings`, kept."""
+        if alias not in self._clusters:
+            self._clusters[alias] = cluster_settings(self, alias)
+        return self._clusters[alias]
+
+    @cached_property
+    def of_all_flows(self) -> Settings:
+        """What every flow takes from the top level."""
+        return {
+            name: setting
+            for name, setting in self.items()
+            if name in _TOP_LEVEL_NAMES or name.startswith(_TOP_LEVEL_PREFIXES)
+        }
+
+    @cached_property
+    def of_all_workers(self) -> Settings:
+        """What every worker takes from the top level."""
+        return {
+            name: setting.model_copy(update={"origin": TOP_LEVEL})
+            for name, setting in self.items()
+            if name.startswith(_WORKER_PREFIXES)
+        }
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {key: place for place, key in enumerate(self)}
+
+    @cached_property
+    def _clusters(self) -> dict[str, Settings]:
+        return {}
+
+
+def top_level(file: Iterable[Provenance]) -> FileSettings:
+    """The assignments of a file by their keys, as they stand there."""
+    return FileSettings((setting.key, setting) for setting in file if setting.key is not None)
+
+
+def clusters(file: Settings) -> tuple[str, ...]:
+    """The aliases in `clusters`, each once."""
+    named = parse_list(file["clusters"].value) if "clusters" in file else ()
+    return tuple(dict.fromkeys(alias for alias in named if alias))
+
+
+def selected_flows(file: Settings) -> tuple[FlowId, ...]:
+    """The pairs of clusters that MM2 runs: enabled ones, and those that emit heartbeats.
+
+    The texts are taken as they stand in the file, without replacing variables (`MirrorMakerConfig.clusterPairs`).
+    """
+    aliases = clusters(file)
+    pairs: Iterable[FlowId] = written_pairs(file, aliases)
+    if _emits_heartbeats(_written(file, _HEARTBEATS)):
+        pairs = (FlowId(source, target) for source in aliases for target in aliases if source != target)
+    return tuple(pair for pair in pairs if _runs(file, pair))
+
+
+def _runs(file: Settings, pair: FlowId) -> bool:
+    if parse_raw_boolean(_written(file, f"{pair}.enabled")):
+        return True
+    heartbeats = _written(file, f"{pair}.{_HEARTBEATS}")
+    return _emits_heartbeats(_written(file, _HEARTBEATS) if heartbeats is None else heartbeats)
+
+
+def _emits_heartbeats(text: str | None) -> bool:
+    return text is None or parse_raw_boolean(text)
+
+
+def _written(file: Settings, key: str) -> str | None:
+    setting = file.get(key)
+    if setting is None:
+        return None
+    return setting.value if setting.written is None else setting.written
+
+
+def cluster_settings(file: FileSettings, cluster: str) -> dict[str, Provenance]:
+    """`MirrorMakerConfig.clusterProps`: a cluster's own keys, seeded with connection settings."""
+    settings = _stripped(file, f"{cluster}.", f"cluster {cluster}")
+    own_connection = {name: settings[name] for name in CLIENT_SET if name in settings}
+    for name, setting in own_connection.items():
+        for kind in _CLIENT_KINDS:
+            settings.setdefault(f"{kind}.{name}", setting)
+    for name in CLIENT_SET:
+        if name in file:
+            for key in (*(f"{kind}.{name}" for kind in _CLIENT_KINDS), name):
+                settings.setdefault(key, file[name])
+    return settings
+
+
+def flow_settings(file: FileSettings, flow: FlowId) -> FlowSettings:
+    """The settings of one flow, of its worker and of its clients."""
+    connector = _connector_settings(file, flow)
+    worker = _worker_settings(file, flow)
+    return FlowSettings(flow, connector, worker, dict(_clients(connector, file.cluster(flow.target))))
+
+
+def _connector_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenance]:
+    settings = dict(file.of_all_flows)
+    for side, cluster in (("source", flow.source), ("target", flow.target)):
+        for name, setting in file.cluster(cluster).items():
+            prefix = f"{side}." if name.startswith(_CLIENT_KINDS) else f"{side}.cluster."
+            settings[prefix + name] = setting
+    settings |= _stripped(file, f"{flow}.", f"flow {flow}")
+    return _with_aliases(settings)
+
+
+def is_pattern_list(text: str) -> bool:
+    """Whether a text is a list of names and Java regexes."""
+    try:
+        compile_list(parse_list(text))
+    except ValueError:
+        return False
+    return True
+
+
+def _with_aliases(settings: dict[str, Provenance]) -> dict[str, Provenance]:
+    """Old names count where the new one is absent, judged after all layers (KIP-629, `ConfigUtils`).
+
+    A list that Java could not read does not count: MM2 4.0 ignores the name, and earlier versions did not run with it.
+    """
+    for new, old in OLD_NAMES.items():
+        if old in settings and is_pattern_list(settings[old].value):
+            settings.setdefault(new, settings[old])
+    return settings
+
+
+def _worker_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenance]:
+    """`MirrorMakerConfig.workerConfig`, of which only the settings that concern positions matter here."""
+    origin = f"worker of {flow.target}"
+    settings = _stripped(file, f"{flow.target}.", origin)
+    settings |= file.of_all_workers
+    known = {definition.name: definition for definition in WORKER}
+    effective = {name: setting for name, setting in settings.items() if name in known}
+    for name, definition in known.items():
+        if name not in effective and definition.default is not None:
+            effective[name] = Provenance(value=definition.default.replace("<source>", flow.source))
+    return effective
+
+
+def _clients(connector: Settings, target: Settings) -> Iterator[tuple[str, Settings]]:
+    location = connector.get("offset-syncs.topic.location")
+    syncs = "target" if location is not None and location.value.strip() == "target" else "source"
+    yield "data_consumer", _consumer(connector, "source")
+    yield "source_admin", _client(connector, "source", "admin")
+    yield "target_admin", _client(connector, "target", "admin")
+    yield "data_producer", _data_producer(connector, target)
+    yield "offset_syncs_producer", _client(connector, syncs, "producer")
+    yield "offset_syncs_consumer", _consumer(connector, syncs)
+    yield "target_internal", _connection(target)
+
+
+def _client(connector: Settings, side: str, kind: str) -> dict[str, Provenance]:
+    return {
+        **_connection(_prefixed(connector, f"{side}.cluster.")),
+        **_prefixed(connector, f"{kind}."),
+        **_prefixed(connector, f"{side}.{kind}."),
+    }
+
+
+def _consumer(connector: Settings, side: str) -> dict[str, Provenance]:
+    defaults = {name: Provenance(value=value) for name, value in _CONSUMER_DEFAULTS.items()}
+    forced = {name: Provenance(value=value) for name, value in _CONSUMER_FORCED.items()}
+    return {**defaults, **_client(connector, side, "consumer"), **forced}
+
+
+def _data_producer(connector: Settings, target: Settings) -> dict[str, Provenance]:
+    """Connect's producer: the worker's `producer.` settings, then the connector's `producer.override.` ones."""
+    return {
+        # The worker sets the address itself; its other connection settings have been seeded as `producer.` ones.
+        **{name: setting for name, setting in target.items() if name == "bootstrap.servers"},
+        **_prefixed(target, "producer."),
+        **_prefixed(connector, "producer.override."),
+    }
+
+
+def _connection(settings: Settings) -> dict[str, Provenance]:
+    return {name: setting for name, setting in settings.items() if name in CLIENT_SET}
+
+
+def _prefixed(settings: Settings, prefix: str) -> dict[str, Provenance]:
+    """The settings under a prefix, without it; `producer.override.` is no part of `producer.`."""
+    return {
+        name.removeprefix(prefix): setting
+        for name, setting in settings.items()
+        if name.startswith(prefix)
+        and name not in NOT_OF_A_CLIENT
+        and not (prefix != "producer.override." and name.startswith("producer.override."))
+    }
+
+
+def _stripped(file: FileSettings, prefix: str, origin: str) -> dict[str, Provenance]:
+    return {
+        key.removeprefix(prefix): setting.model_copy(update={"origin": origin}) for key, setting in file.under(prefix)
+    }

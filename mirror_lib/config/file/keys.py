@@ -1,0 +1,85 @@
+"""Which part of the configuration a key of the file belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from mirror_lib.config.settings.definitions import MM2_BY_NAME
+from mirror_lib.config.settings.mirror_keys import OWN_BY_NAME
+from mirror_lib.topology.names import FlowId
+from mirror_lib.transform.setting_keys import is_transform_key
+
+ARROW = "->"
+
+
+class Level(Enum):
+    """Where a key stands."""
+
+    TOP = "the top level"
+    CLUSTER = "a cluster"
+    FLOW = "a flow"
+    #: It looks like a key of a flow that the file does not have.
+    NO_FLOW = "no flow"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A key taken apart: `name` is the key without the alias or flow that it stands under."""
+
+    level: Level
+    name: str
+    cluster: str | None = None
+    flow: FlowId | None = None
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the name."""
+        if self.flow is not None:
+            return f"{self.flow}."
+        return "" if self.cluster is None else f"{self.cluster}."
+
+
+def place_of(key: str, clusters: Collection[str]) -> Place:
+    """Take a key apart. Aliases may hold dots: the longest that fits counts.
+
+    Args:
+        key: of the file.
+        clusters: the aliases; a set where there are many keys.
+    """
+    if ARROW in key:
+        pair = max(pairs_in(key, clusters), key=lambda pair: len(str(pair)), default=None)
+        if pair is None:
+            return Place(Level.NO_FLOW, key)
+        return Place(Level.FLOW, key.removeprefix(f"{pair}."), flow=pair)
+    if is_transform_key(key) or key in MM2_BY_NAME or key in OWN_BY_NAME:
+        return Place(Level.TOP, key)
+    alias = max(_heads(key, ".", clusters), key=len, default=None)
+    if alias is not None:
+        return Place(Level.CLUSTER, key.removeprefix(f"{alias}."), cluster=alias)
+    return Place(Level.TOP, key)
+
+
+def pairs_in(key: str, clusters: Collection[str]) -> Iterator[FlowId]:
+    """The pairs of different clusters whose flow a key may belong to."""
+    for source in _heads(key, ARROW, clusters):
+        for target in _heads(key[len(source) + len(ARROW) :], ".", clusters):
+            if target != source:
+                yield FlowId(source, target)
+
+
+def written_pairs(keys: Iterable[str], clusters: Sequence[str]) -> tuple[FlowId, ...]:
+    """The pairs of clusters that keys name, in the order of the aliases: of many clusters no key names most pairs."""
+    order = {alias: place for place, alias in enumerate(clusters)}
+    pairs = {pair for key in keys if ARROW in key for pair in pairs_in(key, order)}
+    return tuple(sorted(pairs, key=lambda pair: (order[pair.source], order[pair.target])))
+
+
+def _heads(text: str, end: str, clusters: Collection[str]) -> Iterator[str]:
+    """The aliases that a text begins with, before an end."""
+    at = text.find(end)
+    while at >= 0:
+        if text[:at] in clusters:
+            yield text[:at]
+        at = text.find(end, at + 1)

@@ -1,0 +1,48 @@
+"""Problems of a file in words, and the error that carries them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mirror_lib.config.file.stamps import FileStamp
+from mirror_lib.config.model import Problem, Severity
+from mirror_lib.errors import ConfigurationError
+
+
+class InvalidConfigurationError(ConfigurationError):
+    """A properties file cannot be used. `problems` are all its problems, warnings included."""
+
+    reason = "invalid-configuration"
+
+    def __init__(self, path: str, problems: tuple[Problem, ...], sources: tuple[FileStamp, ...] = ()) -> None:
+        self.path = path
+        self.problems = problems
+        #: As those of `MirrorConfig`.
+        self.sources = sources
+        errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+        lines = "".join(f"\n  {describe(problem)}" for problem in errors)
+        count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+        super().__init__(f"{path} has {count}:{lines}")
+
+    @property
+    def keys_in_error(self) -> frozenset[str]:
+        """The keys as they are written in the lines that are wrong; what concerns no single line has none."""
+        return frozenset(each.key for each in self.problems if each.severity is Severity.ERROR and each.key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.problems, self.sources)
+
+    def attributes(self) -> dict[str, Any]:
+        return super().attributes() | {"problems": [problem.model_dump(mode="json") for problem in self.problems]}
+
+
+def describe(problem: Problem) -> str:
+    """One line: where, how bad, what, and what to do."""
+    line = "" if problem.line is None else f"line {problem.line}: "
+    todo = f"; {problem.suggestion}" if problem.suggestion else ""
+    return f"{line}{problem.severity.value}: {problem.message}{todo}"
+
+
+def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Each problem once, in the order of the lines; those of the whole file come first."""
+    return tuple(sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0))

@@ -1,0 +1,173 @@
+"""From the texts that count for a flow to its typed `FlowConfig`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from mirror_lib.config.file.derive import FlowSettings, Settings
+from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
+from mirror_lib.config.model import (
+    ClientSettings,
+    ExistingTarget,
+    Fencing,
+    FlowClients,
+    FlowConfig,
+    GroupTranslation,
+    IsolationLevel,
+)
+from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.config.settings import mirror_keys as own_keys
+from mirror_lib.config.settings import sync_keys
+from mirror_lib.config.settings.definitions import MM2_BY_NAME, WORKER_BY_NAME, Definition
+from mirror_lib.config.settings.mirror_keys import OWN_BY_NAME
+from mirror_lib.config.settings.rate_keys import READ_RATE_LIMIT, WRITE_RATE_LIMIT
+from mirror_lib.config.settings.values import REQUEST_SIZE, parse_request_size
+from mirror_lib.config.transforms.connect_transforms import TRANSFORMS
+from mirror_lib.topology.java_types import parse_raw_boolean
+from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms
+
+_POLICY_PREFIX = "replication.policy"
+_SEPARATOR = "replication.policy.separator"
+_INTERNAL_SEPARATOR = "replication.policy.internal.topic.separator.enabled"
+
+
+def _fields(definitions: Iterable[Definition]) -> Mapping[str, Definition]:
+    # Connect's `transforms` are a part of the field of that name, and no list of names.
+    typed = FlowConfig.model_fields.keys() - {TRANSFORMS}
+    return {each.field: each for each in definitions if each.field in typed}
+
+
+_CONNECTOR_FIELDS, _WORKER_FIELDS = _fields(MM2_BY_NAME.values()), _fields(WORKER_BY_NAME.values())
+
+
+def flow_config(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFORMS) -> FlowConfig:
+    """The typed settings of a flow.
+
+    Args:
+        transforms: what `flow_transforms` read of the same settings.
+
+    Raises:
+        ValueError: a value is not valid; `check.problems` names them all before this is called.
+    """
+    values: dict[str, Any] = {}
+    for fields, texts in ((_CONNECTOR_FIELDS, settings.connector), (_WORKER_FIELDS, settings.worker)):
+        for field, definition in fields.items():
+            if definition.name in texts:
+                values[field] = definition.parse(texts[definition.name].value)
+    values |= _policy(settings.connector)
+    isolation = settings.clients["data_consumer"].get("isolation.level")
+    if isolation is not None:
+        values["isolation_level"] = IsolationLevel(isolation.value.strip().lower())
+    values |= _own(settings.connector)
+    request_size = settings.clients["data_producer"].get(REQUEST_SIZE)
+    if request_size is not None:
+        update = {own_keys.REQUEST_MAX_BYTES: parse_request_size(request_size.value)}
+        values["copy_settings"] = values["copy_settings"].model_copy(update=update)
+    return FlowConfig(
+        flow=settings.flow,
+        **values,
+        transforms=transforms,
+        clients=flow_clients(settings),
+    )
+
+
+def _policy(connector: Settings) -> dict[str, Any]:
+    """Policies read the texts as they are: a separator keeps its blanks (`DefaultReplicationPolicy.configure`)."""
+    values: dict[str, Any] = {
+        "replication_policy_options": {
+            name: setting.value for name, setting in connector.items() if name.startswith(_POLICY_PREFIX)
+        }
+    }
+    if _SEPARATOR in connector:
+        values["replication_policy_separator"] = connector[_SEPARATOR].value
+    if _INTERNAL_SEPARATOR in connector:
+        enabled = parse_raw_boolean(connector[_INTERNAL_SEPARATOR].value)
+        values["replication_policy_internal_topic_separator_enabled"] = enabled
+    return values
+
+
+def _own(connector: Settings) -> dict[str, Any]:
+    texts = tuple([effective(connector, definition) for definition in OWN_BY_NAME.values()])
+    return {
+        **_own_of(texts),
+        "source_rate_limit_read_bytes": _of_cluster(connector, "source", READ_RATE_LIMIT),
+        "target_rate_limit_write_bytes": _of_cluster(connector, "target", WRITE_RATE_LIMIT),
+    }
+
+
+@lru_cache(maxsize=64)
+def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
+    """Most flows of a file have the same: hundreds of clusters make tens of thousands of pairs.
+
+    Args:
+        texts: those that count, in the order of `OWN_BY_NAME`.
+    """
+    by_name = dict(zip(OWN_BY_NAME, texts, strict=True))
+
+    def lookup(name: str) -> str | None:
+        return by_name[name]
+
+    def text(name: str) -> str:
+        return (lookup(name) or "").strip()
+
+    schedule, verify_schedule = text("mirror.schedule"), text("mirror.verify.schedule")
+    for each in (schedule, verify_schedule):
+        parse_schedule(each)
+    return {
+        "copy_settings": own_keys.copy_settings(lookup),
+        "rename": own_keys.rename(lookup),
+        "config_rules": sync_keys.config_rules(lookup),
+        "acl_rules": sync_keys.acl_rules(lookup),
+        "fencing": Fencing(text("mirror.fencing")),
+        "old_records_in_transactions": parse_raw_boolean(text("mirror.old.records.in.transactions")),
+        "run_lease_seconds": float(text("mirror.run.lease.seconds")),
+        "ledger_history_days": int(text("mirror.ledger.history.days")),
+        "existing_target": ExistingTarget(text("mirror.target.existing")),
+        "group_translation": GroupTranslation(text("mirror.group.translation")),
+        "first_start": parse_first_start(text("mirror.first.start")),
+        "topic_first_starts": parse_topic_first_starts(text("mirror.first.start.topics")),
+        "quarantine_topic": text("mirror.quarantine.topic"),
+        "schedule": " ".join(schedule.split()) or None,
+        "verify_schedule": " ".join(verify_schedule.split()) or None,
+        "way_back": parse_raw_boolean(text("mirror.way.back")),
+        "airflow_pool": text("mirror.airflow.pool") or None,
+        "airflow_deadline_seconds": float(text("mirror.airflow.deadline.seconds")),
+        "spark_connection": text("mirror.spark.connection"),
+    }
+
+
+def _of_cluster(connector: Settings, side: str, name: str) -> Any:
+    definition, setting = OWN_BY_NAME[name], connector.get(f"{side}.cluster.{name}")
+    return definition.parse(str(definition.default) if setting is None else setting.value)
+
+
+def effective(connector: Settings, definition: Definition) -> str | None:
+    """The text that counts for a setting: the file's, else the default."""
+    setting = connector.get(definition.name)
+    return definition.default if setting is None else setting.value
+
+
+def flow_clients(settings: FlowSettings) -> FlowClients:
+    """The flow's clients with their Java properties."""
+    clients = {
+        name: ClientSettings(
+            cluster=_cluster(settings, name), role=name.replace("_", "-"), properties=_texts(settings.clients[name])
+        )
+        for name in FlowClients.model_fields
+    }
+    return FlowClients(**clients)
+
+
+def _cluster(settings: FlowSettings, client: str) -> str:
+    if client.startswith("offset_syncs"):
+        location = settings.connector.get("offset-syncs.topic.location")
+        at_target = location is not None and location.value.strip() == "target"
+        return settings.flow.target if at_target else settings.flow.source
+    return settings.flow.source if client in ("data_consumer", "source_admin") else settings.flow.target
+
+
+def _texts(settings: Settings) -> Mapping[str, str]:
+    # ConfigDef trims the values of every client setting; passwords too.
+    return {name: setting.value.strip() for name, setting in settings.items()}

@@ -1,0 +1,298 @@
+"""Problems that no single line has: what is missing, what contradicts, what has another effect than meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from mirror_lib.config.file.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
+from mirror_lib.config.file.keys import ARROW, written_pairs
+from mirror_lib.config.model import Problem, Provenance, Severity
+from mirror_lib.config.settings.definitions import MM2_BY_NAME
+from mirror_lib.config.settings.sync_keys import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
+from mirror_lib.topology.filters import CONFIG_PROPERTIES_EXCLUDE
+from mirror_lib.topology.java_regex import compile_java, compile_list, compile_replacement
+from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import IDENTITY_CLASS, SOURCE_ALIAS, TARGET_ALIAS, keeps_names
+
+_SEPARATOR = "replication.policy.separator"
+_RENAME_REGEX = "mirror.topics.rename.regex"
+_REPLACEMENT = "mirror.topics.rename.replacement"
+#: Of MM2's default exclusions those by which a target keeps its records.
+_SAFETY = ("min.insync.replicas", "unclean.leader.election.enable")
+#: Who decides about a config by these has named it.
+_CONFIG_RULES = (CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE)
+
+
+def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
+    """Problems of `clusters` and of the connections."""
+    setting = file.get("clusters")
+    if setting is None:
+        yield _error("clusters is missing", suggestion="name the aliases, such as clusters = primary, backup")
+        return
+    if len(clusters) < 2:
+        yield _error("clusters must name at least two aliases", setting)
+    for alias, times in Counter(parse_list(setting.value)).items():
+        if alias and times > 1:
+            yield _warning(f"clusters names {alias} {times} times", setting)
+        if ARROW in alias or any(character.isspace() for character in alias):
+            yield _error(f"the alias {alias!r} may hold neither blanks nor {ARROW}", setting)
+    used = {alias for flow in flows for alias in (flow.source, flow.target)}
+    for alias in clusters:
+        if alias in used and not file.cluster(alias).get("bootstrap.servers"):
+            yield _error(
+                f"cluster {alias} has no bootstrap.servers",
+                suggestion=f"set {alias}.bootstrap.servers = host:9092",
+                key=f"{alias}.bootstrap.servers",
+            )
+
+
+def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
+    """Problems of which flows run."""
+    if len(clusters) > 1 and not flows:
+        yield _error("no flow runs", suggestion="set SOURCE->TARGET.enabled = true for at least one pair of clusters")
+    top = file.get("enabled")
+    if top is not None and parse_raw_boolean(top.value):
+        yield _warning(
+            f"enabled at the top level enables all {len(flows)} flows", top, "write SOURCE->TARGET.enabled for each"
+        )
+    for flow in written_pairs(file, clusters):
+        for name in ("enabled", "emit.heartbeats.enabled"):
+            setting = file.get(f"{flow}.{name}")
+            if setting is not None:
+                yield from _raw_boolean_problems(setting)
+
+
+def _raw_boolean_problems(setting: Provenance) -> Iterator[Problem]:
+    written = setting.value if setting.written is None else setting.written
+    if parse_raw_boolean(setting.value.strip()) and not parse_raw_boolean(written):
+        reason = "a variable" if setting.written is not None else "a blank behind the value"
+        yield _warning(
+            f"MM2 takes {setting.key} as it is written when it selects its flows: {reason} makes it false there",
+            setting,
+            "write true and nothing else",
+        )
+
+
+def provider_problems(file: Settings) -> Iterator[Problem]:
+    """Provider settings of names that `config.providers` does not list."""
+    named = set(parse_list(file["config.providers"].value)) if "config.providers" in file else set()
+    for key, setting in file.items():
+        if key.startswith("config.providers."):
+            name = key.split(".")[2]
+            if name not in named:
+                yield _warning(f"{key}: config.providers does not name {name}", setting, f"add {name} to it")
+
+
+def flow_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
+    """Problems of the effective settings of one flow."""
+    if _is_true(settings, "enabled"):
+        yield from _alias_problems(settings)
+    yield from _old_name_problems(settings)
+    yield from _layer_problems(settings, file)
+    if _is_true(settings, "enabled"):
+        yield from _contradictions(settings)
+
+
+def _alias_problems(settings: FlowSettings) -> Iterator[Problem]:
+    setting = settings.connector.get(_SEPARATOR)
+    separator = "." if setting is None else setting.value
+    yield from _other_aliases(settings, separator)
+    policy = settings.connector.get("replication.policy.class")
+    if policy is not None and keeps_names(policy.value.strip()):
+        yield from _identity_like(policy)
+        return
+    alias = _alias(settings, SOURCE_ALIAS, settings.flow.source)
+    if not separator:
+        yield _no_separator(settings.flow, alias, _alias(settings, TARGET_ALIAS, settings.flow.target), setting)
+    elif separator in alias:
+        yield _warning(
+            f"the alias {alias} holds the separator {separator!r}: remote topics of this cluster "
+            "are not recognised, so that cycles are not prevented",
+            setting,
+            "choose another alias or another replication.policy.separator",
+        )
+
+
+def _alias(settings: FlowSettings, name: str, default: str) -> str:
+    setting = settings.connector.get(name)
+    return default if setting is None else setting.value.strip()
+
+
+def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
+    """What an alias of its own changes, which reads as a remark and renames every topic."""
+    flow = settings.flow
+    for name, usual, named in (
+        (
+            SOURCE_ALIAS,
+            flow.source,
+            "remote topics, positions and checkpoints of flow {flow} carry the alias {alias!r}",
+        ),
+        (TARGET_ALIAS, flow.target, "offset-syncs and heartbeats of flow {flow} carry the alias {alias!r}"),
+    ):
+        alias = _alias(settings, name, usual)
+        setting = settings.connector.get(name)
+        if setting is None or alias == usual or not (alias or separator):
+            # Neither alias nor separator is one matter, see `_no_separator`.
+            continue
+        example = f" (orders becomes {alias}{separator}orders by the default policy)" if name == SOURCE_ALIAS else ""
+        yield _warning(
+            f"{setting.key}: {named.format(flow=flow, alias=alias)} instead of {usual!r}, as with MM2{example}",
+            setting,
+            f"keep the line if MM2 has run with it; for a new flow delete it, or use {alias or usual} in clusters",
+        )
+
+
+def _identity_like(policy: Provenance) -> Iterator[Problem]:
+    name = policy.value.strip()
+    if name != IDENTITY_CLASS:
+        yield _warning(
+            f"{policy.key}: {name} keeps topic names and is taken as {IDENTITY_CLASS}; heartbeats topics alone are "
+            "called <source>.heartbeats on the target, where that class mixes them",
+            policy,
+            f"write {IDENTITY_CLASS}, which MM2 has since 3.0",
+        )
+
+
+def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | None) -> Problem:
+    """A warning that says how topics are called; only circles are refused, which needs all flows of the file."""
+    if not source:
+        return _warning(
+            f"flow {flow}: with neither alias nor separator topics keep their names, as with MM2; heartbeats of the "
+            "source are not copied, since they would mix with the target's own",
+            setting,
+            f"for a new flow write replication.policy.class = {IDENTITY_CLASS} and delete both lines; keep them if MM2 "
+            "has run with them, since its internal topics are named by them",
+        )
+    left_out = f", and leaves out topics whose names contain {target!r}" if len(target) == 1 else ""
+    return _warning(
+        f"flow {flow}: without a separator topic orders becomes {source}orders, as with MM2, which then does not "
+        f"recognise remote topics{left_out}",
+        setting,
+        "keep the line if MM2 has run with it; for a new flow set another replication.policy.separator",
+    )
+
+
+def _old_name_problems(settings: FlowSettings) -> Iterator[Problem]:
+    for new, old in OLD_NAMES.items():
+        before, now = settings.connector.get(old), settings.connector.get(new)
+        if before is not None and now is not None and now.key != before.key:
+            yield _warning(f"{before.key} has no effect on flow {settings.flow}: {now.key} is set too", before)
+
+
+def _layer_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
+    """Client settings of a flow that lose against those of a cluster, which surprises (mm2 `MirrorConnectorConfig`)."""
+    flow = settings.flow
+    for kind, clients in _CLIENTS_OF_KIND.items():
+        prefix = f"{flow}.{kind}."
+        for key, setting in file.under(prefix):
+            name = key.removeprefix(prefix)
+            if name.startswith("override.") or f"{kind}.{name}" in MM2_BY_NAME:
+                continue
+            effective = [found for client in clients if (found := settings.clients[client].get(name)) is not None]
+            winner = next((found for found in effective if found.key != key), None)
+            if winner is not None and winner.key is not None and all(found.key != key for found in effective):
+                yield _warning(f"{key} has no effect: {winner.key} wins", setting, f"write {flow}.source.{kind}.{name}")
+
+
+_CLIENTS_OF_KIND = {
+    "consumer": ("data_consumer", "offset_syncs_consumer"),
+    "admin": ("source_admin", "target_admin"),
+    "producer": ("offset_syncs_producer",),
+}
+
+
+def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
+    connector, flow = settings.connector, settings.flow
+    regex, replacement = connector.get(_RENAME_REGEX), connector.get(_REPLACEMENT)
+    if (regex is None) != (replacement is None):
+        given, missing = (_RENAME_REGEX, _REPLACEMENT) if replacement is None else (_REPLACEMENT, _RENAME_REGEX)
+        yield _error(f"flow {flow} has {given} but no {missing}", regex or replacement, f"set {flow}.{missing} too")
+    elif regex is not None and replacement is not None:
+        yield from _replacement_problems(regex, replacement)
+    yield from _weakened_configs(settings)
+    if _is_true(settings, "sync.group.offsets.enabled") and _is_false(settings, "emit.checkpoints.enabled"):
+        yield _warning(
+            f"flow {flow} syncs no group offsets, because emit.checkpoints.enabled is false",
+            connector["sync.group.offsets.enabled"],
+        )
+    if _is_false(settings, "emit.offset-syncs.enabled") and not _is_false(settings, "emit.checkpoints.enabled"):
+        yield _warning(
+            f"flow {flow} emits no checkpoints, because emit.offset-syncs.enabled is false (MM2's checkpoint "
+            "connector refuses to start)",
+            connector["emit.offset-syncs.enabled"],
+            f"set {flow}.emit.checkpoints.enabled = false too",
+        )
+
+
+def _weakened_configs(settings: FlowSettings) -> Iterator[Problem]:
+    """A list of one's own replaces the default one: topics on the target then get these configs from the source."""
+    own = settings.connector.get(CONFIG_PROPERTIES_EXCLUDE)
+    if own is None or not _is_true(settings, "enabled"):
+        return
+    decided = [rule.value for name in _CONFIG_RULES if (rule := settings.connector.get(name)) is not None]
+    named = {each.split("=", 1)[0].strip() for text in decided for each in parse_list(text)}
+    try:
+        left_out = compile_list([each for each in parse_list(own.value) if each])
+    except ValueError:
+        # Told where the regex stands.
+        return
+    lowered = [name for name in _SAFETY if name not in named and (left_out is None or not left_out.fullmatch(name))]
+    if lowered:
+        yield _warning(
+            f"{own.key} replaces the default list, so {' and '.join(lowered)} of the source's topics "
+            f"{'is' if len(lowered) == 1 else 'are'} set on the target and may weaken it",
+            own,
+            f"add {','.join(lowered)}",
+        )
+
+
+def _replacement_problems(regex: Provenance, replacement: Provenance) -> Iterator[Problem]:
+    try:
+        pattern = compile_java(regex.value.strip())
+    except ValueError:
+        # Told where the regex stands.
+        return
+    try:
+        compile_replacement(replacement.value.strip(), pattern)
+    except ValueError as error:
+        yield _error(str(error), replacement)
+
+
+def _is_true(settings: FlowSettings, name: str) -> bool:
+    return name in settings.connector and settings.connector[name].value.strip().lower() == "true"
+
+
+def _is_false(settings: FlowSettings, name: str) -> bool:
+    return name in settings.connector and settings.connector[name].value.strip().lower() == "false"
+
+
+def nothing_enabled(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
+    """A file whose flows only emit heartbeats is allowed, and seldom meant."""
+    found = list(flows)
+    if found and not any(_is_true(settings, "enabled") for settings in found):
+        first = found[0].flow
+        yield _warning("no flow is enabled, so no topic is replicated", None, f"set {first}.enabled = true")
+
+
+def _error(
+    message: str, setting: Provenance | None = None, suggestion: str | None = None, key: str | None = None
+) -> Problem:
+    return _problem(Severity.ERROR, message, setting, suggestion, key)
+
+
+def _warning(message: str, setting: Provenance | None = None, suggestion: str | None = None) -> Problem:
+    return _problem(Severity.WARNING, message, setting, suggestion)
+
+
+def _problem(
+    severity: Severity, message: str, setting: Provenance | None, suggestion: str | None, key: str | None = None
+) -> Problem:
+    return Problem(
+        severity=severity,
+        message=message,
+        key=key if setting is None else setting.key,
+        line=None if setting is None else setting.line,
+        suggestion=suggestion,
+    )

@@ -1,0 +1,62 @@
+"""What the flows of a file do to each other: topics that go in a circle, and flows that write to one target topic.
+
+A run refuses both, or stops with `target-not-empty`, when the topics exist. The file alone tells them for the topics
+that it names, and for one that patterns such as `.*` would take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Severity
+from mirror_lib.config.topology import flow_topology, loops
+from mirror_lib.topology.loops import Loop
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+#: Stands for all topics that a pattern takes.
+_ANY = "orders"
+
+
+def meeting_problems(config: MirrorConfig) -> Iterator[Problem]:
+    """Warnings about flows that meet; each is told once.
+
+    Raises:
+        ConfigurationError: a flow names a class or a regex that cannot be used.
+    """
+    flows = config.enabled_flows
+    names = sorted({_ANY, *(topic for flow in flows for topic in flow.topics if _NAME.fullmatch(topic))})
+    yield from _circles(config, names)
+    yield from _fan_in(flows, names)
+
+
+def _circles(config: MirrorConfig, names: list[str]) -> Iterator[Problem]:
+    told: dict[frozenset[object], Loop] = {}
+    for source in sorted({flow.flow.source for flow in config.enabled_flows}):
+        for loop in loops(config, source, names):
+            told.setdefault(frozenset(loop.path), loop)
+    for loop in told.values():
+        yield _warning(
+            f"records would be copied in a circle: {loop}. Runs are refused where the topic exists",
+            "let only one direction copy a topic, or use the default replication policy",
+        )
+
+
+def _fan_in(flows: tuple[FlowConfig, ...], names: list[str]) -> Iterator[Problem]:
+    writers: dict[tuple[str, str], list[str]] = {}
+    for flow in flows:
+        topology = flow_topology(flow)
+        for name in names:
+            if topology.replicates(name):
+                writers.setdefault((flow.flow.target, topology.remote_topic(name)), []).append(f"{name} by {flow.flow}")
+    for (cluster, topic), found in writers.items():
+        if len({each.rpartition(" by ")[2] for each in found}) > 1:
+            yield _warning(
+                f"topic {topic} on {cluster} would get {' and '.join(found)}. The second flow stops with "
+                "target-not-empty",
+                "use the default replication policy, or rename topics of one flow (mirror.topics.rename)",
+            )
+
+
+def _warning(message: str, suggestion: str) -> Problem:
+    return Problem(severity=Severity.WARNING, message=message, suggestion=suggestion)

@@ -1,0 +1,282 @@
+"""From MirrorMaker 1's two client files and its command line to one file of this program. Pure; no I/O.
+
+MirrorMaker 1 (`kafka-mirror-maker.sh`, `kafka.tools.MirrorMaker`, removed in Kafka 4.0) kept topic names, let the
+producer choose partitions, and committed its progress to a consumer group on the source. Every setting that goes in
+comes out: placed under the alias of a cluster, or listed in a comment with the reason why it has no effect here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mirror_lib.config.file.keys import ARROW
+from mirror_lib.config.file.properties import PropertiesFile, parse_properties
+from mirror_lib.config.importers.mirror_maker1_reasons import OPTION_REASONS, reason
+from mirror_lib.config.importers.written_file import COMMAND, CONSUMER, PRODUCER, Listed, Placed, written_file
+from mirror_lib.config.model import Severity
+from mirror_lib.config.security.check import MECHANISMS
+from mirror_lib.config.settings.kafka_names import CLIENT_SET
+from mirror_lib.config.settings.values import REQUEST_SIZE
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.java_regex import compile_java
+from mirror_lib.topology.java_types import ValueType, parse_value
+
+__all__ = ["Imported", "Listed", "MirrorMaker1", "Placed", "import_mirror_maker_1", "topic_regex"]
+
+_PROVIDERS = "config.providers"
+#: Client settings beyond the connection that have an effect here.
+APPLIED = {
+    "consumer": frozenset({"client.id", "request.timeout.ms", "isolation.level", "client.rack"}),
+    "producer": frozenset({"client.id", "request.timeout.ms", REQUEST_SIZE}),
+    "admin": frozenset({"client.id", "request.timeout.ms"}),
+}
+_RESETS = ("earliest", "latest")
+_ALIAS = re.compile(r"[A-Za-z0-9_-]+")
+#: Aliases that would be taken for the beginning of another key.
+_RESERVED = frozenset({"consumer", "producer", "admin", "mirror", "config"})
+_QUOTES_AROUND = re.compile(r"^[\"']+|[\"']+$")
+_TO_TRIM = "".join(map(chr, range(0x21)))
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorMaker1:
+    """What one process of MirrorMaker 1 was started with.
+
+    Attributes:
+        consumer: the bytes of the file behind `--consumer.config`.
+        producer: the bytes of the file behind `--producer.config`.
+        include: the regex behind `--include` or `--whitelist`.
+        num_streams: `--num.streams`.
+        options: the other options that were given, by their names without dashes in front.
+    """
+
+    consumer: bytes
+    producer: bytes
+    include: str
+    num_streams: int = 1
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The new file.
+
+    Attributes:
+        text: ASCII, ready to be written; it holds the secrets that the old files held.
+        remarks: what a person has to look at before the first run.
+        group: the consumer group that holds MirrorMaker 1's progress, None if none was named.
+    """
+
+    text: str
+    placed: tuple[Placed, ...]
+    listed: tuple[Listed, ...]
+    remarks: tuple[str, ...]
+    group: str | None
+
+
+def import_mirror_maker_1(old: MirrorMaker1, *, source: str, target: str) -> Imported:
+    """Convert one process's settings to a file with the flow `source->target`.
+
+    Raises:
+        ConfigurationError: an alias, a file or the regex cannot be used.
+    """
+    _check_aliases(source, target)
+    consumer = _read(old.consumer, CONSUMER)
+    producer = _read(old.producer, PRODUCER)
+    sides = (_Side("consumer", CONSUMER, source, consumer), _Side("producer", PRODUCER, target, producer))
+    placed: list[Placed] = []
+    listed: list[Listed] = []
+    for side in sides:
+        for found in side.settings():
+            (placed if isinstance(found, Placed) else listed).append(found)  # type: ignore[arg-type]
+    placed, conflicting = _joined_providers(placed)
+    listed += conflicting
+    placed += _from_command(old, source, target)
+    for name, value in old.options:
+        if name == "offset.commit.interval.ms" and _is_positive(value):
+            placed.append(Placed(COMMAND, name, f"{target}.offset.flush.interval.ms", value))
+        else:
+            listed.append(Listed(COMMAND, name, value, _option_reason(name)))
+    settings = sides[0].values
+    group = settings.get("group.id", "").strip() or None
+    remarks = tuple(_remarks(old, sides))
+    text = written_file(
+        source, target, placed, listed, remarks, group=group, servers=settings["bootstrap.servers"].strip()
+    )
+    return Imported(text, tuple(placed), tuple(listed), remarks, group)
+
+
+def topic_regex(include: str) -> str:
+    """The regex that MirrorMaker 1 subscribed to: commas are alternatives, blanks and outer quotes go.
+
+    The rule is that of `kafka.utils.TopicFilter` in Kafka 3.9.
+
+    Raises:
+        ConfigurationError: it is empty or no Java regex.
+    """
+    regex = _QUOTES_AROUND.sub("", include.strip(_TO_TRIM).replace(",", "|").replace(" ", ""))
+    if not regex:
+        raise ConfigurationError(
+            "no topics are named.", action="Give the regex that MirrorMaker 1 had as --include or --whitelist."
+        )
+    try:
+        compile_java(regex)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"--include {include!r} is no Java regex: {error}.", action="Give what MirrorMaker 1 had."
+        ) from error
+    return regex
+
+
+class _Side:
+    """One of the two files, and the cluster that it spoke of."""
+
+    def __init__(self, kind: str, origin: str, alias: str, file: PropertiesFile) -> None:
+        self.kind, self.origin, self.alias = kind, origin, alias
+        self._file = file
+        self.values = {key: entry.value for key, entry in file.effective.items()}
+        if not self.values.get("bootstrap.servers", "").strip():
+            raise ConfigurationError(
+                f"{origin} has no bootstrap.servers.",
+                action="Add it; files for Kafka 0.8, with zookeeper.connect or metadata.broker.list, name no brokers.",
+            )
+
+    def settings(self) -> Iterator[Placed | Listed]:
+        counts = {id(entry) for entry in self._file.effective.values()}
+        for entry in self._file.entries:
+            if id(entry) not in counts:
+                again = "it is set again further down in the same file, and that counts"
+                yield Listed(self.origin, entry.key, entry.value, again)
+                continue
+            key = self._key(entry.key, entry.value)
+            if key is None:
+                yield Listed(self.origin, entry.key, entry.value, self._reason(entry.key))
+            else:
+                yield Placed(self.origin, entry.key, key, entry.value)
+
+    def _key(self, name: str, value: str) -> str | None:
+        if name in CLIENT_SET:
+            return f"{self.alias}.{name}"
+        if name in APPLIED[self.kind] or self._is_usable_reset(name, value):
+            return f"{self.alias}.{self.kind}.{name}"
+        if name == _PROVIDERS or self._is_provider(name):
+            return name
+        return None
+
+    def _is_usable_reset(self, name: str, value: str) -> bool:
+        return self.kind == "consumer" and name == "auto.offset.reset" and value.strip().lower() in _RESETS
+
+    def _is_provider(self, name: str) -> bool:
+        providers = [part.strip() for part in self.values.get(_PROVIDERS, "").split(",")]
+        return any(part and name.startswith(f"{_PROVIDERS}.{part}.") for part in providers)
+
+    def _reason(self, name: str) -> str:
+        if self.kind == "consumer" and name == "auto.offset.reset":
+            return (
+                "a flow can begin a topic at its earliest or its latest offset; mirror.first.start names other places"
+            )
+        if name.startswith(f"{_PROVIDERS}."):
+            return f"{_PROVIDERS} does not name this provider"
+        return reason(self.kind, name)
+
+
+def _read(data: bytes, origin: str) -> PropertiesFile:
+    parsed = parse_properties(data)
+    broken = [problem for problem in parsed.problems if problem.severity is Severity.ERROR]
+    if broken:
+        lines = "; ".join(f"line {problem.line}: {problem.message}" for problem in broken)
+        raise ConfigurationError(f"{origin} cannot be read: {lines}.", action="Correct it.")
+    return parsed
+
+
+def _check_aliases(source: str, target: str) -> None:
+    for alias in (source, target):
+        if not _ALIAS.fullmatch(alias) or alias in _RESERVED:
+            raise ConfigurationError(
+                f"{alias!r} cannot be the alias of a cluster here.",
+                action="Use letters, digits, hyphens and underscores, such as primary and backup.",
+            )
+    if source == target:
+        raise ConfigurationError("source and target have the same alias.", action="Give them two.")
+
+
+def _joined_providers(placed: Sequence[Placed]) -> tuple[list[Placed], list[Listed]]:
+    """Both files may bring providers, and one file has one list of them."""
+    kept: dict[str, Placed] = {}
+    listed: list[Listed] = []
+    for each in placed:
+        before = kept.get(each.key)
+        if before is None:
+            kept[each.key] = each
+        elif each.key == _PROVIDERS:
+            names = dict.fromkeys(part.strip() for part in f"{before.value},{each.value}".split(",") if part.strip())
+            kept[each.key] = Placed(f"{before.origin} and {each.origin}", each.name, each.key, ", ".join(names))
+        elif before.value == each.value:
+            kept[each.key] = Placed(f"{before.origin} and {each.origin}", each.name, each.key, each.value)
+        else:
+            clash = f"{before.origin} sets it otherwise: give one of the two providers another name"
+            listed.append(Listed(each.origin, each.name, each.value, clash))
+    return list(kept.values()), listed
+
+
+def _from_command(old: MirrorMaker1, source: str, target: str) -> Iterator[Placed]:
+    if old.num_streams < 1:
+        raise ConfigurationError("--num.streams must be at least 1.", action="Give what MirrorMaker 1 had.")
+    yield Placed(COMMAND, "include", f"{source}{ARROW}{target}.topics", topic_regex(old.include))
+    yield Placed(COMMAND, "num.streams", "tasks.max", str(old.num_streams))
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        value = parse_value(ValueType.LONG, text)
+    except ValueError:
+        return False
+    return isinstance(value, int) and value > 0
+
+
+def _option_reason(name: str) -> str:
+    if name == "offset.commit.interval.ms":
+        return "it must be a number of milliseconds above 0"
+    return OPTION_REASONS.get(name, "it is no option of MirrorMaker 1 that has a counterpart here")
+
+
+def _remarks(old: MirrorMaker1, sides: Iterable[_Side]) -> Iterator[str]:
+    options = dict(old.options)
+    if "message.handler" in options:
+        yield (
+            f"MirrorMaker 1 ran the message handler {options['message.handler']}. It does not run here: see below what "
+            "takes its place, and do not begin before that is settled."
+        )
+    if options.get("abort.on.send.failure", "true").strip().lower() == "false":
+        yield (
+            "MirrorMaker 1 dropped records that the target refused. Here their partition stops: choose a "
+            "mirror.poison.policy, see below."
+        )
+    for side in sides:
+        yield from _login_remarks(side)
+        if side.kind == "consumer" and not side.values.get("group.id"):
+            yield f"{side.origin} has no group.id, so nothing says how far MirrorMaker 1 came."
+
+
+def _login_remarks(side: _Side) -> Iterator[str]:
+    protocol = side.values.get("security.protocol", "PLAINTEXT").strip().upper()
+    if not protocol.startswith("SASL"):
+        return
+    mechanism = side.values.get("sasl.mechanism", "GSSAPI").strip()
+    if not side.values.get("sasl.jaas.config"):
+        yield (
+            f"{side.origin} has no sasl.jaas.config, so MirrorMaker 1 took its login from the file named by "
+            f"java.security.auth.login.config. Write that login as {side.alias}.sasl.jaas.config."
+        )
+    if mechanism == "GSSAPI":
+        yield (
+            f"{side.origin} logs in with sasl.mechanism=GSSAPI, for which a Kafka client with Kerberos has to be "
+            "installed: see docs/security.md."
+        )
+    elif mechanism not in MECHANISMS:
+        yield (
+            f"{side.origin} logs in with sasl.mechanism={mechanism}, which is not spoken here. Use one of "
+            f"{', '.join(MECHANISMS)}, or TLS client certificates."
+        )

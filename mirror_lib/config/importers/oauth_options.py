@@ -1,0 +1,134 @@
+"""Logins by Strimzi's OAuth library (`io.strimzi.kafka.oauth.client`), as Kafka's own clients have them. Pure.
+
+Kafka's own login (KIP-768) knows client credentials and token files. The library knows further grants, which nothing
+here can follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mirror_lib.config.importers.questions import Answers, Question
+
+STRIMZI_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
+#: Stands for the file that a secret is mounted as: `${strimzisecretfile:namespace/name:key}`.
+SECRET_FILE = "strimzisecretfile"
+
+_SECRET_VARIABLE = "${strimzisecrets:"
+_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_EXTENSION = "oauth.sasl.extension."
+_TOKEN_FILE = "oauth.access.token.location"
+#: Options of other grants: what each of them is.
+_UNKNOWN = {
+    "oauth.access.token": "an access token that stands in the configuration",
+    "oauth.refresh.token": "a refresh token",
+    "oauth.password.grant.username": "a user's password (the password grant)",
+    "oauth.password.grant.password": "a user's password (the password grant)",
+    "oauth.client.assertion": "a client assertion",
+    "oauth.client.assertion.location": "a client assertion",
+    "oauth.audience": "an audience, which Kafka's own login cannot ask for",
+}
+_SECONDS = {
+    "oauth.connect.timeout.seconds": "sasl.login.connect.timeout.ms",
+    "oauth.read.timeout.seconds": "sasl.login.read.timeout.ms",
+}
+#: Options of the library whose work nobody does here, or everybody does anyway.
+_WITHOUT_EFFECT = frozenset(
+    {
+        "oauth.access.token.is.jwt",
+        "oauth.max.token.expiry.seconds",
+        "oauth.http.retries",
+        "oauth.http.retry.pause.millis",
+        "oauth.enable.metrics",
+        "oauth.include.accept.header",
+        "oauth.client.assertion.type",
+        "oauth.ssl.truststore.password",
+        "oauth.ssl.truststore.type",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeLogin:
+    """Settings of Kafka's clients without a prefix, and what a reader should know."""
+
+    settings: Mapping[str, str] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+
+def strimzi_oauth(options: Mapping[str, str], where: str, alias: str, answers: Answers) -> NativeLogin:
+    """The same login by Kafka's own client; without settings where there is none, or while that is a question.
+
+    Args:
+        options: of the login module, such as `oauth.client.id`.
+        where: the place that was read, for people.
+        alias: of the cluster.
+        answers: to what cannot be followed.
+    """
+    options = {name: value for name, value in options.items() if value or name.startswith("oauth.ssl.")}
+    others = sorted({_UNKNOWN[name] for name in options if name in _UNKNOWN})
+    location = options.get(_TOKEN_FILE)
+    if location is None and not options.get("oauth.token.endpoint.uri"):
+        others = others or ["no token endpoint"]
+    if others:
+        answers.ask(
+            Question(
+                f"login.{alias}",
+                f"{where} logs in by {' and '.join(others)}, which cannot be followed here.",
+                (("by-hand", "leave the login out, and write another one into the new file (docs/security.md)"),),
+            )
+        )
+        return NativeLogin({}, (f"{where}: its login was left out, since it logs in by {' and '.join(others)}.",))
+    notes: list[str] = []
+    settings = {"sasl.login.callback.handler.class": _HANDLER}
+    jaas: dict[str, str] = {}
+    if location is not None:
+        settings["sasl.oauthbearer.token.endpoint.url"] = f"file:{location}"
+        notes.append(f"{where}: the file {location} must be on every machine that runs tasks.")
+    else:
+        settings["sasl.oauthbearer.token.endpoint.url"] = options["oauth.token.endpoint.uri"]
+        jaas |= _renamed(options, {"oauth.client.id": "clientId", "oauth.client.secret": "clientSecret"})
+        jaas |= _renamed(options, {"oauth.scope": "scope"})
+        jaas |= _trust(options, where, notes)
+    jaas |= {
+        f"extension_{name.removeprefix(_EXTENSION)}": value
+        for name, value in options.items()
+        if name.startswith(_EXTENSION)
+    }
+    for name, native in _SECONDS.items():
+        if options.get(name, "").isdecimal():
+            settings[native] = f"{options[name]}000"
+    dropped = sorted(name for name in options if name in _WITHOUT_EFFECT and options[name])
+    if dropped:
+        notes.append(f"{where}: {', '.join(dropped)} of Strimzi's OAuth library have no counterpart and are left out.")
+    texts = " ".join(f'{name}="{_escaped(value)}"' for name, value in jaas.items())
+    settings["sasl.jaas.config"] = f"{_MODULE} required {texts};".replace("  ;", ";").replace(" ;", ";")
+    return NativeLogin(settings, tuple(notes))
+
+
+def _trust(options: Mapping[str, str], where: str, notes: list[str]) -> dict[str, str]:
+    """Whom the token endpoint must be signed by: inside of JAAS a certificate can only be a file."""
+    found = _renamed(options, {"oauth.ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm"})
+    certificates = options.get("oauth.ssl.truststore.certificates", "").split("\n")
+    if certificates[0].startswith(_SECRET_VARIABLE):
+        found["ssl.truststore.location"] = certificates[0].replace(_SECRET_VARIABLE, f"${{{SECRET_FILE}:")
+        found["ssl.truststore.type"] = "PEM"
+        if len(certificates) > 1:
+            notes.append(
+                f"{where}: only the first of its tlsTrustedCertificates counts for the token endpoint. Put the others "
+                "into the same file."
+            )
+    elif options.get("oauth.ssl.truststore.location"):
+        found["ssl.truststore.location"] = options["oauth.ssl.truststore.location"]
+        found |= _renamed(options, {"oauth.ssl.truststore.password": "ssl.truststore.password"})
+    return found
+
+
+def _renamed(options: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    return {new: options[old] for old, new in names.items() if old in options}
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

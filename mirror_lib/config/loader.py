@@ -1,0 +1,373 @@
+"""Reading a properties file: its flows as typed values, its problems, and where every value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from mirror_lib.config.file.ambiguous_names import unclear_names
+from mirror_lib.config.file.check import key_problems
+from mirror_lib.config.file.derive import (
+    TOP_LEVEL,
+    FileSettings,
+    FlowSettings,
+    clusters,
+    flow_settings,
+    selected_flows,
+    top_level,
+)
+from mirror_lib.config.file.other_formats import LARGEST_FILE_BYTES, foreign_format
+from mirror_lib.config.file.problems import InvalidConfigurationError, describe, in_order
+from mirror_lib.config.file.properties import Entry, parse_properties
+from mirror_lib.config.file.stamps import FileStamp
+from mirror_lib.config.file.typed import flow_config
+from mirror_lib.config.file.whole_file import (
+    cluster_problems,
+    flow_problems,
+    nothing_enabled,
+    provider_problems,
+    selection_problems,
+)
+from mirror_lib.config.first_start import OFFSET_RESET, first_starts
+from mirror_lib.config.gc_pause import collections_paused
+from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
+from mirror_lib.config.named_exclusions import about_excluded
+from mirror_lib.config.secrets.airflow_provider import AirflowSecretProvider
+from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.secrets.lookup_context import looking_only, surroundings
+from mirror_lib.config.secrets.providers import ConfigProvider, Resolver, files_read, make_providers
+from mirror_lib.config.security.check import security_problems
+from mirror_lib.config.settings.definitions import MM2_FLOW, Definition
+from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, LEDGER_URL
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.config.transforms.flow_transforms import TransformsReader, transform_settings
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.topology.names import FlowId
+from mirror_lib.transform.model import FlowTransforms
+
+_NOT_OF_AIRFLOW = (
+    "what Airflow keeps can stand only in settings of a connection to a cluster (bootstrap.servers, security.protocol, "
+    "sasl.*, ssl.*), for DAGs are made and the page is shown without it; use another provider here"
+)
+
+__all__ = [
+    "InvalidConfigurationError",
+    "ReadablePart",
+    "check",
+    "describe",
+    "enabled_flow",
+    "explain",
+    "explain_with_transforms",
+    "load",
+    "load_flow",
+    "load_readable",
+]
+_TOPICS = "topics"
+
+
+class ReadablePart(NamedTuple):
+    """What a file says, as far as it can be used, and what is wrong with it."""
+
+    config: MirrorConfig
+    #: None for a file without errors.
+    broken: InvalidConfigurationError | None
+
+    @property
+    def sources(self) -> tuple[FileStamp, ...]:
+        """What it was read from, as those of `MirrorConfig`."""
+        return self.config.sources if self.broken is None else self.broken.sources
+
+
+def load(path: Path | str) -> MirrorConfig:
+    """The typed configuration of a file; its warnings are in the result.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read or has errors; it names all of them.
+    """
+    read = _read(path)
+    if read.has_errors:
+        raise InvalidConfigurationError(str(path), read.problems, read.sources)
+    return _config(path, read)
+
+
+def load_readable(path: Path | str) -> ReadablePart:
+    """What can be used of a file with errors: its flows without the lines that are wrong.
+
+    For whoever shows the flows and copies nothing: a run refuses such a file as a whole.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read.
+    """
+    read = _read(path)
+    if not read.has_errors:
+        return ReadablePart(_config(path, read), None)
+    broken = InvalidConfigurationError(str(path), read.problems, read.sources)
+    rest = _read(path, without=broken.keys_in_error, in_spite=True)
+    return ReadablePart(_config(path, rest), broken)
+
+
+def _config(path: Path | str, read: _Read) -> MirrorConfig:
+    ledger = read.file.get(LEDGER_URL)
+    return MirrorConfig(
+        path=str(path),
+        clusters=clusters(read.file),
+        flows=tuple(read.typed),
+        ledger_url=None if ledger is None else ledger.value.strip() or None,
+        sources=read.sources,
+        warnings=read.problems,
+    )
+
+
+def load_flow(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
+    """The configuration of a file and one of its enabled flows, given as `A->B`.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be used.
+        ConfigurationError: the file has no such flow, or the flow is not enabled; it names those that are.
+    """
+    config = load(path)
+    return config, enabled_flow(config, flow)
+
+
+def enabled_flow(config: MirrorConfig, flow: str) -> FlowConfig:
+    """One of the enabled flows of a file, given as `A->B`.
+
+    Raises:
+        ConfigurationError: as `load_flow`.
+    """
+    enabled = ", ".join(str(each.flow) for each in config.enabled_flows) or "none"
+    try:
+        found = config.flow(flow)
+    except (KeyError, ValueError) as error:
+        raise ConfigurationError(
+            f"{config.path} has no flow {flow!r}.", action=f"Its enabled flows are: {enabled}."
+        ) from error
+    if not found.enabled:
+        raise ConfigurationError(
+            f"flow {flow} of {config.path} is not enabled.",
+            action=f"Set {flow}.enabled=true; enabled flows are: {enabled}.",
+        )
+    return found
+
+
+def check(path: Path | str) -> tuple[Problem, ...]:
+    """Every problem of a file, in the order of its lines.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read.
+    """
+    with looking_only():
+        return _read(path).problems
+
+
+def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
+    """Every effective setting of a flow with its origin; those of its clients are named `<client>/<property>`.
+
+    It also works for files with errors. Values are as they are used: see `masking.shown` before printing them.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read.
+        ConfigurationError: the file has no such flow.
+    """
+    return explain_with_transforms(path, flow)[0]
+
+
+def explain_with_transforms(path: Path | str, flow: FlowId | str) -> tuple[dict[str, Provenance], FlowTransforms]:
+    """As `explain`, with the transforms of the flow; those with errors are left out.
+
+    Raises:
+        InvalidConfigurationError: as `explain`.
+        ConfigurationError: as `explain`.
+    """
+    with looking_only():
+        read = _read(path)
+    for settings, transforms in zip(read.flows, read.transforms, strict=True):
+        if str(settings.flow) == str(flow):
+            return _explained(settings, read.file), transforms
+    names = ", ".join(str(settings.flow) for settings in read.flows) or "none"
+    raise ConfigurationError(f"{path} has no flow {str(flow)!r}.", action=f"Its flows are: {names}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file after everything that can be found out about it."""
+
+    file: FileSettings
+    flows: tuple[FlowSettings, ...]
+    #: One for each of the flows.
+    transforms: tuple[FlowTransforms, ...]
+    typed: tuple[FlowConfig, ...]
+    problems: tuple[Problem, ...]
+    sources: tuple[FileStamp, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        return _any_error(self.problems)
+
+
+@collections_paused()
+def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = False) -> _Read:
+    """Args:
+    without: keys whose lines are taken for absent.
+    in_spite: make typed flows also of a file with errors, as many as can be made.
+    """
+    stamp = FileStamp.of(Path(path))
+    try:
+        with Path(path).open("rb") as opened:
+            # One byte more than a properties file may have says enough about a larger one.
+            data = opened.read(LARGEST_FILE_BYTES + 1)
+    except OSError as error:
+        problem = Problem(severity=Severity.ERROR, message=f"the file cannot be read: {error.strerror}")
+        raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
+    other = foreign_format(data)
+    if other is not None:
+        return _Read(FileSettings(), (), (), (), (other,), (stamp,))
+    parsed = parse_properties(data)
+    problems = list(parsed.problems)
+    entries = {key: entry for key, entry in parsed.effective.items() if key not in without}
+    providers = _providers(entries, problems)
+    file = top_level(_resolved(entries, providers, problems))
+    aliases = clusters(file)
+    selected = selected_flows(file)
+    flows = tuple(flow_settings(file, flow) for flow in selected)
+    problems += key_problems(file, aliases, flows)
+    problems += cluster_problems(file, aliases, selected)
+    problems += selection_problems(file, aliases, selected)
+    problems += provider_problems(file)
+    for settings in flows:
+        problems += flow_problems(settings, file)
+    problems += security_problems(flows)
+    problems += nothing_enabled(flows)
+    reader = TransformsReader(file, Path(path).parent)
+    transforms = tuple([reader.read(settings) for settings in flows])
+    problems += reader.problems()
+    typed: list[FlowConfig] = []
+    if in_spite or not _any_error(problems):
+        typed += _typed(file, flows, transforms, problems)
+        problems += _unclear_names(typed, flows)
+    sources = (stamp, *files_read(providers.values()), *reader.sources)
+    return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)
+
+
+def _providers(entries: Mapping[str, Entry], problems: list[Problem]) -> Mapping[str, ConfigProvider]:
+    providers, wrong = make_providers({key: entry.value for key, entry in entries.items()})
+    for key, message in wrong.items():
+        line = entries[key].line if key in entries else None
+        problems.append(Problem(severity=Severity.ERROR, message=message, key=key, line=line))
+    return providers
+
+
+def _resolved(
+    entries: Mapping[str, Entry], providers: Mapping[str, ConfigProvider], problems: list[Problem]
+) -> Iterator[Provenance]:
+    """The assignments with their variables replaced; what cannot be replaced is added to the problems."""
+    resolver = Resolver(providers)
+    tell = surroundings().tell
+    for entry in entries.values():
+        result = resolver.resolve(entry.value)
+        problems += [_variable_problem(entry, Severity.ERROR, failure) for failure in result.failures]
+        problems += [
+            _variable_problem(entry, Severity.WARNING, f"no provider has a value for {variable}, so it stays as it is")
+            for variable in result.unknown
+        ]
+        if result.of_airflow and not AirflowSecretProvider.may_stand_in(entry.key):
+            problems.append(_variable_problem(entry, Severity.ERROR, _NOT_OF_AIRFLOW))
+        if tell is not None and (is_secret(entry.key) or entry.key == LEDGER_URL):
+            tell(entry.key, result.text, result.given)
+        yield Provenance(
+            value=result.text,
+            key=entry.key,
+            line=entry.line,
+            origin=TOP_LEVEL,
+            written=entry.value if result.text != entry.value else None,
+            later=result.later,
+        )
+
+
+def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem:
+    return Problem(severity=severity, message=f"{entry.key}: {message}", key=entry.key, line=entry.line)
+
+
+def _typed(
+    file: FileSettings, flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
+) -> Iterator[FlowConfig]:
+    for settings, of_flow in zip(flows, transforms, strict=True):
+        try:
+            typed = flow_config(settings, of_flow)
+            if _is_ended(settings.flow.opposite, file):
+                typed = typed.model_copy(update={"opposite_ended": True})
+            if typed.enabled:
+                # Classes and regexes that do not work are found now rather than by the first run.
+                flow_topology(typed)
+                problems += _exclusions(settings, typed)
+                problems += _first_start_problems(settings, typed)
+        except ValueError as error:
+            problems.append(Problem(severity=Severity.ERROR, message=f"flow {settings.flow}: {error}"))
+        except MirrorError as error:
+            problems.append(_topology_problem(settings, error))
+        else:
+            yield typed
+
+
+def _unclear_names(typed: list[FlowConfig], flows: tuple[FlowSettings, ...]) -> list[Problem]:
+    try:
+        return list(unclear_names(typed, {settings.flow: settings for settings in flows}))
+    except MirrorError:
+        # Reported where the flow's own names are looked at.
+        return []
+
+
+def _is_ended(flow: FlowId, file: FileSettings) -> bool:
+    """Whether the file says that a flow does not run; it may say nothing of it."""
+    written = file.get(f"{flow}.enabled")
+    return written is not None and written.value.strip().lower() == "false"
+
+
+def _first_start_problems(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:
+    try:
+        first_starts(flow)
+    except ConfigurationError as error:
+        setting = settings.clients["data_consumer"][OFFSET_RESET]
+        todo = error.action[:1].lower() + error.action[1:].rstrip(".")
+        yield Problem(severity=Severity.ERROR, message=error.what, key=setting.key, line=setting.line, suggestion=todo)
+
+
+def _exclusions(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:
+    setting = settings.connector.get(_TOPICS)
+    for sentence in about_excluded(flow):
+        key, line = (None, None) if setting is None else (setting.key, setting.line)
+        yield Problem(severity=Severity.WARNING, message=sentence, key=key, line=line)
+
+
+def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:
+    message, suggestion = f"flow {settings.flow}: {error.what}", error.action or None
+    return Problem(severity=Severity.ERROR, message=message, suggestion=suggestion)
+
+
+def _explained(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:
+    explained: dict[str, Provenance] = {}
+    for definition in (*MM2_FLOW, *FLOW_KEYS):
+        setting = settings.connector.get(definition.name) or _default(definition)
+        if setting is not None:
+            explained[definition.name] = setting
+    for name, setting in settings.connector.items():
+        if name.startswith("replication.policy"):
+            explained.setdefault(name, setting)
+    explained |= transform_settings(settings, file)
+    explained |= settings.worker
+    for client, properties in settings.clients.items():
+        explained |= {f"{client.replace('_', '-')}/{name}": properties[name] for name in sorted(properties)}
+    return explained
+
+
+def _default(definition: Definition) -> Provenance | None:
+    # Settings that are not applied are worth a line only when somebody has set them.
+    if definition.default is None or definition.instead:
+        return None
+    return Provenance(value=definition.default)
+
+
+def _any_error(problems: tuple[Problem, ...] | list[Problem]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)

@@ -1,0 +1,26 @@
+"""How values are shown: secrets never are."""
+
+from __future__ import annotations
+
+import re
+
+from mirror_lib.config.model import Provenance
+from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.masked_urls import HIDDEN, masked_urls
+
+_QUOTED_JAAS = re.compile(r"LoginModule\s+(?:required|requisite|sufficient|optional)\b", re.IGNORECASE)
+
+
+def shown(name: str, setting: Provenance) -> str:
+    """The value of a setting as it may be printed: variables stay as they are written, for providers hold secrets."""
+    names = (name, setting.key or "")
+    if any(is_secret(text) for text in names):
+        return HIDDEN
+    return masked_text(setting.value if setting.written is None else setting.written)
+
+
+def masked_text(text: str) -> str:
+    """A text without the passwords of URLs and of JAAS configurations in it."""
+    if _QUOTED_JAAS.search(text):
+        return HIDDEN
+    return masked_urls(text)

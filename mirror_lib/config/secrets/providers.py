@@ -1,0 +1,306 @@
+"""Variables in values, `${name:path:key}`, and the providers that resolve them (KIP-297, KIP-421).
+
+As Kafka's `ConfigTransformer` does, a variable whose provider or key is unknown stays as it is; here it is reported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from mirror_lib.config.file.properties import byte_order_mark, parse_properties
+from mirror_lib.config.file.stamps import FileStamp
+from mirror_lib.config.model import Severity
+from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecretProvider
+from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
+from mirror_lib.topology.java_types import parse_list
+
+__all__ = [
+    "REGISTRY",
+    "ConfigProvider",
+    "DirectoryProvider",
+    "EnvironmentProvider",
+    "FileProvider",
+    "ProviderError",
+    "ReadsFiles",
+    "Resolved",
+    "Resolver",
+    "files_read",
+    "make_providers",
+]
+
+_VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+#: To Kafka no variable, and so a part of the value.
+_UNCLOSED = re.compile(r"\$\{([^}:]*):[^}]*\Z")
+_PACKAGE = "org.apache.kafka.common.config.provider"
+_PREFIX = "config.providers"
+
+
+class ConfigProvider(Protocol):
+    """One source of values."""
+
+    def get(self, path: str, key: str) -> str | None:
+        """The value, None when there is none or when it must not be read.
+
+        Raises:
+            ProviderError: the place cannot be read.
+            NotLookedUpError: the value is not needed here; the variable stays as it is, without a word.
+        """
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A provider whose values change when files do."""
+
+    @property
+    def files(self) -> Iterable[FileStamp]:
+        """The files that it was asked for until now."""
+
+
+#: Makes a provider of its `config.providers.<name>.param.*`.
+Factory = Callable[[Mapping[str, str]], ConfigProvider]
+
+
+class EnvironmentProvider:
+    """`EnvVarConfigProvider`: environment variables whose whole name matches `allowlist.pattern`."""
+
+    def __init__(self, parameters: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
+        pattern = parameters.get("allowlist.pattern", "").strip() or ".*"
+        try:
+            self._allowed = re.compile(pattern)
+        except re.error as error:
+            raise ProviderError(f"allowlist.pattern {pattern!r} is not a regular expression: {error}") from error
+        self._environment = os.environ if environment is None else environment
+
+    def get(self, path: str, key: str) -> str | None:
+        if path:
+            raise ProviderError(f"environment variables have no path; write ${{env:{key}}} without {path!r}")
+        return self._environment.get(key) if _is_name(key) and self._allowed.fullmatch(key) else None
+
+
+class FileProvider:
+    """`FileConfigProvider`: a key of another properties file; `allowed.paths` limits which files."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._allowed = _AllowedPaths(parameters)
+        self._files: dict[Path, Mapping[str, str]] = {}
+        self._stamps: dict[Path, FileStamp] = {}
+
+    @property
+    def files(self) -> Iterable[FileStamp]:
+        """As `ReadsFiles`."""
+        return self._stamps.values()
+
+    def get(self, path: str, key: str) -> str | None:
+        file = self._allowed.resolve(path)
+        if file is None:
+            return None
+        if file not in self._files:
+            self._stamps[file] = FileStamp.of(file)
+            data = _read(file)
+            marked = byte_order_mark(data)
+            if marked is not None and marked.severity is Severity.ERROR:
+                raise ProviderError(f"{file}: {marked.message}; {marked.suggestion}")
+            entries = parse_properties(data).effective
+            self._files[file] = {name: entry.value for name, entry in entries.items()}
+        return self._files[file].get(key)
+
+
+class DirectoryProvider:
+    """`DirectoryConfigProvider`: the whole content of a file in a folder, as mounted secrets have it."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._allowed = _AllowedPaths(parameters)
+        self._stamps: dict[Path, FileStamp] = {}
+
+    @property
+    def files(self) -> Iterable[FileStamp]:
+        """As `ReadsFiles`."""
+        return self._stamps.values()
+
+    def get(self, path: str, key: str) -> str | None:
+        folder = self._allowed.resolve(path)
+        if folder is None:
+            return None
+        if not folder.is_dir():
+            self._stamps[folder] = FileStamp.of(folder)
+            raise ProviderError(f"{folder} is not a folder")
+        file = folder / key
+        # Only direct children count: a key such as ../x names none.
+        if Path(key).name != key or not _is_name(key):
+            return None
+        self._stamps[file] = FileStamp.of(file)
+        if not file.is_file():
+            return None
+        try:
+            return _read(file).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ProviderError(f"{file} is not UTF-8 text") from error
+
+
+class _MissingPathsError(ProviderError):
+    """It may be otherwise as soon as one of the files is there."""
+
+    def __init__(self, what: str, files: tuple[FileStamp, ...]) -> None:
+        super().__init__(what)
+        self.files = files
+
+
+@dataclass(frozen=True, slots=True)
+class _NotMade:
+    """Stands for a provider that has no value as long as these files are not there."""
+
+    files: tuple[FileStamp, ...]
+
+    def get(self, path: str, key: str) -> str | None:
+        del path, key
+        return None
+
+
+class _AllowedPaths:
+    """Without `allowed.paths` everything is allowed (`AllowedPaths` of Kafka)."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._allowed = [Path(os.path.normpath(part)) for part in parse_list(parameters.get("allowed.paths", ""))]
+        stamps = tuple(map(FileStamp.of, self._allowed))
+        for path in self._allowed:
+            if not path.is_absolute() or not path.exists():
+                what = f"allowed.paths must hold absolute paths that exist; {path} is none"
+                raise _MissingPathsError(what, stamps)
+
+    def resolve(self, path: str) -> Path | None:
+        if not path:
+            return None
+        if not _is_name(path):
+            raise ProviderError(f"{path!r} cannot be the name of a file")
+        normal = Path(os.path.normpath(path))
+        if self._allowed and not any(normal.is_relative_to(allowed) for allowed in self._allowed):
+            return None
+        return normal
+
+
+def _is_name(text: str) -> bool:
+    """Whether the operating system could know it: escapes of a properties file can make texts that it cannot."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ProviderError(f"{path} cannot be read: {error.strerror}") from error
+
+
+#: Java class name -> what does its work here. Programs may add providers of their own.
+REGISTRY: dict[str, Factory] = {
+    f"{_PACKAGE}.EnvVarConfigProvider": EnvironmentProvider,
+    f"{_PACKAGE}.FileConfigProvider": FileProvider,
+    f"{_PACKAGE}.DirectoryConfigProvider": DirectoryProvider,
+    CLASS_NAME: AirflowSecretProvider,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A text after replacing variables.
+
+    Attributes:
+        text: may be a secret.
+        unknown: variables that were left as they are, since nobody knows them.
+        failures: why others were.
+        of_airflow: variables of the provider that only tasks of Airflow can ask, replaced or not.
+        later: whether one of them was left as it is because its value is not needed here.
+        given: what providers gave, which may be secrets.
+    """
+
+    text: str = field(repr=False)
+    unknown: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    of_airflow: tuple[str, ...] = ()
+    later: bool = False
+    given: tuple[str, ...] = field(default=(), repr=False)
+
+
+class Resolver:
+    """Replaces the variables of a file by its own providers."""
+
+    def __init__(self, providers: Mapping[str, ConfigProvider]) -> None:
+        self._providers = providers
+
+    def resolve(self, text: str) -> Resolved:
+        """Replace every variable once; what a provider returns is not looked at again."""
+        if "${" not in text:
+            return Resolved(text)
+        unknown: list[str] = []
+        failures: list[str] = []
+        of_airflow: list[str] = []
+        later: list[str] = []
+        given: list[str] = []
+
+        def replace(match: re.Match[str]) -> str:
+            name, path, key = match[1], match[2] or "", match[3]
+            provider = self._providers.get(name)
+            if isinstance(provider, AirflowSecretProvider):
+                of_airflow.append(match[0])
+            try:
+                value = None if provider is None else provider.get(path, key)
+            except NotLookedUpError:
+                later.append(match[0])
+                return match[0]
+            except ProviderError as error:
+                failures.append(f"{match[0]}: {error}")
+                return match[0]
+            if value is None:
+                unknown.append(match[0])
+                return match[0]
+            given.append(value)
+            return value
+
+        replaced = _VARIABLE.sub(replace, text)
+        # Of what stays in the text, not of what providers gave.
+        failures += [
+            f"${{{match[1]}: has no closing }}; the value would be taken as it stands"
+            for match in _UNCLOSED.finditer(_VARIABLE.sub("", text))
+            if match[1] in self._providers
+        ]
+        return Resolved(
+            replaced, tuple(unknown), tuple(failures), tuple(of_airflow), later=bool(later), given=tuple(given)
+        )
+
+
+def files_read(providers: Iterable[ConfigProvider]) -> tuple[FileStamp, ...]:
+    """The files that the providers were asked for."""
+    return tuple(stamp for provider in providers if isinstance(provider, ReadsFiles) for stamp in provider.files)
+
+
+def make_providers(file: Mapping[str, str]) -> tuple[dict[str, ConfigProvider], dict[str, str]]:
+    """The providers that `config.providers` names, and for each that cannot be made its key and what is wrong.
+
+    One whose folders are missing has a stand-in without values, so that readers notice when they come.
+    """
+    providers: dict[str, ConfigProvider] = {}
+    wrong: dict[str, str] = {}
+    for name in filter(None, parse_list(file.get(_PREFIX, ""))):
+        key = f"{_PREFIX}.{name}.class"
+        java_class = file.get(key, "").strip()
+        prefix = f"{_PREFIX}.{name}.param."
+        parameters = {key.removeprefix(prefix): value for key, value in file.items() if key.startswith(prefix)}
+        if not java_class:
+            wrong[_PREFIX] = f"provider {name} has no class: set {key}"
+        elif java_class not in REGISTRY:
+            wrong[key] = f"{java_class} is not a provider that this program has; it has {', '.join(sorted(REGISTRY))}"
+        else:
+            try:
+                providers[name] = REGISTRY[java_class](parameters)
+            except ProviderError as error:
+                wrong[key] = str(error)
+                if isinstance(error, _MissingPathsError):
+                    providers[name] = _NotMade(error.files)
+    return providers, wrong

@@ -1,0 +1,242 @@
+"""Our own settings about topic configs and ACLs, `mirror.configs.*` and `mirror.acls.*`: definitions and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from mirror_lib.config.model import AclRules, ConfigRules
+from mirror_lib.config.settings.definitions import BOOLEAN, LIST, STRING, Definition, Scope
+from mirror_lib.topology.acls import AclPattern, AclResource
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_types import parse_list
+
+CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER = (
+    "mirror.configs.always",
+    "mirror.configs.default",
+    "mirror.configs.never",
+)
+CONFIGS_OVERRIDE = "mirror.configs.override"
+ACL_RESOURCES, ACL_PATTERNS = "mirror.acls.resources", "mirror.acls.patterns"
+ACL_PRINCIPALS = "mirror.acls.principals"
+ACL_STAGE_WRITES, ACL_DELETE = "mirror.acls.stage.writes.enabled", "mirror.acls.delete.enabled"
+
+_SINCE = "own"
+#: `=` between two principals: what follows begins with a principal's type.
+_PRINCIPAL_SIGN = re.compile(r"=(?=\s*[A-Za-z_]\w*:)")
+_PRINCIPAL = re.compile(r"[A-Za-z_]\w*:.+")
+
+SYNC_KEYS = (
+    Definition(
+        CONFIGS_OVERRIDE,
+        STRING,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "Topic configs that every remote topic of the flow has, whatever the source says: "
+        "`retention.ms=86400000;cleanup.policy=compact,delete`. Goes before all other rules.",
+    ),
+    Definition(
+        CONFIGS_NEVER,
+        LIST,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "Names or Java regexes of topic configs that the flow leaves alone, when it creates a remote topic and later: "
+        "what is set on the target by hand stays. Adds to `config.properties.exclude`, whose default a list of your "
+        "own there would replace.",
+    ),
+    Definition(
+        CONFIGS_ALWAYS,
+        LIST,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "Names or Java regexes of topic configs that always get the value in effect on the source, also where it comes "
+        "from server.properties or is Kafka's default, and although `config.properties.exclude` names them.",
+    ),
+    Definition(
+        CONFIGS_DEFAULT,
+        LIST,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "Names or Java regexes of topic configs that follow the target cluster: they are not copied, and removed from "
+        "remote topics that have them. The order of the lists is never, always, default.",
+    ),
+    Definition(
+        ACL_RESOURCES,
+        LIST,
+        AclResource.TOPIC.value,
+        Scope.FLOW,
+        _SINCE,
+        "Resources whose ACLs are carried over: `topic` (as MM2), `group`, `transactional-id`. Groups go through the "
+        "flow's group filter; groups and transactional ids keep their names.",
+    ),
+    Definition(
+        ACL_PATTERNS,
+        LIST,
+        AclPattern.LITERAL.value,
+        Scope.FLOW,
+        _SINCE,
+        "Which ACLs are carried over by their pattern: `literal` (as MM2), `prefixed`. With `prefixed` a grant on all "
+        "topics (`*`) becomes one on all remote topics of the flow.",
+    ),
+    Definition(
+        ACL_PRINCIPALS,
+        STRING,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "Principals that are called otherwise on the target: `User:alice=User:a.smith;User:CN=app,O=x=User:app`. All "
+        "others keep their names.",
+    ),
+    Definition(
+        ACL_STAGE_WRITES,
+        BOOLEAN,
+        "false",
+        Scope.FLOW,
+        _SINCE,
+        "Whether grants to write to topics, which MM2 drops, are kept in the ledger until `mirror acls release` puts "
+        "them on the target.",
+    ),
+    Definition(
+        ACL_DELETE,
+        BOOLEAN,
+        "false",
+        Scope.FLOW,
+        _SINCE,
+        "Whether ACLs that this program created on the target are deleted when the source no longer has them. MM2 only "
+        "adds. ACLs of anybody else are never touched.",
+    ),
+)
+
+_BY_NAME = {definition.name: definition for definition in SYNC_KEYS}
+Lookup = Callable[[str], str | None]
+
+
+def config_rules(lookup: Lookup) -> ConfigRules:
+    """The `mirror.configs.*` keys.
+
+    Raises:
+        ValueError: a value is not valid.
+    """
+    return ConfigRules(
+        always=parse_names(lookup(CONFIGS_ALWAYS) or ""),
+        default=parse_names(lookup(CONFIGS_DEFAULT) or ""),
+        never=parse_names(lookup(CONFIGS_NEVER) or ""),
+        override=parse_overrides(lookup(CONFIGS_OVERRIDE) or ""),
+    )
+
+
+def acl_rules(lookup: Lookup) -> AclRules:
+    """The `mirror.acls.*` keys.
+
+    Raises:
+        ValueError: a value is not valid.
+    """
+
+    def switch(name: str) -> bool:
+        return bool(_BY_NAME[name].parse(lookup(name) or "false"))
+
+    return AclRules(
+        resources=parse_resources(lookup(ACL_RESOURCES) or AclResource.TOPIC.value),
+        patterns=parse_patterns(lookup(ACL_PATTERNS) or AclPattern.LITERAL.value),
+        principals=parse_principals(lookup(ACL_PRINCIPALS) or ""),
+        stage_writes=switch(ACL_STAGE_WRITES),
+        delete=switch(ACL_DELETE),
+    )
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Names or Java regexes of configs.
+
+    Raises:
+        ValueError: a member is no regex; the message completes "must be".
+    """
+    names = tuple(name for name in parse_list(text) if name)
+    try:
+        compile_list(names)
+    except ValueError as error:
+        raise ValueError(f"a list of names or Java regexes; {error}") from error
+    return names
+
+
+def parse_overrides(text: str) -> Mapping[str, str]:
+    """`retention.ms=1000;cleanup.policy=compact,delete`: values by name. A value may hold commas, not semicolons.
+
+    Raises:
+        ValueError: a member is no assignment, or a name stands there twice; the message completes "must be".
+    """
+    values: dict[str, str] = {}
+    for member in _members(text):
+        name, sign, value = (part.strip() for part in member.partition("="))
+        if not (sign and name and value):
+            raise ValueError(f"a list such as retention.ms=1000;max.message.bytes=2000; {member!r} sets nothing")
+        if name in values:
+            raise ValueError(f"a list that names every config once; {name} is there twice")
+        values[name] = value
+    return values
+
+
+def parse_principals(text: str) -> Mapping[str, str]:
+    """`User:a=User:b;User:CN=app,O=x=User:app`: names on the target by names on the source.
+
+    Raises:
+        ValueError: a member is not a pair, or can be read as several; the message completes "must be".
+    """
+    names: dict[str, str] = {}
+    for member in _members(text):
+        pairs = [
+            (member[: sign.start()].strip(), member[sign.end() :].strip()) for sign in _PRINCIPAL_SIGN.finditer(member)
+        ]
+        pairs = [(old, new) for old, new in pairs if _PRINCIPAL.fullmatch(old) and _PRINCIPAL.fullmatch(new)]
+        if len(pairs) != 1:
+            how = "can be read in several ways" if pairs else "is none"
+            raise ValueError(f"a list of pairs such as User:alice=User:a.smith;User:bob=User:b.jones; {member!r} {how}")
+        old, new = pairs[0]
+        if old in names:
+            raise ValueError(f"a list that names every principal once; {old} is there twice")
+        names[old] = new
+    return names
+
+
+def parse_resources(text: str) -> tuple[AclResource, ...]:
+    """Types of resources.
+
+    Raises:
+        ValueError: a member is none; the message completes "must be".
+    """
+    return tuple(AclResource(name) for name in _chosen(text, tuple(AclResource)))
+
+
+def parse_patterns(text: str) -> tuple[AclPattern, ...]:
+    """Types of patterns.
+
+    Raises:
+        ValueError: a member is none; the message completes "must be".
+    """
+    return tuple(AclPattern(name) for name in _chosen(text, tuple(AclPattern)))
+
+
+#: For `mirror config check`: what a value must satisfy beyond its type.
+CHECKS: Mapping[str, Callable[[str], object]] = {
+    CONFIGS_ALWAYS: parse_names,
+    CONFIGS_DEFAULT: parse_names,
+    CONFIGS_NEVER: parse_names,
+    CONFIGS_OVERRIDE: parse_overrides,
+    ACL_RESOURCES: parse_resources,
+    ACL_PATTERNS: parse_patterns,
+    ACL_PRINCIPALS: parse_principals,
+}
+
+
+def _members(text: str) -> Iterator[str]:
+    return (member.strip() for member in text.split(";") if member.strip())
+
+
+def _chosen(text: str, choices: tuple[str, ...]) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(name.lower() for name in parse_list(text)))
+    if not chosen or any(name not in choices for name in chosen):
+        raise ValueError("a list of " + ", ".join(choices))
+    return chosen

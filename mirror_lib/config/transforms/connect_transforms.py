@@ -1,0 +1,94 @@
+"""Connect's single message transforms of a flow: which settings count for them, and what is wrong with those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mirror_lib.config.file.derive import FileSettings, FlowSettings, Settings
+from mirror_lib.config.model import Provenance
+from mirror_lib.problems import Problem, Severity
+from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.transform.smt.model import SettingProblem
+from mirror_lib.transform.smt.settings import parse_settings
+
+TRANSFORMS, PREDICATES = "transforms", "predicates"
+CONVERTERS = ("key.converter", "value.converter", "header.converter")
+#: What belongs to them and counts for MM2 only in a flow: no ConfigDef has these names (`connectorBaseConfig`).
+FLOW_PREFIXES = (f"{TRANSFORMS}.", f"{PREDICATES}.", *(f"{converter}." for converter in CONVERTERS))
+
+_BYTES = frozenset({"org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter"})
+
+
+def is_connect_key(name: str) -> bool:
+    """Whether a key of a flow, without its prefix, belongs to Connect's transforms or converters."""
+    return name in (TRANSFORMS, PREDICATES, *CONVERTERS) or name.startswith(FLOW_PREFIXES)
+
+
+def connect_settings(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:
+    """What counts for the transforms and converters of a flow, by names without a prefix.
+
+    A converter that the connector does not name is the worker's, with all that belongs to it (`Worker.startTask` and
+    `Plugins.newConverter`); the worker has the settings of the target cluster and, over them, those of the top level.
+    """
+    connector = settings.connector
+    found = {name: setting for name, setting in connector.items() if name.startswith((TRANSFORMS, PREDICATES))}
+    worker = {**file.cluster(settings.flow.target), **file.of_all_workers}
+    for converter in CONVERTERS:
+        found |= _under(connector if converter in connector else worker, converter)
+    return {name: setting for name, setting in found.items() if is_connect_key(name)}
+
+
+def parse_connect(texts: Mapping[str, str]) -> tuple[SmtChain | None, tuple[Problem, ...]]:
+    """The chain, None when there is none or it cannot be used, and problems with the names as their keys."""
+    parsed = parse_settings(texts)
+    problems = tuple(_problem(each) for each in parsed.problems)
+    if parsed.chain is None or not parsed.chain.stages:
+        return None, problems
+    return SmtChain(parsed.chain), problems
+
+
+def converter_problems(settings: FlowSettings, effective: Settings, file: FileSettings) -> Iterator[Problem]:
+    """Converters that change nothing here, and settings of converters that MM2 does not give to the connector."""
+    has_transforms = TRANSFORMS in effective and effective[TRANSFORMS].value.strip()
+    for converter in CONVERTERS:
+        setting = effective.get(converter)
+        if not has_transforms:
+            if setting is not None and setting.value.strip() not in _BYTES:
+                yield _warning(
+                    setting,
+                    f"{setting.key}: it has no effect without transforms: record batches are copied as they are",
+                )
+        elif converter in settings.connector:
+            yield from _lost(settings, converter, file)
+
+
+def _lost(settings: FlowSettings, converter: str, file: FileSettings) -> Iterator[Problem]:
+    """What stands with the worker while the converter is the connector's."""
+    for before in ("", f"{settings.flow.target}."):
+        for key, setting in file.under(f"{before}{converter}."):
+            name = key.removeprefix(before)
+            if name not in settings.connector:
+                flow = settings.flow
+                message = (
+                    f"{key}: it has no effect on flow {flow}, whose {converter} is the connector's and not a worker's"
+                )
+                yield _warning(setting, message, f"write {flow}.{name}")
+
+
+def _under(settings: Settings, prefix: str) -> Mapping[str, Provenance]:
+    return {name: setting for name, setting in settings.items() if name.startswith(prefix)}
+
+
+def _problem(found: SettingProblem) -> Problem:
+    return Problem(
+        severity=Severity.WARNING if found.warning else Severity.ERROR,
+        message=f"{found.key}: {found.message}",
+        key=found.key,
+        suggestion=found.action or None,
+    )
+
+
+def _warning(setting: Provenance, message: str, suggestion: str | None = None) -> Problem:
+    return Problem(
+        severity=Severity.WARNING, message=message, key=setting.key, line=setting.line, suggestion=suggestion
+    )

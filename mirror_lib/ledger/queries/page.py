@@ -1,0 +1,311 @@
+"""What a page about many flows asks the ledger: sums and single pages of rows, never one question per flow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import floor
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    RowMapping,
+    String,
+    Table,
+    and_,
+    case,
+    cast,
+    column,
+    extract,
+    func,
+    select,
+    values,
+)
+from sqlalchemy.sql.selectable import CTE
+
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.observed_rows import (
+    FlowObservationRow,
+    GroupObservationRow,
+    PartitionObservationRow,
+)
+from mirror_lib.ledger.queries import verdicts
+from mirror_lib.ledger.queries.group_columns import is_behind, is_own
+from mirror_lib.ledger.queries.verdicts import Verdicts, VerificationSummary
+from mirror_lib.ledger.rows import GapRow, GapState, RunRow, VerificationRow
+
+_TABLES = METADATA.tables
+_RUNS: Table = _TABLES["run"]
+_FLOWS: Table = _TABLES["flow_observation"]
+_PARTITIONS: Table = _TABLES["partition_observation"]
+_GROUPS: Table = _TABLES["group_observation"]
+_STEPS: Table = _TABLES["step_outcome"]
+_GAPS: Table = _TABLES["gap"]
+
+_COPIED_UP_TO = func.coalesce(_PARTITIONS.c.position, _PARTITIONS.c.log_start, 0)
+#: `PartitionObservationRow.records_behind` in SQL.
+_BEHIND = case(
+    (_PARTITIONS.c.log_end.is_(None), 0),
+    (_PARTITIONS.c.log_end < _COPIED_UP_TO, 0),
+    else_=_PARTITIONS.c.log_end - _COPIED_UP_TO,
+)
+#: The columns that partitions can be sorted by.
+PARTITION_ORDERS: Mapping[str, ColumnElement[Any]] = {
+    "topic": _PARTITIONS.c.topic,
+    "behind": _BEHIND,
+    "bytes": _PARTITIONS.c.bytes_behind,
+    "since": _PARTITIONS.c.behind_since,
+    "catch-up": _PARTITIONS.c.catch_up_seconds,
+    "headroom": _PARTITIONS.c.headroom_seconds,
+    "outlook": _PARTITIONS.c.outlook,
+    "reason": _PARTITIONS.c.reason,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFilter:
+    """Which partitions of a flow are wanted; what is None or False does not narrow."""
+
+    #: A part of the topic's name, in any case.
+    topic: str | None = None
+    reason: str | None = None
+    outlook: str | None = None
+    lagging: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """One consumer group over all partitions that it reads."""
+
+    group: str
+    #: Those that are the flow's business.
+    partitions: int
+    #: Partitions where it does not go on exactly where it stands.
+    behind: int
+    read_again: int
+    skipped: int
+    observed_at: datetime
+
+
+class PageQueries:
+    """Reads for pages. Every method is one transaction and raises `LedgerError`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def newest_observations(self, flows: Collection[str]) -> dict[str, FlowObservationRow]:
+        """The newest observation of each of these flows, by flow."""
+        wanted = _wanted(flows)
+        newest = (
+            select(func.max(_FLOWS.c.observed_at))
+            .where(_FLOWS.c.flow == wanted.c.flow)
+            .correlate(wanted)
+            .scalar_subquery()
+        )
+        query = select(_FLOWS).join(wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at == newest))
+        with self._database.read() as connection:
+            return {row["flow"]: FlowObservationRow(**row) for row in _read(connection, flows, query)}
+
+    def newest_runs(self, flows: Collection[str]) -> dict[str, RunRow]:
+        """The newest run of each of these flows, by flow."""
+        wanted = _wanted(flows)
+        newest = (
+            select(_RUNS.c.id)
+            .where(_RUNS.c.flow == wanted.c.flow)
+            .order_by(_RUNS.c.started_at.desc(), _RUNS.c.id)
+            .limit(1)
+            .correlate(wanted)
+            .scalar_subquery()
+        )
+        query = select(_RUNS).join(wanted, _RUNS.c.id == newest)
+        with self._database.read() as connection:
+            return {row["flow"]: RunRow(**row) for row in _read(connection, flows, query)}
+
+    def lag_since(self, flows: Collection[str], since: datetime, step: timedelta) -> dict[str, dict[int, int]]:
+        """How many records each flow was behind at most in each step of time from a moment on, by flow and step.
+
+        Steps in which nothing was looked at are left out.
+        """
+        wanted = _wanted(flows)
+        # Counted there: there is a row for every run of every flow, and moments are slow to read.
+        seconds = extract("epoch", _FLOWS.c.observed_at) - floor(since.timestamp())
+        place = cast(func.floor(seconds / int(step.total_seconds())), Integer).label("place")
+        query = (
+            select(_FLOWS.c.flow, place, func.max(_FLOWS.c.records_behind))
+            .join(wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at >= since))
+            .group_by(_FLOWS.c.flow, place)
+        )
+        found: dict[str, dict[int, int]] = {}
+        with self._database.read() as connection:
+            for flow, at, behind in connection.execute(query) if flows else ():
+                found.setdefault(flow, {})[int(at)] = behind
+        return found
+
+    def open_gaps(self) -> dict[str, int]:
+        """How many gaps of each flow wait for a decision."""
+        query = select(_GAPS.c.flow, func.count()).where(_GAPS.c.state == GapState.OPEN.value).group_by(_GAPS.c.flow)
+        with self._database.read() as connection:
+            return _counts(connection, query)
+
+    def find_gap(self, gap_id: str) -> GapRow | None:
+        """One gap, None when there is no such."""
+        with self._database.read() as connection:
+            found = connection.execute(select(_GAPS).where(_GAPS.c.id == gap_id)).mappings().one_or_none()
+            return None if found is None else GapRow(**found)
+
+    def failed_steps(self) -> dict[str, int]:
+        """How many steps beside the copy were refused something when they ran last, by flow."""
+        query = select(_STEPS.c.flow, func.count()).where(_STEPS.c.failed > 0).group_by(_STEPS.c.flow)
+        with self._database.read() as connection:
+            return _counts(connection, query)
+
+    def verdicts(self, since: datetime, flow: str | None = None) -> dict[str, Verdicts]:
+        """How partitions stand by their newest comparison since then, by flow; samples and failures do not count."""
+        with self._database.read() as connection:
+            return verdicts.of_flows(connection, since, flow)
+
+    def different_partitions(self, flow: str, since: datetime, limit: int) -> tuple[VerificationRow, ...]:
+        """The comparisons that found a difference and were not followed by one that found none, newest first."""
+        with self._database.read() as connection:
+            return verdicts.different_partitions(connection, flow, since, limit)
+
+    def newest_verifications(self, flow: str, limit: int) -> tuple[VerificationSummary, ...]:
+        """A flow's newest verifications, newest first."""
+        with self._database.read() as connection:
+            return verdicts.newest_verifications(connection, flow, limit)
+
+    def partitions(
+        self, flow: str, wanted: PartitionFilter, *, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, tuple[PartitionObservationRow, ...]]:
+        """One page of a flow's partitions and how many there are in all.
+
+        Args:
+            flow: as configured.
+            wanted: which of them.
+            order: one of `PARTITION_ORDERS`; rows without the value come last either way.
+            descending: the greatest first.
+            offset: how many to leave out.
+            limit: how many to tell.
+        """
+        chosen = _chosen(flow, wanted)
+        by = PARTITION_ORDERS[order]
+        names = (_PARTITIONS.c.topic, _PARTITIONS.c.partition)
+        ordering: list[ColumnElement[Any]]
+        if order == "topic":
+            ordering = [each.desc() if descending else each.asc() for each in names]
+        else:
+            ordering = [by.is_(None), by.desc() if descending else by.asc(), *names]
+        query = select(_PARTITIONS).where(*chosen).order_by(*ordering).offset(offset).limit(limit)
+        with self._database.read() as connection:
+            total = connection.scalar(select(func.count()).select_from(_PARTITIONS).where(*chosen)) or 0
+            rows = tuple(PartitionObservationRow(**row) for row in connection.execute(query).mappings())
+        return total, rows
+
+    def partition_counts(self, flow: str) -> tuple[dict[str, int], dict[str, int]]:
+        """How many partitions of a flow there are of each outlook, and of each reason to stand still."""
+        outlooks = select(_PARTITIONS.c.outlook, func.count()).where(_PARTITIONS.c.flow == flow)
+        reasons = select(_PARTITIONS.c.reason, func.count()).where(
+            _PARTITIONS.c.flow == flow, _PARTITIONS.c.reason.is_not(None)
+        )
+        with self._database.read() as connection:
+            return (
+                _counts(connection, outlooks.group_by(_PARTITIONS.c.outlook)),
+                _counts(connection, reasons.group_by(_PARTITIONS.c.reason)),
+            )
+
+    def groups(
+        self, flow: str, *, name: str | None, behind_only: bool, offset: int, limit: int
+    ) -> tuple[int, tuple[GroupSummary, ...]]:
+        """One page of a flow's consumer groups, those that would skip or read again most first, and their number."""
+        columns = _GROUPS.c
+        behind = func.sum(case((is_behind(columns.reason), 1), else_=0))
+        again = func.sum(func.coalesce(columns.read_again, 0))
+        skipped = func.sum(func.coalesce(columns.skipped, 0))
+        query = (
+            select(
+                columns.group,
+                func.sum(case((is_own(columns.reason), 1), else_=0)).label("partitions"),
+                behind.label("behind"),
+                again.label("read_again"),
+                skipped.label("skipped"),
+                func.max(columns.observed_at, type_=columns.observed_at.type).label("observed_at"),
+            )
+            .where(columns.flow == flow)
+            .group_by(columns.group)
+        )
+        if name:
+            query = query.where(_contains(columns.group, name))
+        if behind_only:
+            query = query.having(behind > 0)
+        total_of = select(func.count()).select_from(query.subquery("found"))
+        page = query.order_by(skipped.desc(), again.desc(), behind.desc(), columns.group).offset(offset).limit(limit)
+        numbers = ("partitions", "behind", "read_again", "skipped")
+        with self._database.read() as connection:
+            total = connection.scalar(total_of) or 0
+            rows = tuple(
+                GroupSummary(**{**row, **{each: int(row[each]) for each in numbers}})
+                for row in connection.execute(page).mappings()
+            )
+        return total, rows
+
+    def group_reasons(self, flow: str, groups: Sequence[str]) -> dict[str, dict[str, int]]:
+        """In how many partitions each of these groups does not go on exactly, by group and reason."""
+        columns = _GROUPS.c
+        query = (
+            select(columns.group, columns.reason, func.count())
+            .where(columns.flow == flow, columns.group.in_(groups), columns.reason.is_not(None))
+            .group_by(columns.group, columns.reason)
+        )
+        found: dict[str, dict[str, int]] = {}
+        with self._database.read() as connection:
+            for group, reason, count in connection.execute(query):
+                found.setdefault(group, {})[reason] = count
+        return found
+
+    def group_partitions(self, flow: str, group: str, limit: int) -> tuple[GroupObservationRow, ...]:
+        """Where one group stands, partition by partition; those where it would skip or read again most first."""
+        columns = _GROUPS.c
+        again, skipped = func.coalesce(columns.read_again, 0), func.coalesce(columns.skipped, 0)
+        query = (
+            select(_GROUPS)
+            .where(columns.flow == flow, columns.group == group)
+            .order_by(skipped.desc(), again.desc(), columns.topic, columns.partition)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return tuple(GroupObservationRow(**row) for row in connection.execute(query).mappings())
+
+
+def _wanted(flows: Collection[str]) -> CTE:
+    """The flows as a table: asked flow by flow, an index finds the newest row without reading the whole history."""
+    rows = [(flow,) for flow in sorted(flows)] or [("",)]
+    return values(column("flow", String), name="wanted_flow").data(rows).cte("wanted")
+
+
+def _read(connection: Connection, flows: Collection[str], query: Any) -> Sequence[RowMapping]:
+    return connection.execute(query).mappings().all() if flows else []
+
+
+def _counts(connection: Connection, query: Any) -> dict[str, int]:
+    return {name: int(count) for name, count in connection.execute(query)}
+
+
+def _chosen(flow: str, wanted: PartitionFilter) -> list[ColumnElement[bool]]:
+    chosen: list[ColumnElement[bool]] = [_PARTITIONS.c.flow == flow]
+    if wanted.topic:
+        chosen.append(_contains(_PARTITIONS.c.topic, wanted.topic))
+    if wanted.reason:
+        chosen.append(_PARTITIONS.c.reason == wanted.reason)
+    if wanted.outlook:
+        chosen.append(_PARTITIONS.c.outlook == wanted.outlook)
+    if wanted.lagging:
+        chosen.append(_BEHIND.is_distinct_from(0))
+    return chosen
+
+
+def _contains(name: ColumnElement[str], part: str) -> ColumnElement[bool]:
+    return func.lower(name).contains(part.lower(), autoescape=True)

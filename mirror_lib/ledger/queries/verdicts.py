@@ -1,0 +1,133 @@
+"""What pages ask of verifications: how partitions stand by their newest comparison, and what each found in all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_, case, func, select, tuple_
+
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.rows import VerificationRow
+from mirror_lib.ledger.tables.verifications import WHOLE_RECORDS
+
+_VERIFICATIONS: Table = METADATA.tables["verification"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """How the partitions of a flow stand by the newest complete comparison of each."""
+
+    equal: int = 0
+    different: int = 0
+    #: The newest comparison.
+    last_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationSummary:
+    """One verification over all its partitions."""
+
+    id: str
+    mode: str
+    started_at: datetime
+    finished_at: datetime
+    partitions: int
+    equal: int
+    different: int
+    unverifiable: int
+    records: int
+    bytes: int
+
+
+def of_flows(connection: Connection, since: datetime, flow: str | None = None) -> dict[str, Verdicts]:
+    """How partitions stand by their newest comparison since then, by flow; samples and failures do not count."""
+    columns = _VERIFICATIONS.c
+    query = (
+        select(
+            columns.flow,
+            func.sum(case((columns.verdict == "equal", 1), else_=0)).label("equal"),
+            func.sum(case((columns.verdict == "different", 1), else_=0)).label("different"),
+            func.max(columns.finished_at, type_=columns.finished_at.type).label("last_at"),
+        )
+        .where(_is_newest_comparison(since, flow))
+        .group_by(columns.flow)
+    )
+    return {
+        row["flow"]: Verdicts(equal=int(row["equal"]), different=int(row["different"]), last_at=row["last_at"])
+        for row in connection.execute(query).mappings()
+    }
+
+
+def different_partitions(connection: Connection, flow: str, since: datetime, limit: int) -> tuple[VerificationRow, ...]:
+    """The comparisons that found a difference and were not followed by one that found none, newest first."""
+    columns = _VERIFICATIONS.c
+    query = (
+        select(_VERIFICATIONS)
+        .where(_is_newest_comparison(since, flow), columns.verdict == "different")
+        .order_by(columns.finished_at.desc(), columns.topic, columns.partition)
+        .limit(limit)
+    )
+    return tuple(VerificationRow(**row) for row in connection.execute(query).mappings())
+
+
+def newest_verifications(connection: Connection, flow: str, limit: int) -> tuple[VerificationSummary, ...]:
+    """A flow's newest verifications, newest first."""
+    columns = _VERIFICATIONS.c
+    counts = {
+        verdict: func.sum(case((columns.verdict == verdict, 1), else_=0)).label(verdict)
+        for verdict in ("equal", "different", "unverifiable")
+    }
+    begun = func.min(columns.started_at, type_=columns.started_at.type)
+    query = (
+        select(
+            columns.id,
+            func.min(columns.mode).label("mode"),
+            begun.label("started_at"),
+            func.max(columns.finished_at, type_=columns.finished_at.type).label("finished_at"),
+            func.count().label("partitions"),
+            *counts.values(),
+            func.sum(columns.records).label("records"),
+            func.sum(columns.bytes).label("bytes"),
+        )
+        .where(columns.flow == flow)
+        .group_by(columns.id)
+        .order_by(begun.desc(), columns.id)
+        .limit(limit)
+    )
+    numbers = ("partitions", "equal", "different", "unverifiable", "records", "bytes")
+    return tuple(
+        # A database may answer a sum with a decimal number.
+        VerificationSummary(**{**row, **{name: int(row[name]) for name in numbers}})
+        for row in connection.execute(query).mappings()
+    )
+
+
+def _is_newest_comparison(since: datetime, flow: str | None) -> ColumnElement[bool]:
+    """That a verification is the newest of its partition that says whether both sides are equal.
+
+    No window function: with the index over (flow, topic, partition, finished_at) it is found without sorting anything.
+    """
+    columns, later = _VERIFICATIONS.c, _VERIFICATIONS.alias("later")
+    chosen = [columns.finished_at >= since, _says_something(_VERIFICATIONS)]
+    if flow is not None:
+        chosen.append(columns.flow == flow)
+    followed = (
+        select(later.c.id)
+        .where(
+            later.c.flow == columns.flow,
+            later.c.topic == columns.topic,
+            later.c.partition == columns.partition,
+            tuple_(later.c.finished_at, later.c.id) > tuple_(columns.finished_at, columns.id),
+            _says_something(later),
+        )
+        .exists()
+    )
+    return and_(*chosen, ~followed)
+
+
+def _says_something(verifications: FromClause) -> ColumnElement[bool]:
+    """A sample or a comparison by state that finds no difference says little of the records; one that does counts."""
+    columns = verifications.c
+    whole = columns.mode.in_(WHOLE_RECORDS)
+    return columns.verdict.in_(("equal", "different")) & (whole | (columns.verdict == "different"))

@@ -1,0 +1,107 @@
+"""The table `cluster_pair`: which clusters the rows of a flow are about.
+
+All other tables know a flow by its aliases, and an alias may name another cluster tomorrow. Rows of another pair of
+clusters stay in the ledger, under a name that no flow has.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, Connection, Table, case, delete, func, or_, select, update
+
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.rows import ClusterPairRow
+from mirror_lib.ledger.tables.writing import insert_new, now, upsert
+
+_PAIRS: Table = METADATA.tables["cluster_pair"]
+#: Tables of history: their rows are kept.
+_KEPT = (
+    "run",
+    "round",
+    "position",
+    "offset_segment",
+    "routed_range",
+    "gap",
+    "replicated_acl",
+    "backfill",
+    "verification",
+    "cutover",
+    "handed_over_topic",
+)
+#: Tables of the present state only: their rows are deleted.
+_DELETED = (
+    "sync_time",
+    "rate_claim",
+    "flow_observation",
+    "partition_observation",
+    "group_observation",
+    "heartbeat_observation",
+    "step_outcome",
+)
+
+
+class ClusterPairs:
+    """Pairs of cluster ids by flow. Every method is one transaction and raises `LedgerError`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, flow: str) -> ClusterPairRow | None:
+        """The clusters that a flow's rows are about; None when that is not known yet."""
+        with self._database.read() as connection:
+            found = connection.execute(select(_PAIRS).where(_PAIRS.c.flow == flow)).mappings().one_or_none()
+            return None if found is None else ClusterPairRow(**found)
+
+    def between(self, source_id: str, target_id: str) -> tuple[str, ...]:
+        """The flows whose rows are about these clusters, whatever aliases they call them by."""
+        query = select(_PAIRS.c.flow).where(_PAIRS.c.source_id == source_id, _PAIRS.c.target_id == target_id)
+        with self._database.read() as connection:
+            return tuple(connection.scalars(query.order_by(_PAIRS.c.flow)))
+
+    def keep(self, flow: str, source_id: str, target_id: str) -> ClusterPairRow:
+        """Note a flow's clusters unless they are known; returns those that are known then."""
+        row = ClusterPairRow(flow=flow, source_id=source_id, target_id=target_id, since=now())
+        with self._database.write() as connection:
+            insert_new(connection, _PAIRS, row)
+            return ClusterPairRow(**connection.execute(select(_PAIRS).where(_PAIRS.c.flow == flow)).mappings().one())
+
+    def replace(self, flow: str, source_id: str, target_id: str, *, by: str) -> None:
+        """Say that the rows of a flow are about these clusters."""
+        row = ClusterPairRow(flow=flow, source_id=source_id, target_id=target_id, since=now(), by=by)
+        with self._database.write() as connection:
+            upsert(connection, _PAIRS, [row])
+
+    def begin_anew(self, flow: str, source_id: str, target_id: str, *, by: str) -> str | None:
+        """Set aside all rows of a flow and of its backfills, and store its clusters.
+
+        Returns:
+            The name under which the earlier rows are kept; None where no earlier clusters are known.
+        """
+        row = ClusterPairRow(flow=flow, source_id=source_id, target_id=target_id, since=now(), by=by)
+        with self._database.write() as connection:
+            found = connection.execute(select(_PAIRS).where(_PAIRS.c.flow == flow)).mappings().one_or_none()
+            former = None if found is None else ClusterPairRow(**found)
+            aside = None
+            if former is not None:
+                # A pair may be left and come back more than once.
+                aside = f"{flow} ({former.source_id} -> {former.target_id}, until {row.since:%Y-%m-%dT%H:%M:%S.%fZ})"
+                _set_aside(connection, flow, aside)
+            upsert(connection, _PAIRS, [row])
+            return aside
+
+
+def _set_aside(connection: Connection, flow: str, aside: str) -> None:
+    for name in _KEPT:
+        table = METADATA.tables[name]
+        renamed = aside + func.substr(table.c.flow, len(flow) + 1)
+        connection.execute(
+            update(table).where(_of_flow(table, flow)).values(flow=case((table.c.flow == flow, aside), else_=renamed))
+        )
+    for name in _DELETED:
+        table = METADATA.tables[name]
+        connection.execute(delete(table).where(_of_flow(table, flow)))
+
+
+def _of_flow(table: Table, flow: str) -> ColumnElement[bool]:
+    """Rows of the flow itself and of its backfills."""
+    return or_(table.c.flow == flow, table.c.flow.startswith(f"{flow}#", autoescape=True))

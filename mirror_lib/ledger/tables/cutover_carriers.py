@@ -1,0 +1,128 @@
+"""The tables of who carries cutovers out, and of what they ask: every change is one condition and one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, select, update
+
+from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.tables.writing import now
+
+_CARRIERS: Table = METADATA.tables["cutover_carrier"]
+_QUESTIONS: Table = METADATA.tables["cutover_question"]
+DIED = "died"
+
+
+def lock_name(cutover: str) -> str:
+    """What the lock of a cutover is called among the run locks of flows; no flow's name has a blank in it."""
+    return f"cutover {cutover}"
+
+
+class CutoverCarriers:
+    """Processes and questions of cutovers. Every method is one transaction and raises `LedgerError`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(self, row: CarrierRow) -> None:
+        """Note that a process holds a cutover's lock now; all before it have ended, and their questions with them."""
+        with self._database.write() as connection:
+            before = (_CARRIERS.c.cutover == row.cutover) & _CARRIERS.c.ended_at.is_(None)
+            connection.execute(update(_CARRIERS).where(before).values(ended_at=now(), ended_as=DIED))
+            _end_questions(connection, _QUESTIONS.c.cutover == row.cutover, DIED)
+            connection.execute(_CARRIERS.insert().values(asdict(row)))
+
+    def move(self, cutover: str, carrier: str, step: str) -> None:
+        """Note the step that a process takes."""
+        with self._database.write() as connection:
+            connection.execute(update(_CARRIERS).where(_carrier(cutover, carrier)).values(step=step))
+
+    def end(self, cutover: str, carrier: str, *, ended_as: str) -> None:
+        """Note that a process has ended; its questions end with it."""
+        with self._database.write() as connection:
+            mine = _carrier(cutover, carrier) & _CARRIERS.c.ended_at.is_(None)
+            connection.execute(update(_CARRIERS).where(mine).values(ended_at=now(), ended_as=ended_as))
+            asked = (_QUESTIONS.c.cutover == cutover) & (_QUESTIONS.c.carrier == carrier)
+            _end_questions(connection, asked, "unanswered")
+
+    def of(self, cutover: str) -> tuple[CarrierRow, ...]:
+        """All processes that took a cutover on, in the order of time."""
+        return tuple(self.of_all((cutover,))[cutover])
+
+    def of_all(self, cutovers: Collection[str]) -> dict[str, list[CarrierRow]]:
+        """As `of` each of these cutovers, by name."""
+        query = select(_CARRIERS).where(_CARRIERS.c.cutover.in_(cutovers)).order_by(_CARRIERS.c.since, _CARRIERS.c.id)
+        found: dict[str, list[CarrierRow]] = {name: [] for name in cutovers}
+        with self._database.read() as connection:
+            for row in connection.execute(query).mappings():
+                found[row["cutover"]].append(CarrierRow(**row))
+        return found
+
+    def ask(self, row: QuestionRow) -> None:
+        """Open a question."""
+        with self._database.write() as connection:
+            connection.execute(_QUESTIONS.insert().values(asdict(row)))
+
+    def questions(self, cutover: str) -> tuple[QuestionRow, ...]:
+        """All questions of a cutover, in the order of time."""
+        return tuple(self.questions_of_all((cutover,))[cutover])
+
+    def questions_of_all(self, cutovers: Collection[str]) -> dict[str, list[QuestionRow]]:
+        """As `questions` of each of these cutovers, by name."""
+        columns = _QUESTIONS.c
+        query = select(_QUESTIONS).where(columns.cutover.in_(cutovers)).order_by(columns.asked_at, columns.attempt)
+        found: dict[str, list[QuestionRow]] = {name: [] for name in cutovers}
+        with self._database.read() as connection:
+            for row in connection.execute(query).mappings():
+                found[row["cutover"]].append(QuestionRow(**row))
+        return found
+
+    def question(self, cutover: str, step: str, attempt: int) -> QuestionRow | None:
+        """One question."""
+        query = select(_QUESTIONS).where(_question(cutover, step, attempt))
+        with self._database.read() as connection:
+            found = connection.execute(query).mappings().one_or_none()
+            return None if found is None else QuestionRow(**found)
+
+    def answer(self, asked: QuestionRow, answer: str, *, by: str, note: str = "") -> bool:
+        """Answer a question; False when it has been answered or has ended meanwhile."""
+        is_open = and_(
+            _question(asked.cutover, asked.step, asked.attempt),
+            _QUESTIONS.c.carrier == asked.carrier,
+            _QUESTIONS.c.answer.is_(None),
+            _QUESTIONS.c.ended_at.is_(None),
+        )
+        values = {"answer": answer, "answered_by": by, "answered_at": now(), "note": note}
+        with self._database.write() as connection:
+            return connection.execute(update(_QUESTIONS).where(is_open).values(values)).rowcount == 1
+
+    def take(self, asked: QuestionRow) -> QuestionRow | None:
+        """End a question that has been answered; None when it has not, and stays open."""
+        answered = _question(asked.cutover, asked.step, asked.attempt) & _QUESTIONS.c.answer.is_not(None)
+        with self._database.write() as connection:
+            connection.execute(update(_QUESTIONS).where(answered).values(ended_at=now(), ended_as="taken"))
+            found = connection.execute(select(_QUESTIONS).where(answered)).mappings().one_or_none()
+            return None if found is None else QuestionRow(**found)
+
+    def give_up(self, asked: QuestionRow) -> bool:
+        """End a question that nobody has answered; False when somebody has meanwhile."""
+        unanswered = _question(asked.cutover, asked.step, asked.attempt) & _QUESTIONS.c.answer.is_(None)
+        with self._database.write() as connection:
+            return _end_questions(connection, unanswered, "unanswered") == 1
+
+
+def _carrier(cutover: str, carrier: str) -> ColumnElement[bool]:
+    return and_(_CARRIERS.c.cutover == cutover, _CARRIERS.c.id == carrier)
+
+
+def _question(cutover: str, step: str, attempt: int) -> ColumnElement[bool]:
+    return and_(_QUESTIONS.c.cutover == cutover, _QUESTIONS.c.step == step, _QUESTIONS.c.attempt == attempt)
+
+
+def _end_questions(connection: Connection, which: ColumnElement[bool], ended_as: str) -> int:
+    is_open = and_(which, _QUESTIONS.c.ended_at.is_(None))
+    return connection.execute(update(_QUESTIONS).where(is_open).values(ended_at=now(), ended_as=ended_as)).rowcount

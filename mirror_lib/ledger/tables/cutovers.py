@@ -1,0 +1,126 @@
+"""The tables of cutovers: what each is, every attempt at its steps, where it cut, and what was handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Table, delete, select, update
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow, CutRow, HandedOverRow
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.tables.writing import now, upsert
+
+_CUTOVERS: Table = METADATA.tables["cutover"]
+_STEPS: Table = METADATA.tables["cutover_step"]
+_CUTS: Table = METADATA.tables["cut"]
+_HANDED_OVER: Table = METADATA.tables["handed_over_topic"]
+
+
+class Cutovers:
+    """Cutovers and their history. Every method is one transaction and raises `LedgerError`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, row: CutoverRow) -> None:
+        """Keep a new cutover.
+
+        Raises:
+            LedgerError: the name is taken.
+        """
+        with self._database.write() as connection:
+            if connection.scalar(select(_CUTOVERS.c.name).where(_CUTOVERS.c.name == row.name)) is not None:
+                raise LedgerError(f"there is a cutover {row.name!r} already.", action="Choose another name.")
+            connection.execute(_CUTOVERS.insert().values(asdict(row)))
+
+    def find(self, name: str) -> CutoverRow | None:
+        """One cutover, None when there is no such."""
+        with self._database.read() as connection:
+            found = connection.execute(select(_CUTOVERS).where(_CUTOVERS.c.name == name)).mappings().one_or_none()
+            return None if found is None else CutoverRow(**found)
+
+    def newest(self, flow: str | None = None, limit: int = 100) -> tuple[CutoverRow, ...]:
+        """The newest cutovers, newest first: of a flow, or all."""
+        query = select(_CUTOVERS).order_by(_CUTOVERS.c.created_at.desc(), _CUTOVERS.c.name).limit(limit)
+        if flow is not None:
+            query = query.where(_CUTOVERS.c.flow == flow)
+        with self._database.read() as connection:
+            return tuple(CutoverRow(**row) for row in connection.execute(query).mappings())
+
+    def move(self, name: str, *, state: str, step: str) -> None:
+        """Note where a cutover is."""
+        changed = {"state": state, "step": step, "updated_at": now()}
+        with self._database.write() as connection:
+            connection.execute(update(_CUTOVERS).where(_CUTOVERS.c.name == name).values(changed))
+
+    def save_step(self, row: CutoverStepRow) -> None:
+        """Insert or replace an attempt at a step."""
+        with self._database.write() as connection:
+            upsert(connection, _STEPS, [row])
+
+    def steps(self, name: str) -> tuple[CutoverStepRow, ...]:
+        """All attempts at a cutover's steps in the order in which they began."""
+        return tuple(self.steps_of((name,))[name])
+
+    def steps_of(self, names: Collection[str]) -> dict[str, list[CutoverStepRow]]:
+        """As `steps` of each of these cutovers, by name."""
+        query = select(_STEPS).where(_STEPS.c.cutover.in_(names)).order_by(_STEPS.c.started_at, _STEPS.c.attempt)
+        found: dict[str, list[CutoverStepRow]] = {name: [] for name in names}
+        with self._database.read() as connection:
+            for row in connection.execute(query).mappings():
+                found[row["cutover"]].append(CutoverStepRow(**row))
+        return found
+
+    def save_cuts(self, name: str, rows: Sequence[CutRow]) -> None:
+        """Note where a cutover's partitions were cut, in the place of all earlier cuts of it."""
+        with self._database.write() as connection:
+            connection.execute(delete(_CUTS).where(_CUTS.c.cutover == name))
+            upsert(connection, _CUTS, rows)
+
+    def cuts(self, name: str) -> tuple[CutRow, ...]:
+        """Where a cutover's partitions were cut, by topic and partition."""
+        query = select(_CUTS).where(_CUTS.c.cutover == name).order_by(_CUTS.c.topic, _CUTS.c.partition)
+        with self._database.read() as connection:
+            return tuple(CutRow(**row) for row in connection.execute(query).mappings())
+
+    def hand_over(
+        self, rows: Sequence[HandedOverRow], *, take_back_from: str | None = None, topics: Collection[str] = ()
+    ) -> None:
+        """Let flows copy these topics no more, and at the same moment another flow copy some again.
+
+        Args:
+            rows: what is handed over.
+            take_back_from: the flow that copies again.
+            topics: of its source.
+        """
+        with self._database.write() as connection:
+            if take_back_from is not None:
+                chosen = (_HANDED_OVER.c.flow == take_back_from) & _HANDED_OVER.c.topic.in_(list(topics))
+                connection.execute(delete(_HANDED_OVER).where(chosen))
+            upsert(connection, _HANDED_OVER, rows)
+
+    def take_back(self, flow: str, topics: Collection[str]) -> None:
+        """Let a flow copy these topics again."""
+        self.hand_over((), take_back_from=flow, topics=topics)
+
+    def fences(self, flow: str) -> list[Mapping[str, Any]]:
+        """The ACLs by which cutovers of a flow keep writers from its source now, as `Fenced.to_facts` gives them."""
+        query = (
+            select(_STEPS.c.facts)
+            .join(_CUTOVERS, _CUTOVERS.c.name == _STEPS.c.cutover)
+            .where(_CUTOVERS.c.flow == flow, _STEPS.c.step == "freeze", _CUTOVERS.c.state != "rolled-back")
+        )
+        with self._database.read() as connection:
+            return [acl for facts in connection.scalars(query) for acl in facts.get("fence", ())]
+
+    def handed_over(self, flow: str | None = None) -> tuple[HandedOverRow, ...]:
+        """The topics that a flow, or each flow, does not copy any more."""
+        query = select(_HANDED_OVER).order_by(_HANDED_OVER.c.flow, _HANDED_OVER.c.topic)
+        if flow is not None:
+            query = query.where(_HANDED_OVER.c.flow == flow)
+        with self._database.read() as connection:
+            return tuple(HandedOverRow(**row) for row in connection.execute(query).mappings())

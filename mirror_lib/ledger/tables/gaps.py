@@ -1,0 +1,128 @@
+"""The table `gap`: what sources lost, and what people decided about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Select, Table, func, insert, or_, select, update
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.tables.writing import now
+
+_GAP: Table = METADATA.tables["gap"]
+_RUN: Table = METADATA.tables["run"]
+_PARTITION_RUN: Table = METADATA.tables["partition_run"]
+#: Well below what SQLite takes in one statement.
+_TOPICS_AT_ONCE = 500
+
+
+class LastCopy(NamedTuple):
+    """The newest row of a partition that had records copied."""
+
+    #: Epoch milliseconds of the last record.
+    last_timestamp: int
+    #: When the row was stored.
+    stored_at: datetime
+
+
+def record(connection: Connection, row: GapRow) -> GapRow:
+    """Note a gap; returns the row that stands for it now.
+
+    The same gap found again is the row that is open already: the same cause in the same partition, with one of its
+    ends where it was. It grows to what both have found, since retention goes on deleting and a source is cut again.
+    """
+    columns = _GAP.c
+    same = select(_GAP).where(
+        columns.flow == row.flow,
+        columns.topic == row.topic,
+        columns.partition == row.partition,
+        columns.cause == row.cause,
+        columns.state == GapState.OPEN.value,
+        or_(columns.first_offset == row.first_offset, columns.next_offset == row.next_offset),
+    )
+    known = next(iter(_rows(connection, same.order_by(columns.found_at, columns.id).limit(1))), None)
+    if known is None:
+        known = next(iter(_rows(connection, select(_GAP).where(columns.id == row.id))), None)
+        if known is not None:
+            return known
+        values = asdict(row)
+        connection.execute(insert(_GAP), values)
+        return replace(row, detail=values["detail"], note=values["note"])
+    first, end = min(known.first_offset, row.first_offset), max(known.next_offset, row.next_offset)
+    if (first, end, row.topic_id) == (known.first_offset, known.next_offset, known.topic_id):
+        return known
+    changed: dict[str, Any] = {
+        "first_offset": first,
+        "next_offset": end,
+        "last_time": row.last_time,
+        "topic_id": row.topic_id,
+        "detail": row.detail,
+        "records": row.records,
+    }
+    connection.execute(update(_GAP).where(columns.id == known.id).values(**changed))
+    return replace(known, **changed)
+
+
+def of_flow(connection: Connection, flow: str, *, state: GapState | None, limit: int | None) -> tuple[GapRow, ...]:
+    """A flow's gaps, newest first."""
+    query = select(_GAP).where(_GAP.c.flow == flow).order_by(_GAP.c.found_at.desc(), _GAP.c.id).limit(limit)
+    return _rows(connection, query if state is None else query.where(_GAP.c.state == state.value))
+
+
+def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, note: str | None) -> GapRow:
+    """Set what was decided. An earlier decision stays readable in the note."""
+    found = _rows(connection, select(_GAP).where(_GAP.c.id == gap_id))
+    if not found:
+        raise LedgerError(f"there is no gap {gap_id}.", action="`mirror gaps list` shows them with their ids.")
+    (before,) = found
+    told = "; ".join(part for part in (note, _earlier(before)) if part) or None
+    row = replace(before, state=state.value, decided_by=by, decided_at=now(), note=told)
+    changed = {name: getattr(row, name) for name in ("state", "decided_by", "decided_at", "note")}
+    connection.execute(update(_GAP).where(_GAP.c.id == gap_id).values(**changed))
+    return row
+
+
+def _earlier(row: GapRow) -> str:
+    if row.decided_by is None or row.decided_at is None:
+        return row.note or ""
+    said = f" ({row.note})" if row.note else ""
+    return f"before: {row.state} by {row.decided_by} at {row.decided_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}{said}"
+
+
+def stopped(connection: Connection, flow: str) -> frozenset[tuple[str, int]]:
+    """Topics and partitions that are not replicated any more."""
+    query = select(_GAP.c.topic, _GAP.c.partition).where(_GAP.c.flow == flow, _GAP.c.state == GapState.STOPPED.value)
+    return frozenset((topic, partition) for topic, partition in connection.execute(query.distinct()))
+
+
+def last_copies(connection: Connection, flow: str, topics: Iterable[str]) -> Mapping[tuple[str, int], LastCopy]:
+    """When each partition of some topics was copied last, by topic and partition."""
+    wanted = sorted(set(topics))
+    found: dict[tuple[str, int], LastCopy] = {}
+    for first in range(0, len(wanted), _TOPICS_AT_ONCE):
+        columns = _PARTITION_RUN.c
+        newest = func.row_number().over(
+            partition_by=(columns.topic, columns.partition), order_by=(columns.updated_at.desc(), columns.round.desc())
+        )
+        ranked = (
+            select(columns.topic, columns.partition, columns.last_timestamp, columns.updated_at, newest.label("place"))
+            .join(_RUN, _RUN.c.id == columns.run_id)
+            .where(
+                _RUN.c.flow == flow,
+                columns.topic.in_(wanted[first : first + _TOPICS_AT_ONCE]),
+                columns.last_timestamp.is_not(None),
+            )
+            .subquery("ranked")
+        )
+        for row in connection.execute(select(ranked).where(ranked.c.place == 1)).mappings():
+            found[row["topic"], row["partition"]] = LastCopy(row["last_timestamp"], row["updated_at"])
+    return found
+
+
+def _rows(connection: Connection, query: Select[Any]) -> tuple[GapRow, ...]:
+    return tuple(GapRow(**row) for row in connection.execute(query).mappings())

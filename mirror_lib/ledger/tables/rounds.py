@@ -1,0 +1,52 @@
+"""The table `round`: what each round of a run was expected to take, and what it took."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Select, Table, select
+
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.rows import RoundRow
+from mirror_lib.ledger.tables.writing import upsert
+
+_ROUND: Table = METADATA.tables["round"]
+#: How many of the largest rounds tell how fast a flow copies much.
+LARGEST = 3
+_NEWEST_FIRST = (_ROUND.c.began_at.desc(), _ROUND.c.number.desc(), _ROUND.c.run_id)
+
+
+def save(connection: Connection, row: RoundRow) -> None:
+    """Insert or replace a round."""
+    upsert(connection, _ROUND, [row])
+
+
+def newest(connection: Connection, *, flow: str | None, run_id: str | None, limit: int) -> tuple[RoundRow, ...]:
+    """Rounds, newest first."""
+    query = select(_ROUND).order_by(*_NEWEST_FIRST).limit(limit)
+    if flow is not None:
+        query = query.where(_ROUND.c.flow == flow)
+    if run_id is not None:
+        query = query.where(_ROUND.c.run_id == run_id)
+    return _rows(connection, query)
+
+
+def measured(connection: Connection, flow: str, *, newest: int, largest: int) -> tuple[RoundRow, ...]:
+    """Committed rounds that copied something, newest first: the newest ones, and the largest that are known.
+
+    A flow that keeps up makes small rounds alone, and they do not tell how fast it copies much.
+    """
+    newest_rows = _rows(connection, _copied(flow).order_by(*_NEWEST_FIRST).limit(newest))
+    found = {(row.run_id, row.number): row for row in (*newest_rows, *largest_of(connection, flow, largest))}
+    return tuple(sorted(found.values(), key=lambda row: (row.began_at, row.number), reverse=True))
+
+
+def largest_of(connection: Connection, flow: str, count: int = LARGEST) -> tuple[RoundRow, ...]:
+    """The committed rounds with the most to copy for one task, the largest first."""
+    return _rows(connection, _copied(flow).order_by(_ROUND.c.heaviest_bytes.desc(), *_NEWEST_FIRST).limit(count))
+
+
+def _copied(flow: str) -> Select[tuple[object, ...]]:
+    return select(_ROUND).where(_ROUND.c.flow == flow, _ROUND.c.bytes > 0, _ROUND.c.committed_at.is_not(None))
+
+
+def _rows(connection: Connection, query: Select[tuple[object, ...]]) -> tuple[RoundRow, ...]:
+    return tuple(RoundRow(**row) for row in connection.execute(query).mappings())

@@ -1,0 +1,234 @@
+"""The table `routed_range`: which records of which source partitions stand where in a target partition that transforms
+send them to.
+
+The ranges of several source partitions overlap on the target, since their records stand there in any order. So what can
+be told apart is only what different runs have written: a stretch. A stretch takes further runs up while it is small,
+else a flow that runs every minute would add rows without end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import replace
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, text
+
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.offset_rows import RoutedRangeRow
+from mirror_lib.ledger.tables.writing import upsert
+
+_log = logging.getLogger(__name__)
+_RANGE: Table = METADATA.tables["routed_range"]
+_RUN: Table = METADATA.tables["run"]
+_PARTITION_RUN: Table = METADATA.tables["partition_run"]
+#: Offsets of the target from which on a stretch takes no more runs up. Retention that cuts a stretch leaves none of it
+#: to be verified.
+FULL_OFFSETS = 100_000
+
+#: Topic and partition, of the target or of the source.
+_Place = tuple[str, int]
+
+
+def append(connection: Connection, rows: Sequence[RoutedRangeRow], *, resumed: Set[_Place] = frozenset()) -> None:
+    """Add what a round has written; their `stretch` is assigned here.
+
+    What is copied again from an earlier offset replaces what is known of it from there on: the newest copy counts, as
+    in the offset map. The same rows once more change nothing.
+
+    Args:
+        connection: in a transaction that writes.
+        rows: of one round: for each source partition its own target, and every other one.
+        resumed: source partitions that were taken over from runs that were interrupted. What these have committed in
+            transactions belongs to the rows too, though this run has begun behind it.
+    """
+    _lock_flows(connection, {row.flow for row in rows})
+    begun = {(row.flow, _source(row)): _begun(connection, row) for row in rows if row.own and _source(row) in resumed}
+    rows = [replace(row, source_first=begun.get((row.flow, _source(row)), row.source_first)) for row in rows]
+    covered = _append_own(connection, [row for row in rows if row.own])
+    by_target: dict[tuple[str, _Place], list[RoutedRangeRow]] = {}
+    for row in rows:
+        if not row.own:
+            by_target.setdefault((row.flow, _target(row)), []).append(row)
+    for (flow, target), added in by_target.items():
+        _append_to(connection, flow, target, added, covered)
+
+
+def of_flow(connection: Connection, flow: str) -> tuple[RoutedRangeRow, ...]:
+    """All rows of a flow, by target partition, stretch and source partition."""
+    columns = _RANGE.c
+    order = (columns.target_topic, columns.target_partition, columns.stretch, columns.topic, columns.partition)
+    query = select(_RANGE).where(columns.flow == flow).order_by(*order)
+    return tuple(RoutedRangeRow(**row) for row in connection.execute(query).mappings())
+
+
+def of_others(connection: Connection, flow: str) -> Iterable[tuple[str, str, int]]:
+    """Flows, topics and partitions that flows other than this one have sent records to."""
+    columns = _RANGE.c
+    query = (
+        select(columns.flow, columns.target_topic, columns.target_partition)
+        .where(columns.flow != flow, columns.own.is_(False))
+        .distinct()
+    )
+    return [(row.flow, row.target_topic, row.target_partition) for row in connection.execute(query)]
+
+
+def _begun(connection: Connection, row: RoutedRangeRow) -> int:
+    """The source offset where the first of the runs began that were interrupted one after the other before this one."""
+    columns, runs, parts = _RANGE.c, _RUN.c, _PARTITION_RUN.c
+    of_source = and_(columns.flow == row.flow, columns.topic == row.topic, columns.partition == row.partition)
+    known = connection.execute(select(func.max(columns.source_next)).where(of_source, columns.own)).scalar()
+    if known is not None and known >= row.source_first:
+        return row.source_first
+    query = (
+        select(parts.state, parts.start_offset)
+        .join(_RUN, runs.id == parts.run_id)
+        .where(runs.flow == row.flow, parts.topic == row.topic, parts.partition == row.partition)
+        .where(parts.run_id != row.run_id)
+        .order_by(runs.started_at.desc(), parts.round.desc())
+    )
+    first = row.source_first
+    for state, start in connection.execute(query):
+        if state == "done" or (known is not None and first <= known):
+            break
+        first = min(first, start)
+    return first if known is None else max(first, known)
+
+
+def _append_own(connection: Connection, rows: Sequence[RoutedRangeRow]) -> dict[tuple[str, _Place], RoutedRangeRow]:
+    """Add what stayed in the own targets; returns the last row of each source partition."""
+    by_target: dict[tuple[str, _Place], list[RoutedRangeRow]] = {}
+    for row in rows:
+        by_target.setdefault((row.flow, _target(row)), []).append(row)
+    last: dict[tuple[str, _Place], RoutedRangeRow] = {}
+    for (flow, target), added in by_target.items():
+        for stored in _append_to(connection, flow, target, added, None):
+            last[flow, _source(stored)] = stored
+    return last
+
+
+def _append_to(
+    connection: Connection,
+    flow: str,
+    target: _Place,
+    rows: Sequence[RoutedRangeRow],
+    covered: dict[tuple[str, _Place], RoutedRangeRow] | None,
+) -> list[RoutedRangeRow]:
+    """Add rows of one target partition, as one stretch or to the last one; returns them as they are stored.
+
+    Args:
+        covered: what is known of all that the source partitions sent anywhere; None where that is what is added.
+    """
+    known = _near(connection, flow, target, rows)
+    if all(any(_holds(each, row) for each in known) for row in rows):
+        return [next(each for each in reversed(known) if _holds(each, row)) for row in rows]
+    number = max((each.stretch for each in known), default=-1)
+    contradicted = False
+    for row in rows:
+        for each in [each for each in known if _source(each) == _source(row) and each.source_next > row.source_first]:
+            contradicted = True
+            known.remove(each)
+            known += _cut(connection, each, row)
+    last = {_source(each): each for each in known if each.stretch == number}
+    width = max((each.target_next for each in last.values()), default=0) - min(
+        (each.target_first for each in last.values()), default=0
+    )
+    joins = (
+        number >= 0
+        and not contradicted
+        and width < FULL_OFFSETS
+        and all(_source(row) not in last or _follows(last[_source(row)], row, covered) for row in rows)
+    )
+    if joins:
+        stored = [_joined(last[_source(row)], row) if _source(row) in last else row for row in rows]
+    else:
+        stored, number = list(rows), number + 1
+    stored = [replace(row, stretch=number) for row in stored]
+    upsert(connection, _RANGE, stored)
+    return stored
+
+
+def _near(connection: Connection, flow: str, target: _Place, rows: Sequence[RoutedRangeRow]) -> list[RoutedRangeRow]:
+    """The rows of the last stretch, and those that reach behind the beginning of what is added."""
+    columns = _RANGE.c
+    newest = select(func.max(columns.stretch)).where(_is_of(flow, target)).scalar_subquery()
+    first = min(row.source_first for row in rows)
+    reaching = (columns.stretch == newest) | (columns.source_next > first)
+    query = select(_RANGE).where(_is_of(flow, target), reaching).order_by(columns.stretch)
+    return [RoutedRangeRow(**row) for row in connection.execute(query).mappings()]
+
+
+def _cut(connection: Connection, each: RoutedRangeRow, row: RoutedRangeRow) -> list[RoutedRangeRow]:
+    """What is left of a row where a newer one begins before its end."""
+    _log.warning(
+        "flow %s: %s-%d was copied again from source offset %d on; what was known of it in %s-%d ends before that",
+        row.flow,
+        row.topic,
+        row.partition,
+        row.source_first,
+        row.target_topic,
+        row.target_partition,
+    )
+    if each.source_first >= row.source_first:
+        connection.execute(delete(_RANGE).where(_is_of(each.flow, _target(each)), _is_row(each)))
+        return []
+    kept = replace(each, source_next=row.source_first)
+    upsert(connection, _RANGE, [kept])
+    return [kept]
+
+
+def _follows(
+    last: RoutedRangeRow, row: RoutedRangeRow, covered: dict[tuple[str, _Place], RoutedRangeRow] | None
+) -> bool:
+    """Whether all that lies between two rows of a source partition is known to have sent nothing there."""
+    if last.source_next == row.source_first:
+        return True
+    known = (covered or {}).get((row.flow, _source(row)))
+    return known is not None and known.source_first <= last.source_next and row.source_next <= known.source_next
+
+
+def _joined(last: RoutedRangeRow, row: RoutedRangeRow) -> RoutedRangeRow:
+    return replace(
+        row,
+        source_first=last.source_first,
+        target_first=min(last.target_first, row.target_first),
+        target_next=max(last.target_next, row.target_next),
+        records=last.records + row.records,
+    )
+
+
+def _holds(known: RoutedRangeRow, row: RoutedRangeRow) -> bool:
+    return (
+        _source(known) == _source(row)
+        and known.run_id == row.run_id
+        and known.source_first <= row.source_first
+        and row.source_next <= known.source_next
+        and known.target_first <= row.target_first
+        and row.target_next <= known.target_next
+    )
+
+
+def _target(row: RoutedRangeRow) -> _Place:
+    return row.target_topic, row.target_partition
+
+
+def _source(row: RoutedRangeRow) -> _Place:
+    return row.topic, row.partition
+
+
+def _is_of(flow: str, target: _Place) -> ColumnElement[bool]:
+    columns = _RANGE.c
+    return and_(columns.flow == flow, columns.target_topic == target[0], columns.target_partition == target[1])
+
+
+def _is_row(row: RoutedRangeRow) -> ColumnElement[bool]:
+    columns = _RANGE.c
+    return and_(columns.stretch == row.stretch, columns.topic == row.topic, columns.partition == row.partition)
+
+
+def _lock_flows(connection: Connection, flows: Iterable[str]) -> None:
+    """Two runs that append to one flow take turns, as for the offset map. SQLite has one writer."""
+    if connection.dialect.name == "postgresql":
+        for flow in sorted(flows):
+            lock = text("SELECT pg_advisory_xact_lock(hashtext('mirror routed_range'), hashtext(:flow))")
+            connection.execute(lock, {"flow": flow})

@@ -1,0 +1,236 @@
+"""The table `offset_segment`: what is appended continues the last row of its partition whenever it can.
+
+So a partition without holes has one row for ever. With holes every run adds a row; when there are many small ones,
+neighbours become one. Rows of a partition always ascend on both sides.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import replace
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, case, delete, func, or_, select, text
+
+from mirror_lib.errors import OffsetMapError
+from mirror_lib.ledger.directions import is_by_opposite
+from mirror_lib.ledger.models import METADATA
+from mirror_lib.ledger.offset_rows import MapSize, SegmentRow
+from mirror_lib.ledger.tables.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, cut, groups_to_merge, holds, merged
+from mirror_lib.ledger.tables.writing import upsert
+
+_log = logging.getLogger(__name__)
+_SEGMENT: Table = METADATA.tables["offset_segment"]
+_TOPICS_PER_QUERY = 500
+#: Stands for runs that were not read; only whether there are any matters for the last row of a partition.
+_SOME_RUNS = b""
+#: So many small rows of a partition are put up with: one rewrite of the last rows for so many runs of the flow.
+SMALL_ROWS_AT_MOST = 32
+#: Partitions that are compacted in one call, so that those of a flow that all became due at once do not hold it up.
+_COMPACTED_AT_ONCE = 200
+#: The columns of a row that are integers, in bytes.
+_FIXED_BYTES = 6 * 8
+
+#: Flow, topic, partition.
+_Key = tuple[str, str, int]
+
+
+def append(connection: Connection, rows: Sequence[SegmentRow]) -> None:
+    """Add segments in their order.
+
+    Rows that are there already, alone or as part of a longer one, change nothing. A row that begins before the end of
+    its partition's map on either side tells that the topic was created anew, or copied again from an earlier position:
+    the newest copy counts, as in MM2's `OffsetSyncStore`, and what it contradicts is removed.
+    """
+    rows = [row for row in rows if row.records]
+    _lock_flows(connection, {row.flow for row in rows})
+    tails, small_rows = _tails(connection, {_key(row) for row in rows})
+    changed: dict[tuple[_Key, int], SegmentRow] = {}
+    for row in rows:
+        key = _key(row)
+        tail = tails.get(key)
+        if tail is not None and (row.source_first < tail.source_next or row.target_first < tail.target_next):
+            upsert(connection, _SEGMENT, changed.values())
+            changed.clear()
+            if _is_known_else_cut(connection, row):
+                continue
+            tail = _tails(connection, {key})[0].get(key)
+        stored = row if tail is None else _joined(tail, row)
+        tails[key] = changed[key, stored.source_first] = stored
+    upsert(connection, _SEGMENT, changed.values())
+    crowded = sorted(key for key, count in small_rows.items() if count >= SMALL_ROWS_AT_MOST)
+    for key in crowded[:_COMPACTED_AT_ONCE]:
+        try:
+            compact(connection, *key)
+        except OffsetMapError as error:
+            # What was copied is to be stored all the same; whoever looks something up there is told.
+            _log.warning("flow %s: the map of %s-%d stays as it is: %s", *key, error)
+
+
+def compact(connection: Connection, flow: str, topic: str, partition: int) -> int:
+    """Make one row of neighbours that are small; the map stays the same. Returns how many rows are fewer then.
+
+    Raises:
+        OffsetMapError: a row is damaged.
+    """
+    _lock_flows(connection, {flow})
+    key, columns = (flow, topic, partition), _SEGMENT.c
+    length = func.coalesce(func.length(columns.runs), 0).label("bytes")
+    sizes = select(columns.source_first, columns.records, length, columns.run_id)
+    found = connection.execute(sizes.where(_is_of(key)).order_by(columns.source_first))
+    fewer = 0
+    rows_found = (RowSize(first, count, size, is_by_opposite(run_id)) for first, count, size, run_id in found)
+    for group in groups_to_merge(rows_found):
+        within = and_(_is_of(key), columns.source_first.between(group[0].source_first, group[-1].source_first))
+        query = select(_SEGMENT).where(within).order_by(columns.source_first)
+        rows = [SegmentRow(**row) for row in connection.execute(query).mappings()]
+        row = merged(rows)
+        connection.execute(delete(_SEGMENT).where(within))
+        upsert(connection, _SEGMENT, [row])
+        fewer += len(rows) - 1
+    return fewer
+
+
+def replace_partition(
+    connection: Connection, flow: str, topic: str, partition: int, rows: Sequence[SegmentRow]
+) -> None:
+    """Put other rows in the place of a partition's map; they ascend on both sides, and those without records are left
+    out."""
+    _lock_flows(connection, {flow})
+    connection.execute(delete(_SEGMENT).where(_is_of((flow, topic, partition))))
+    upsert(connection, _SEGMENT, [row for row in rows if row.records])
+
+
+def sizes_of_flow(connection: Connection, flow: str) -> tuple[MapSize, ...]:
+    """What is stored for each partition of a flow, by topic and partition."""
+    columns = _SEGMENT.c
+    names = func.length(columns.flow) + func.length(columns.topic) + func.length(columns.run_id)
+    stored = func.coalesce(func.length(columns.runs), 0) + names + _FIXED_BYTES
+    query = (
+        select(
+            columns.flow,
+            columns.topic,
+            columns.partition,
+            func.count().label("segments"),
+            _sum(columns.records).label("records"),
+            func.min(columns.source_first).label("source_first"),
+            func.max(columns.source_next).label("source_next"),
+            func.min(columns.target_first).label("target_first"),
+            func.max(columns.target_next).label("target_next"),
+            _sum(stored).label("bytes"),
+        )
+        .where(columns.flow == flow)
+        .group_by(columns.flow, columns.topic, columns.partition)
+        .order_by(columns.topic, columns.partition)
+    )
+    return tuple(MapSize(**row) for row in connection.execute(query).mappings())
+
+
+def _sum(values: ColumnElement[int]) -> ColumnElement[int]:
+    # PostgreSQL adds up big integers to a decimal.
+    return func.sum(values).cast(BigInteger)
+
+
+def of_partition(connection: Connection, flow: str, topic: str, partition: int) -> tuple[SegmentRow, ...]:
+    """A partition's map in ascending order."""
+    columns = _SEGMENT.c
+    query = select(_SEGMENT).where(_is_of((flow, topic, partition))).order_by(columns.source_first)
+    return tuple(SegmentRow(**row) for row in connection.execute(query).mappings())
+
+
+def _key(row: SegmentRow) -> _Key:
+    return row.flow, row.topic, row.partition
+
+
+def _is_of(key: _Key) -> ColumnElement[bool]:
+    flow, topic, partition = key
+    return and_(_SEGMENT.c.flow == flow, _SEGMENT.c.topic == topic, _SEGMENT.c.partition == partition)
+
+
+def _lock_flows(connection: Connection, flows: Iterable[str]) -> None:
+    """Two runs that append to one flow take turns: each reads the last rows before it writes. SQLite has one writer."""
+    if connection.dialect.name == "postgresql":
+        for flow in sorted(flows):
+            lock = text("SELECT pg_advisory_xact_lock(hashtext('mirror offset_segment'), hashtext(:flow))")
+            connection.execute(lock, {"flow": flow})
+
+
+def _tails(connection: Connection, keys: Set[_Key]) -> tuple[dict[_Key, SegmentRow], dict[_Key, int]]:
+    """The last row of each partition, with `_SOME_RUNS` in place of its runs, and how many small ones there are."""
+    topics: dict[str, set[str]] = {}
+    for flow, topic, _partition in keys:
+        topics.setdefault(flow, set()).add(topic)
+    tails: dict[_Key, SegmentRow] = {}
+    small_rows: dict[_Key, int] = {}
+    for flow, wanted in topics.items():
+        ordered = sorted(wanted)
+        for start in range(0, len(ordered), _TOPICS_PER_QUERY):
+            found = _tails_of_topics(connection, flow, ordered[start : start + _TOPICS_PER_QUERY])
+            for row, small in found:
+                key = _key(row)
+                if key in keys:
+                    tails[key], small_rows[key] = row, small
+    return tails, small_rows
+
+
+def _tails_of_topics(connection: Connection, flow: str, topics: Sequence[str]) -> Iterable[tuple[SegmentRow, int]]:
+    # Whole topics: PostgreSQL looks up one column in a long list quickly, and pairs of columns one by one.
+    columns = _SEGMENT.c
+    is_small = and_(columns.records < FULL_RECORDS, func.coalesce(func.length(columns.runs), 0) < FULL_BYTES)
+    last = (
+        select(
+            columns.topic,
+            columns.partition,
+            func.max(columns.source_first).label("source_first"),
+            func.sum(case((is_small, 1), else_=0)).label("small"),
+        )
+        .where(columns.flow == flow, columns.topic.in_(topics))
+        .group_by(columns.topic, columns.partition)
+        .subquery("last")
+    )
+    others = [column for column in columns if column.name != "runs"]
+    query = (
+        select(*others, columns.runs.is_(None).label("dense"), last.c.small)
+        .join(last, and_(*(columns[name] == last.c[name] for name in ("topic", "partition", "source_first"))))
+        .where(columns.flow == flow)
+    )
+    for row in connection.execute(query).mappings():
+        values = dict(row)
+        dense, small = values.pop("dense"), int(values.pop("small"))
+        yield SegmentRow(**values, runs=None if dense else _SOME_RUNS), small
+
+
+def _joined(tail: SegmentRow, row: SegmentRow) -> SegmentRow:
+    """The row, as part of the one before it where it continues that without a hole, in the same direction."""
+    dense = tail.runs is None and row.runs is None
+    if is_by_opposite(tail.run_id) != is_by_opposite(row.run_id):
+        return row
+    if not dense or row.source_first != tail.source_next or row.target_first != tail.target_next:
+        return row
+    records = tail.records + row.records
+    return replace(row, source_first=tail.source_first, target_first=tail.target_first, records=records)
+
+
+def _is_known_else_cut(connection: Connection, row: SegmentRow) -> bool:
+    """Whether the map holds the row already; if not, what stands in its way is removed."""
+    columns = _SEGMENT.c
+    in_the_way = and_(
+        _is_of(_key(row)), or_(columns.source_next > row.source_first, columns.target_next > row.target_first)
+    )
+    query = select(_SEGMENT).where(in_the_way).order_by(columns.source_first)
+    found = [SegmentRow(**each) for each in connection.execute(query).mappings()]
+    if any(holds(each, row) for each in found):
+        return True
+    _log.warning(
+        "flow %s: %s-%d was copied again from source offset %d on, to target offset %d: the older map ends before that",
+        row.flow,
+        row.topic,
+        row.partition,
+        row.source_first,
+        row.target_first,
+    )
+    connection.execute(delete(_SEGMENT).where(in_the_way))
+    # Rows ascend on both sides, so only the first can begin before the new one on both.
+    kept = [cut(each, source=row.source_first, target=row.target_first) for each in found[:1]]
+    upsert(connection, _SEGMENT, [each for each in kept if each is not None])
+    return False

@@ -1,0 +1,172 @@
+"""The flows that the page shows: those of the configuration files that Airflow serves, read again when they change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirror_lib.config.file.served import served_files
+from mirror_lib.config.file.stamps import unchanged
+from mirror_lib.config.loader import InvalidConfigurationError, ReadablePart, load_readable
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.secrets.lookup_context import without_lookups
+from mirror_lib.config.settings.mirror_keys import LEDGER_URL
+from mirror_lib.errors import LedgerError, MirrorError
+from mirror_lib.ledger.location import existing_ledger, ledger_url, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG, dag_id_of, verify_dag_id_of
+from mirror_lib.page.intervals import interval_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFlow:
+    """One flow and its DAGs."""
+
+    settings: FlowConfig
+    config: MirrorConfig
+    dag_id: str
+    verify_dag_id: str
+    #: Between two runs, at most; None when runs are started by hand.
+    interval_seconds: float | None
+    #: Whether its file has errors: then every run fails.
+    broken: bool = False
+
+    @property
+    def name(self) -> str:
+        """`A->B`, as the ledger has it."""
+        return str(self.settings.flow)
+
+    @property
+    def stale_after_seconds(self) -> float:
+        """What was observed longer ago says nothing of now any more: three runs should have come since."""
+        return 3 * (self.interval_seconds if self.interval_seconds is not None else _BY_HAND_SECONDS)
+
+
+#: People who start runs by hand look about once a day.
+_BY_HAND_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """What is wrong with a configuration file. Its text may name everything in the file."""
+
+    error: MirrorError
+    #: DAGs that somebody must be allowed to read to see the text.
+    dag_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """All flows, and why some files have none."""
+
+    flows: tuple[ServedFlow, ...]
+    problems: tuple[FileProblem, ...]
+    files: tuple[Path, ...]
+
+    def by_dag(self, dag_id: str) -> ServedFlow | None:
+        """The flow that has a DAG, its own or that of its verification."""
+        return next((flow for flow in self.flows if dag_id in (flow.dag_id, flow.verify_dag_id)), None)
+
+
+class FlowSource:
+    """Reads configuration files and opens ledgers, each once for as long as nothing changes. Threads may share it."""
+
+    def __init__(self, environment: Mapping[str, str], project: Path) -> None:
+        self._environment = environment
+        self._project = project
+        self._files_lock = threading.Lock()
+        #: Apart from the other, since a database that does not answer holds up whoever opens it.
+        self._ledgers_lock = threading.Lock()
+        self._files: dict[Path, ReadablePart | InvalidConfigurationError] = {}
+        self._ledgers: dict[str, Ledger] = {}
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment that names the files."""
+        return self._environment
+
+    def read(self) -> Served:
+        """The flows as the files have them now, by name.
+
+        A file that is broken is a problem, not an error: its flows are shown as far as it can be read, but not with
+        another ledger than its own.
+        """
+        files = tuple(served_files(self._environment, self._project))
+        flows: dict[str, ServedFlow] = {}
+        problems: list[FileProblem] = []
+        for path in files:
+            readable = self._readable(path)
+            if isinstance(readable, MirrorError):
+                # Nobody knows whose flows it has.
+                problems.append(FileProblem(readable, (BROKEN_FILES_DAG,)))
+                continue
+            config, broken = readable
+            if broken is not None:
+                named = tuple(dag_id_of(each.flow) for each in config.enabled_flows)
+                problems.append(FileProblem(broken, named or (BROKEN_FILES_DAG,)))
+                if LEDGER_URL in broken.keys_in_error:
+                    continue
+            for settings in config.enabled_flows:
+                dag_id = dag_id_of(settings.flow)
+                flows.setdefault(
+                    dag_id,
+                    ServedFlow(
+                        settings=settings,
+                        config=config,
+                        dag_id=dag_id,
+                        verify_dag_id=verify_dag_id_of(settings.flow),
+                        interval_seconds=interval_seconds(settings.schedule),
+                        broken=broken is not None,
+                    ),
+                )
+        ordered = sorted(flows.values(), key=lambda flow: flow.name)
+        return Served(flows=tuple(ordered), problems=tuple(problems), files=files)
+
+    def ledger(self, config: MirrorConfig, *, create: bool = False) -> Ledger | None:
+        """The ledger of a configuration, None where nothing was ever kept in it.
+
+        Args:
+            config: whose ledger.
+            create: make it where it is not there.
+
+        Raises:
+            LedgerError: it cannot be used.
+        """
+        url = ledger_url(config)
+        with self._ledgers_lock:
+            known = self._ledgers.get(url)
+            if known is None:
+                known = open_ledger(config) if create else existing_ledger(config)
+                if known is not None:
+                    self._ledgers[url] = known
+            elif existing := _vanished(url):
+                # Opened again, the file would come back empty.
+                self._ledgers.pop(url).close()
+                raise LedgerError(
+                    f"the ledger's file {existing} is gone.",
+                    action="Restore it from a backup, or run a flow, which makes a new one.",
+                )
+            return known
+
+    def _readable(self, path: Path) -> ReadablePart | InvalidConfigurationError:
+        with self._files_lock:
+            known = self._files.get(path)
+        if known is not None and unchanged(known.sources):
+            return known
+        try:
+            # The page connects to no cluster.
+            with without_lookups():
+                read: ReadablePart | InvalidConfigurationError = load_readable(path.absolute())
+        except InvalidConfigurationError as error:
+            read = error
+        with self._files_lock:
+            self._files[path] = read
+        return read
+
+
+def _vanished(url: str) -> Path | None:
+    prefix = "sqlite:///"
+    path = Path(url.removeprefix(prefix)) if url.startswith(prefix) else None
+    return path if path is not None and not path.exists() else None

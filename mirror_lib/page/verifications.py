@@ -1,0 +1,193 @@
+"""What is proved about a flow's copy, and what is known to be missing: verifications and gaps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from mirror_lib.ledger.queries.verdicts import Verdicts, VerificationSummary
+from mirror_lib.ledger.rows import GapRow, VerificationRow
+from mirror_lib.page.api_models import Answer
+from mirror_lib.page.context import TheFlow
+from mirror_lib.page.overview import VERDICTS_KEPT
+
+_VERIFICATIONS = 20
+_DIFFERENCES = 50
+
+router = APIRouter(prefix="/flows/{dag_id}")
+
+
+class VerifiedTopic(Answer):
+    """Up to where a topic was found equal."""
+
+    topic: str
+    #: Those of its partitions that were found equal up to somewhere.
+    partitions: int
+    #: Source offsets that are proved, over all of them.
+    verified_offsets: int
+    #: When the partition was compared that was not compared for longest.
+    oldest_at: datetime
+
+
+class Verification(Answer):
+    """One verification."""
+
+    id: str
+    mode: str
+    started_at: datetime
+    finished_at: datetime
+    partitions: int
+    equal: int
+    different: int
+    unverifiable: int
+    records: int
+    bytes: int
+
+
+class DifferentPartition(Answer):
+    """A partition whose newest comparison found something different."""
+
+    topic: str
+    partition: int
+    target_topic: str
+    verification: str
+    finished_at: datetime
+    difference_count: int
+    #: The first of them: offsets and what differs, never the content of records.
+    differences: list[dict[str, Any]]
+    reason: str | None
+    detail: str | None
+
+
+class VerificationState(Answer):
+    """What is proved of a flow."""
+
+    now: datetime
+    last_at: datetime | None
+    equal: int
+    different: int
+    topics: list[VerifiedTopic]
+    differences: list[DifferentPartition]
+    verifications: list[Verification]
+
+
+class Gap(Answer):
+    """Source records that are not on the target, or not as the source has them now."""
+
+    id: str
+    topic: str
+    partition: int
+    cause: str
+    first_offset: int
+    next_offset: int
+    records: int | None
+    first_time: datetime | None
+    last_time: datetime | None
+    detail: str
+    found_at: datetime
+    state: str
+    decided_by: str | None
+    decided_at: datetime | None
+    note: str | None
+
+
+class Gaps(Answer):
+    """A flow's gaps, those that wait for a decision first, then newest first."""
+
+    now: datetime
+    open: int
+    gaps: list[Gap]
+
+
+@router.get("/verification")
+def verification(looked: TheFlow) -> VerificationState:
+    """What was compared, and what was found."""
+    if looked.ledger is None:
+        return VerificationState(
+            now=looked.now, last_at=None, equal=0, different=0, topics=[], differences=[], verifications=[]
+        )
+    name, since = looked.flow.name, looked.now - VERDICTS_KEPT
+    verdicts = looked.ledger.pages.verdicts(since, name).get(name, Verdicts())
+    topics: dict[str, VerifiedTopic] = {}
+    for row in looked.ledger.verified_up_to(name):
+        known = topics.get(row.topic)
+        topics[row.topic] = VerifiedTopic(
+            topic=row.topic,
+            partitions=1 + (known.partitions if known else 0),
+            verified_offsets=row.source_next + (known.verified_offsets if known else 0),
+            oldest_at=min(row.verified_at, known.oldest_at) if known else row.verified_at,
+        )
+    return VerificationState(
+        now=looked.now,
+        last_at=verdicts.last_at,
+        equal=verdicts.equal,
+        different=verdicts.different,
+        topics=sorted(topics.values(), key=lambda topic: topic.oldest_at),
+        differences=[_different(row) for row in looked.ledger.pages.different_partitions(name, since, _DIFFERENCES)],
+        verifications=[_verification(row) for row in looked.ledger.pages.newest_verifications(name, _VERIFICATIONS)],
+    )
+
+
+@router.get("/gaps")
+def gaps(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> Gaps:
+    """What was lost, and what was decided about it."""
+    rows: list[GapRow] = []
+    opened: tuple[GapRow, ...] = ()
+    if looked.ledger is not None:
+        opened = looked.ledger.open_gaps(looked.flow.name)
+        waiting = {row.id for row in opened}
+        decided = (row for row in looked.ledger.gaps(looked.flow.name, limit) if row.id not in waiting)
+        rows = [*opened, *decided][:limit]
+    return Gaps(now=looked.now, open=len(opened), gaps=[gap_of(row) for row in rows])
+
+
+def gap_of(row: GapRow) -> Gap:
+    """A gap as the page tells it."""
+    return Gap(
+        id=row.id,
+        topic=row.topic,
+        partition=row.partition,
+        cause=row.cause,
+        first_offset=row.first_offset,
+        next_offset=row.next_offset,
+        records=row.records,
+        first_time=row.first_time,
+        last_time=row.last_time,
+        detail=row.detail,
+        found_at=row.found_at,
+        state=row.state,
+        decided_by=row.decided_by,
+        decided_at=row.decided_at,
+        note=row.note,
+    )
+
+
+def _different(row: VerificationRow) -> DifferentPartition:
+    return DifferentPartition(
+        topic=row.topic,
+        partition=row.partition,
+        target_topic=row.target_topic,
+        verification=row.id,
+        finished_at=row.finished_at,
+        difference_count=row.difference_count,
+        differences=[dict(each) for each in row.differences or ()][:5],
+        reason=row.reason,
+        detail=row.detail,
+    )
+
+
+def _verification(row: VerificationSummary) -> Verification:
+    return Verification(
+        id=row.id,
+        mode=row.mode,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        partitions=row.partitions,
+        equal=row.equal,
+        different=row.different,
+        unverifiable=row.unverifiable,
+        records=row.records,
+        bytes=row.bytes,
+    )

@@ -1,0 +1,264 @@
+"""Running a backfill: a bounded copy beside a flow, by the flow's own protocol and under a name of its own.
+
+Positions, writers, run lock and rows in the ledger bear the backfill's name, so nothing of the flow's is touched, and a
+backfill that is repeated goes on where it stood. docs/backfill.md says what happens where both write into one topic.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.errors import (
+    ConfigurationError,
+    MirrorError,
+    RetentionGapError,
+    TopicMissingError,
+    Where,
+    WrittenAfterCutoverError,
+)
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.backfill.define import backfill_flow, backfill_topology, stored_backfill
+from mirror_lib.relay.backfill.model import Backfill, BackfillRange
+from mirror_lib.relay.backfill.plan import bounded, within_budget
+from mirror_lib.relay.backfill.same_topic import LiveSide
+from mirror_lib.relay.backfill.states import again, with_way_on
+from mirror_lib.relay.commit.commit import position_row
+from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
+from mirror_lib.relay.planning.facts import FlowClusters, gather_facts
+from mirror_lib.relay.planning.late_writes import find_late_writes
+from mirror_lib.relay.planning.plan import plan_round
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
+from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
+#: A rest of the budget that is not worth another round.
+_NEGLIGIBLE = 0.05
+
+
+def run_backfill(
+    flow: FlowConfig,
+    name: str,
+    *,
+    ledger: Ledger,
+    make_runner: Callable[[], CopyRunner],
+    options: RunOptions,
+    max_bytes: int | None = None,
+) -> RunReport:
+    """Copy what is left of a backfill, or as much as its budget allows.
+
+    Args:
+        flow: the flow itself.
+        name: of a backfill that was defined (`backfill_define.prepare_backfill`).
+        make_runner: as for `replicate`.
+        options: of these the topics are ignored; `Decision.ACCEPT` goes on behind what the source has deleted.
+        max_bytes: about so much is copied by this run.
+
+    Raises:
+        ConfigurationError: there is no such backfill.
+        RunLockedError: another run of the backfill is active or, where it goes into the flow's topics, of the flow.
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used.
+    """
+    backfill = stored_backfill(flow, ledger, name)
+    if backfill is None:
+        raise ConfigurationError(
+            f"flow {flow.flow} has no backfill {name!r}.", action="Define it: `mirror backfill run --topics ...`."
+        )
+    options = replace(options, max_seconds=math.inf if options.max_seconds is None else options.max_seconds)
+    planner = BackfillPlanner(flow, backfill, ledger, options, max_bytes)
+
+    def copy() -> RunReport:
+        own = backfill_flow(flow, backfill)
+        return replicate(own, ledger=ledger, make_runner=make_runner, options=options, planner=planner)
+
+    if backfill.request.after_cutover:
+        report = copy()
+        _settle_late_writes(flow, backfill, ledger, by=options.trigger)
+        return report
+    if not backfill.into_live:
+        return copy()
+    run_id = options.run_id
+    with (
+        hold_lock(ledger, flow=str(flow.flow), run_id=run_id, lease_seconds=flow.run_lease_seconds) as lease,
+        LiveSide(flow, backfill, ledger, lease, run_id=run_id) as live,
+    ):
+        planner.live = live
+        try:
+            report = copy()
+        except BaseException:
+            # What was not begun is given back; there is a more important error to tell.
+            with suppress(MirrorError):
+                live.settle()
+            raise
+        live.settle()
+        return report
+
+
+def _settle_late_writes(flow: FlowConfig, backfill: Backfill, ledger: Ledger, *, by: str) -> None:
+    """Close the gaps of late records that are on the target now."""
+    own = backfill_flow(flow, backfill)
+    with FlowClusters.connect(flow, connector=backfill.connector) as clusters:
+        # A run that died behind its last position has not told the ledger.
+        stored = clusters.positions.read_all().positions
+        ledger.save_positions([position_row(own, each.position) for each in stored.values()])
+        names = [re.escape(topic) for topic in sorted(backfill.targets)]
+        late = {each.source for each in find_late_writes(flow_topology(flow, names), clusters, ledger)}
+    for gap in ledger.open_gaps(str(flow.flow)):
+        source = TopicPartition(gap.topic, gap.partition)
+        if gap.cause == WrittenAfterCutoverError.reason and source not in late and gap.topic in backfill.targets:
+            note = f"copied to {backfill.targets[gap.topic]} by backfill {backfill.name}"
+            ledger.decide_gap(gap.id, GapState.RECOPIED, by=by, note=note)
+
+
+class BackfillPlanner:
+    """Plans the rounds of one run of a backfill (`run_model.Planner`)."""
+
+    def __init__(
+        self, flow: FlowConfig, backfill: Backfill, ledger: Ledger, options: RunOptions, max_bytes: int | None
+    ) -> None:
+        self.connector = backfill.connector
+        #: Set where the backfill goes into the flow's own topics.
+        self.live: LiveSide | None = None
+        self._flow = backfill_flow(flow, backfill)
+        self._topology = backfill_topology(flow, backfill)
+        self._backfill = backfill
+        self._ledger = ledger
+        self._options = options
+        self._max_bytes = max_bytes
+        self._left = max_bytes
+
+    def plan(self, clusters: FlowClusters) -> RunPlan:
+        """What is left of the ranges, or as much as the budget allows."""
+        if not self._backfill.ranges:
+            return RunPlan(flow=self._flow.flow, bins=(), problems=(), idle=0)
+        found, problems = gather_facts(self._flow, self._topology, clusters)
+        facts = {fact.source: fact for fact in found}
+        refused = self._refused(clusters, problems, facts)
+        chosen = [
+            self._bounded(clusters, facts[each.source], each)
+            for each in self._backfill.ranges
+            if each.source not in refused
+        ]
+        plan = plan_round(
+            self._flow.flow,
+            chosen,
+            tasks_max=self._options.tasks_max or self._flow.tasks_max,
+        )
+        stopped = [PartitionProblem(source, error) for source, error in refused.items()]
+        stopped += [replace(each, error=self._of_plan(clusters, each)) for each in plan.problems]
+        plan = replace(plan, problems=tuple(sorted(stopped, key=lambda each: each.source)))
+        if self._left is not None and self._max_bytes is not None and self._left < self._max_bytes * _NEGLIGIBLE:
+            return replace(plan, bins=())
+        return within_budget(plan, self._left)
+
+    def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:  # noqa: ARG002
+        """Let the flow know, where it writes to the same topics."""
+        if self.live is not None:
+            self.live.mark(plan.partitions)
+
+    def copied(self, results: Sequence[PartitionResult]) -> None:
+        """Count what was copied against the budget."""
+        if self._left is not None:
+            self._left -= sum(result.bytes for result in results)
+
+    def with_way_on(self, error: MirrorError) -> MirrorError:
+        """The error of a partition, with the way on of a backfill."""
+        return self._told(error)
+
+    def _of_plan(self, clusters: FlowClusters, problem: PartitionProblem) -> MirrorError:
+        stored = clusters.positions_at_plan.positions.get(problem.source)
+        interrupted = stored is not None and stored.position.state is not PositionState.CLOSED
+        return self._told(problem.error, interrupted=interrupted)
+
+    def _told(self, error: MirrorError, *, interrupted: bool = False) -> MirrorError:
+        topic, partition = error.where.topic, error.where.partition
+        marked_at = None
+        if self.live is not None and topic is not None and partition is not None:
+            marked_at = self.live.marked_at(TopicPartition(topic, partition))
+        return with_way_on(self._backfill, error, interrupted=interrupted, marked_at=marked_at)
+
+    def _refused(
+        self,
+        clusters: FlowClusters,
+        problems: Sequence[PartitionProblem],
+        facts: dict[TopicPartition, PartitionFacts],
+    ) -> dict[TopicPartition, MirrorError]:
+        known = {problem.source: self._told(problem.error) for problem in problems}
+        refused: dict[TopicPartition, MirrorError] = {}
+        for each in self._backfill.ranges:
+            if each.source not in facts:
+                topic = TopicPartition(each.source.topic, WHOLE_TOPIC)
+                refused[each.source] = known.get(each.source) or known.get(topic) or self._gone(each)
+        if self.live is not None:
+            free = [each for each in self._backfill.ranges if each.source not in refused]
+            refused.update(self.live.prepare(clusters, free))
+        return refused
+
+    def _gone(self, each: BackfillRange) -> MirrorError:
+        excluded = backfill_topology(self._flow, self._backfill).exclusion(each.source.topic)
+        if excluded is not None:
+            return TopicMissingError(
+                f"the flow does not take the topic any more ({excluded}).",
+                where=self._where(each.source),
+                action="What was copied stays. To copy the rest, let the flow take the topic again "
+                f"({self._backfill.request.flow}.topics in the file) and repeat it: "
+                f"{again(self._flow.flow, self._backfill.name)}.",
+            )
+        return TopicMissingError(
+            "the source has no such partition any more.",
+            where=self._where(each.source),
+            action="What was copied stays, and the rest of the records is lost: nothing is left to do here. The other "
+            "partitions are copied.",
+        )
+
+    def _bounded(self, clusters: FlowClusters, fact: PartitionFacts, wanted: BackfillRange) -> PartitionFacts:
+        strict = bounded(fact, wanted)
+        stored = clusters.positions_at_plan.positions.get(fact.source)
+        interrupted = stored is not None and stored.position.state is not PositionState.CLOSED
+        # What an interrupted run left on the target is compared with the source from where it began.
+        if self._options.losses is not Decision.ACCEPT or interrupted:
+            return strict
+        position = wanted.first if strict.position is None else strict.position
+        if position >= strict.log_start or strict.position_topic_id not in (None, "", strict.topic_id):
+            return strict
+        self._note_gap(fact, position, strict.log_start)
+        return bounded(fact, wanted, accept_gaps=True)
+
+    def _note_gap(self, fact: PartitionFacts, first: int, following: int) -> None:
+        now = datetime.now(UTC)
+        detail = f"the source deleted offsets {first} to {following - 1} before backfill {self._backfill.name} came."
+        _log.warning("flow %s, %s: %s", self._flow.flow, fact.source, detail)
+        self._ledger.record_gap(
+            GapRow(
+                id=str(uuid.uuid4()),
+                flow=str(self._flow.flow),
+                topic=fact.source.topic,
+                partition=fact.source.partition,
+                cause=RetentionGapError.reason,
+                first_offset=first,
+                next_offset=following,
+                topic_id=fact.topic_id,
+                detail=detail,
+                run_id=self._options.run_id,
+                found_at=now,
+                state=GapState.ACCEPTED.value,
+                decided_by=self._options.trigger,
+                decided_at=now,
+            )
+        )
+
+    def _where(self, source: TopicPartition) -> Where:
+        return Where(flow=str(self._flow.flow), topic=source.topic, partition=source.partition)

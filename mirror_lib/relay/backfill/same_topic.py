@@ -1,0 +1,251 @@
+"""A backfill into the topics of the flow itself: how the flow and the backfill write one after the other.
+
+The flow knows the offset at which its next batch lands, so records of a backfill behind it would look like another
+writer's. While a backfill may be writing, the flow's position is therefore open and names it (`Position.backfill`): the
+flow then refuses the partition instead of comparing. In the end the flow's position is closed again, at the same source
+offset and at the target's new end. The flow's run lock is held all the time, so that no run of it meets a mark.
+
+What a backfill appends is not in the flow's offset map: it would go back in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from mirror_lib.cluster.admin.client import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore, StoredPosition
+from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import (
+    MirrorError,
+    RunLockedError,
+    TargetDeletedError,
+    TargetDivergedError,
+    TopicMissingError,
+    UncleanStartError,
+    Where,
+)
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.backfill.model import Backfill, BackfillRange
+from mirror_lib.relay.backfill.states import again, copy_anew, let_flow_continue
+from mirror_lib.relay.commit.commit import position_row
+from mirror_lib.relay.model import PartitionPlan
+from mirror_lib.relay.planning.facts import FlowClusters, of_flow
+from mirror_lib.relay.run_lock import RunLease
+from mirror_lib.topology.names import TopicPartition
+
+
+class LiveSide:
+    """The positions of the flow itself, as a backfill into its topics uses them; a context."""
+
+    def __init__(self, flow: FlowConfig, backfill: Backfill, ledger: Ledger, lease: RunLease, *, run_id: str) -> None:
+        """Args:
+        flow: the flow itself.
+        lease: of the flow's own run lock.
+        """
+        self._flow = flow
+        self._backfill = backfill
+        self._ledger = ledger
+        self._lease = lease
+        self._run_id = run_id
+        connection = Connection.from_settings(flow.clients.target_internal)
+        topic, source = flow.offset_storage_topic, flow.source_alias
+        self._live = PositionStore(connection, topic, source)
+        self._own = PositionStore(connection, topic, source, connector=backfill.connector)
+        self._snapshot = PositionSnapshot()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self._live)
+        self._stack.enter_context(self._own)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def prepare(self, clusters: FlowClusters, ranges: Sequence[BackfillRange]) -> dict[TopicPartition, MirrorError]:
+        """Let the backfill begin behind what the flow has written meanwhile; returns what it must not touch.
+
+        Args:
+            clusters: whose snapshot of the backfill's positions is the newest; it is changed.
+        """
+        self._snapshot = self._live.read_all()
+        ends = clusters.target_admin.list_offsets([each.target for each in ranges], OffsetSpec.LATEST)
+        own = dict(clusters.positions_at_plan.positions)
+        refused: dict[TopicPartition, MirrorError] = {}
+        for each in ranges:
+            end = ends[each.target]
+            if end.error is not None:
+                refused[each.source] = self._without_end(clusters, each, end.error)
+                continue
+            stored = own.get(each.source)
+            if stored is not None and stored.position.state is PositionState.OPEN:
+                error = self._still_ours(each)
+            else:
+                error = self._free(each, end.offset, stored.position if stored else None)
+            if error is not None:
+                refused[each.source] = error
+            elif stored is not None and stored.position.state is PositionState.CLOSED:
+                own[each.source] = StoredPosition(replace(stored.position, target_offset=end.offset), stored.record)
+        clusters.positions_at_plan = replace(clusters.positions_at_plan, positions=own)
+        return refused
+
+    def _without_end(self, clusters: FlowClusters, each: BackfillRange, error: MirrorError) -> MirrorError:
+        live = self._position(each.source)
+        if not isinstance(error, TopicMissingError) or live is None or live.target_offset is None:
+            return of_flow(clusters.flow, error, each.source)
+        return TargetDeletedError(
+            f"{each.target.topic} was deleted on the target: it held copied records up to offset {live.target_offset}.",
+            where=self._where(each),
+            action=f"Run the flow: {self._run_flow}. It says what to decide about the topic; `mirror gaps recopy` then "
+            "copies the range too, and this backfill is not needed any more.",
+        )
+
+    def marked_at(self, source: TopicPartition) -> int | None:
+        """The next source offset of the flow, where it waits for this backfill; None where it does not wait."""
+        live = self._position(source)
+        return live.offset + 1 if live is not None and self._marked(live) else None
+
+    @property
+    def _run_flow(self) -> str:
+        return f"`mirror run --flow '{self._flow.flow}'`"
+
+    @property
+    def _again(self) -> str:
+        return again(self._flow.flow, self._backfill.name)
+
+    def _still_ours(self, each: BackfillRange) -> MirrorError | None:
+        """An interrupted run of the backfill is taken over, if the flow has waited for it."""
+        live = self._position(each.source)
+        if live is not None and self._marked(live):
+            return None
+        return TargetDivergedError(
+            f"a run of this backfill into {each.target} was interrupted, and somebody has let the flow go on since: "
+            "how far the backfill came cannot be told any more.",
+            where=self._where(each),
+            action=f"Copy the range into another topic: {copy_anew(self._backfill, each.source.topic)}.",
+        )
+
+    def _free(self, each: BackfillRange, end: int, own: Position | None) -> MirrorError | None:
+        """Whether nobody is writing, and all that stands on the target is accounted for."""
+        live = self._position(each.source)
+        anew = copy_anew(self._backfill, each.source.topic)
+        if live is not None and live.target_offset is None and live.offset != NOTHING_COPIED:
+            return UncleanStartError(
+                f"MirrorMaker 2 was the last to copy to {each.target}, and its position does not say where the copied "
+                "records end there.",
+                where=self._where(each),
+                action=f"Run the flow when the source has new records ({self._run_flow}), and repeat this: "
+                f"{self._again}. Or copy the range into another topic now: {anew}.",
+            )
+        if live is None or live.target_offset is None:
+            return UncleanStartError(
+                f"flow {self._flow.flow} has not copied to {each.target} yet.",
+                where=self._where(each),
+                action=f"Run the flow first ({self._run_flow}), and repeat this: {self._again}. Or copy the range into "
+                f"another topic: {anew}.",
+            )
+        if live.backfill is not None and live.state is PositionState.OPEN and not self._marked(live):
+            return UncleanStartError(
+                f"backfill {live.backfill} into {each.target} has not ended.",
+                where=self._where(each),
+                action=f"Let it end first: {again(self._flow.flow, live.backfill)}. Then repeat this: {self._again}.",
+            )
+        expected = live.target_offset
+        if self._marked(live):
+            # A run of ours that ended between its own last position and the flow's.
+            expected = max(expected, (own.target_offset if own else None) or 0)
+        elif live.state is not PositionState.CLOSED:
+            expected = -1
+        if expected == end:
+            return None
+        if expected < 0:
+            return UncleanStartError(
+                f"the last run of flow {self._flow.flow} to {each.target} was interrupted.",
+                where=self._where(each),
+                action=f"Run the flow, which takes over: {self._run_flow}. Then repeat this: {self._again}.",
+            )
+        # A flow without new records does not look at what others have written.
+        resume = let_flow_continue(self._flow.flow, each.source, live.offset + 1)
+        return UncleanStartError(
+            f"{each.target} ends at {end}, but flow {self._flow.flow} has copied up to {expected}: somebody else wrote "
+            "there, or has taken records away.",
+            where=self._where(each),
+            action=f"Find out who. To continue behind the end: {resume} Then repeat this: {self._again}.",
+        )
+
+    def mark(self, partitions: Iterable[PartitionPlan]) -> None:
+        """Let the flow's positions say that this backfill writes from now on.
+
+        Raises:
+            RunLockedError: the flow's lock was lost, or a run of the flow has opened a partition all the same.
+            MirrorError: the position topic cannot be written.
+        """
+        marks = []
+        for partition in partitions:
+            live = self._position(partition.source)
+            assert live is not None
+            claim = self._snapshot.claims.get(partition.source, 0) + 1
+            marks.append(
+                replace(live, state=PositionState.OPEN, backfill=self._backfill.name, run_id=self._run_id, claim=claim)
+            )
+        if not marks:
+            return
+        self._lease.check()
+        self._live.write(marks)
+        claims = {mark.source: mark.claim or 0 for mark in marks}
+        for stored in self._live.read_since(self._snapshot):
+            other = stored.position
+            claimed = claims.get(other.source)
+            # Only a run that had lost its lock can do so; what it wrote with an older claim does not count.
+            if claimed is not None and other.run_id != self._run_id and (other.claim or claimed) >= claimed:
+                raise RunLockedError(
+                    f"run {other.run_id or 'unknown'} opened {other.source} at the same time.",
+                    where=Where(flow=str(self._flow.flow), topic=other.topic, partition=other.partition),
+                    action=f"Let only one run be active at a time, and repeat this: {self._again}.",
+                )
+
+    def settle(self) -> None:
+        """Close the flow's positions again, of all partitions that the backfill does not write to any more.
+
+        Where a run was interrupted they stay as they are, until the backfill is repeated.
+
+        Raises:
+            RunLockedError: the flow's lock was lost.
+            MirrorError: the position topic cannot be read or written.
+        """
+        live, own = self._live.read_all(), self._own.read_all().positions
+        closed = []
+        for each in self._backfill.ranges:
+            stored, mine = live.positions.get(each.source), own.get(each.source)
+            if stored is None or not self._marked(stored.position):
+                continue
+            if mine is not None and mine.position.state is not PositionState.CLOSED:
+                continue
+            # Marked, and never begun: the backfill's position may be missing, or of an earlier run.
+            ended = mine.position.target_offset if mine is not None else None
+            target_offset = max(stored.position.target_offset or 0, ended or 0)
+            closed.append(
+                replace(stored.position, state=PositionState.CLOSED, backfill=None, target_offset=target_offset)
+            )
+        if closed:
+            self._lease.check()
+            self._live.write(closed)
+            self._ledger.save_positions([position_row(self._flow, position) for position in closed])
+
+    def _position(self, source: TopicPartition) -> Position | None:
+        stored = self._snapshot.positions.get(source)
+        return None if stored is None else stored.position
+
+    def _marked(self, live: Position) -> bool:
+        return live.state is PositionState.OPEN and live.backfill == self._backfill.name
+
+    def _where(self, each: BackfillRange) -> Where:
+        return Where(flow=str(self._backfill.flow), topic=each.source.topic, partition=each.source.partition)

@@ -1,0 +1,256 @@
+"""The states in which a backfill can be, and the way on from each. Pure.
+
+One table for messages, `mirror backfill list`, `mirror backfill states` and the documentation. A partition of a
+backfill stops for the reasons of a flow's partitions, but `mirror gaps` and `mirror position set` do not decide about
+it: the way on is to repeat the backfill, or to copy the range into a topic that nobody has written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mirror_lib.errors import (
+    DeletionsPossiblyLostError,
+    MirrorError,
+    OffsetOutOfRangeError,
+    OversizedBatchError,
+    RetentionGapError,
+    SourceClusterChangedError,
+    SourceRecreatedError,
+    SourceTruncatedError,
+    TargetClusterChangedError,
+    TargetDeletedError,
+    TargetDivergedError,
+    TargetNotEmptyError,
+    TargetRecreatedError,
+    TargetRenamedError,
+    TargetTruncatedError,
+    TopicMissingError,
+    TopologyError,
+    UncleanStartError,
+)
+from mirror_lib.relay.backfill.model import Backfill, BackfillRange
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+#: Behind the name of a target topic that is copied anew.
+_ANEW = ".anew"
+
+
+class State(StrEnum):
+    """Where a backfill is."""
+
+    DEFINED = "defined"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    PARTLY_COPIED = "partly-copied"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+
+
+class Way(StrEnum):
+    """How a stopped partition of a backfill continues."""
+
+    REPEAT = "repeat it"
+    ACCEPT = "repeat it with --accept-gaps"
+    ANEW = "copy the range into another topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """What is said of a state."""
+
+    #: For people.
+    description: str
+    #: What to do, with `{again}`; empty where nothing is left to do.
+    do: str
+
+
+STATES: Mapping[State, Stand] = {
+    State.DEFINED: Stand("Nothing is copied yet: its first run has not begun.", "Run it: {again}."),
+    State.RUNNING: Stand(
+        "A process copies it.", "Wait until it ends, or end it (Ctrl-C, or mark its task) and repeat it: {again}."
+    ),
+    State.INTERRUPTED: Stand(
+        "The process of its last run has ended without a word. The flow waits where it writes to the same topic.",
+        "Repeat it: {again}. Records that the run had written are found and not written again.",
+    ),
+    State.PARTLY_COPIED: Stand("Its last run ended well, by its budget; records are left.", "Repeat it: {again}."),
+    State.STOPPED: Stand(
+        "Its last run ended with an error, or partitions have stopped.",
+        "Follow the error's own words, then repeat it: {again}.",
+    ),
+    State.FINISHED: Stand("All of its range is on the target.", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a partition of a backfill stops, and how it continues."""
+
+    way: Way
+    #: Before the command.
+    advice: str = ""
+    #: The source is another history: the offsets of the range mean nothing in it.
+    whole: bool = False
+
+
+_KEPT = "What was copied stays. "
+#: By reason code; all others are corrected outside (a login, a setting, a cluster that does not answer), and a repeated
+#: run then continues.
+STOPS: Mapping[str, Stop] = {
+    RetentionGapError.reason: Stop(Way.ACCEPT, "Raise the source topic's retention. "),
+    OffsetOutOfRangeError.reason: Stop(Way.REPEAT, "The next run says which records were deleted. "),
+    TopicMissingError.reason: Stop(Way.REPEAT, "Each run creates the target topics that are missing. "),
+    TopologyError.reason: Stop(Way.REPEAT, "Each run adds the target partitions that are missing. "),
+    SourceTruncatedError.reason: Stop(Way.ANEW, _KEPT, whole=True),
+    SourceRecreatedError.reason: Stop(Way.ANEW, _KEPT, whole=True),
+    SourceClusterChangedError.reason: Stop(Way.ANEW, _KEPT, whole=True),
+    TargetClusterChangedError.reason: Stop(Way.ANEW),
+    TargetDeletedError.reason: Stop(Way.ANEW, "Find out who deleted it. "),
+    TargetRecreatedError.reason: Stop(Way.ANEW, "Find out who deleted it. "),
+    TargetRenamedError.reason: Stop(Way.ANEW),
+    TargetTruncatedError.reason: Stop(Way.ANEW, "Find out why the target has lost records. "),
+    TargetDivergedError.reason: Stop(Way.ANEW, "Find the other writer: only the backfill may write there. "),
+    TargetNotEmptyError.reason: Stop(
+        Way.ANEW, "To append behind these records set mirror.target.existing=append and repeat the command. "
+    ),
+    UncleanStartError.reason: Stop(Way.ANEW, "How far the interrupted run came cannot be found out. "),
+    OversizedBatchError.reason: Stop(Way.ANEW, "A copy that begins at the batch's first offset passes it on. "),
+    DeletionsPossiblyLostError.reason: Stop(
+        Way.ANEW, "Keys that were deleted between two runs may live in the copy. Take fewer runs. "
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger says of a backfill, as far as its state depends on it."""
+
+    #: A process that lives holds its lock.
+    carried: bool
+    #: Of its last run; None before the first.
+    run_state: str | None
+    #: Reason code of that run's error.
+    reason: str | None
+    #: Whether offsets are left.
+    left: bool
+
+
+#: Reason codes of runs that ended without their own words.
+_UNSPOKEN = frozenset({"run-died", "spark-job", "interrupted", "unexpected"})
+
+
+def state_of(known: Known) -> State:
+    """The state of a backfill."""
+    if known.carried:
+        return State.RUNNING
+    if known.run_state is None:
+        return State.DEFINED if known.left else State.FINISHED
+    if known.run_state == "running" or known.reason in _UNSPOKEN:
+        return State.INTERRUPTED
+    if known.reason is not None:
+        return State.STOPPED
+    return State.PARTLY_COPIED if known.left else State.FINISHED
+
+
+def again(flow: FlowId, name: str, *more: str) -> str:
+    """The command that repeats a backfill, as messages name it."""
+    plain = FlowId(flow.source, flow.target)
+    words = ("mirror backfill run", f"--flow '{plain}'", f"--name {name}", *more)
+    return f"`{' '.join(words)}`"
+
+
+def or_dag(name: str, accept: str = "") -> str:
+    """The same in Airflow."""
+    return f"or trigger the flow's backfill DAG with the name {name}{accept}"
+
+
+def copy_anew(backfill: Backfill, topic: str, *, whole: bool = False) -> str:
+    """The command that copies a topic's range into a topic that nobody has written to.
+
+    Args:
+        whole: copy all that the source holds: the offsets of the range are about another history.
+    """
+    request = backfill.request
+    plain = FlowId(request.flow.source, request.flow.target)
+    into = f"--into '{request.into}{_ANEW}'" if request.into else f"--into-suffix '{request.into_suffix or ''}{_ANEW}'"
+    ranges = [each for each in backfill.ranges if each.source.topic == topic]
+    begin, end = ("earliest", "latest") if whole else _bounds(backfill, ranges)
+    pattern = topic.replace(".", "\\.")
+    return f"`mirror backfill run --flow '{plain}' --topics '{pattern}' --from '{begin}' --to '{end}' {into}`"
+
+
+def _bounds(backfill: Backfill, ranges: Sequence[BackfillRange]) -> tuple[str, str]:
+    """Bounds that hold for all partitions of a topic: its offsets where it has one, else what was asked for."""
+    if len(ranges) == 1 or (ranges and backfill.request.after_cutover):
+        # Records that a backfill has copied count as fetched: `cutover` would leave them out.
+        first, following = min(each.first for each in ranges), max(each.following for each in ranges)
+        return f"offset {first}", f"offset {following}"
+    asked = backfill.request.to_dict()
+    return asked["from"], asked["to"]
+
+
+def with_way_on(
+    backfill: Backfill, error: MirrorError, *, interrupted: bool = False, marked_at: int | None = None
+) -> MirrorError:
+    """The error of a partition, with the way on for a backfill instead of the one for the flow.
+
+    Args:
+        interrupted: a run that was interrupted may have written records that only the source's can tell.
+        marked_at: the next source offset of the flow itself, where it waits for this backfill.
+    """
+    stop, topic = STOPS.get(error.reason), error.where.topic
+    if stop is None or topic is None:
+        return error
+    told = copy(error)
+    if backfill.into_live and error.reason in (TopicMissingError.reason, TopologyError.reason):
+        told.action = (
+            "Run the flow, which creates its topics and partitions: "
+            f"`mirror run --flow '{backfill.request.flow}'`. Then repeat this: {again(backfill.flow, backfill.name)}."
+        )
+    elif stop.way is Way.REPEAT:
+        told.action = f"{stop.advice}Repeat it: {again(backfill.flow, backfill.name)}, {or_dag(backfill.name)}."
+    elif stop.way is Way.ACCEPT and not interrupted:
+        told.action = (
+            f"{stop.advice}To continue behind them: {again(backfill.flow, backfill.name, '--accept-gaps')}, "
+            f"{or_dag(backfill.name, ' and Accept gaps')}."
+        )
+    else:
+        source = TopicPartition(topic, error.where.partition or 0)
+        give_up = "" if marked_at is None else f"{let_flow_continue(backfill.flow, source, marked_at)} "
+        anew = copy_anew(backfill, topic, whole=stop.whole)
+        told.action = f"{stop.advice}{give_up}Copy the range into another topic: {anew}."
+    return told
+
+
+def let_flow_continue(flow: FlowId, source: TopicPartition, offset: int) -> str:
+    """How a flow continues behind the end of its target."""
+    plain = FlowId(flow.source, flow.target)
+    return (
+        f"`mirror position set --flow '{plain}' --topic {source.topic} --partition "
+        f"{source.partition} --to {offset}` lets the flow continue there."
+    )
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """What is said in each state: state, who acts, what to do."""
+    for state, stand in STATES.items():
+        yield state.value, stand.description, stand.do.format(again=again(FlowId("A", "B"), "NAME")) or "nothing"
+
+
+def stop_rows() -> Iterator[tuple[str, str, str]]:
+    """Each reason code that stops a partition of a backfill, how it continues, and what to see to before."""
+    for reason, stop in sorted(STOPS.items()):
+        yield reason, stop.way.value, stop.advice.strip()
+
+
+def markdown() -> str:
+    """The states and the reasons: part of docs/backfill.md."""
+    lines = ["| state | who acts | what to do |", "|---|---|---|"]
+    lines += [f"| `{state}` | {described} | {do} |" for state, described, do in rows()]
+    lines += ["", "| a partition stops with | way on | see to |", "|---|---|---|"]
+    lines += [f"| `{reason}` | {way} | {advice} |" for reason, way, advice in stop_rows()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,347 @@
+"""Opening positions before a copy: take over the writer's identity, say so in the position topic, see who was before.
+
+This is the beginning of the commit protocol (docs/architecture.md, "Exactly once"). A start is clean when the last
+record of a partition is `closed` and its target ends where the record says; then nothing is fenced and nothing read.
+Any other start becomes a take-over, which the copy task makes (mirror_lib.relay.takeover.recovery), or is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from mirror_lib.cluster.admin.client import OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
+from mirror_lib.cluster.topics.internal import PositionSnapshot
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.first_start import EARLIEST, first_starts
+from mirror_lib.config.model import Fencing, FlowConfig
+from mirror_lib.config.topology import offset_syncs_topic, replication_policy
+from mirror_lib.errors import MirrorError, UncleanStartError, Where
+from mirror_lib.offsets.syncs import BEFORE_ALL
+from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
+from mirror_lib.relay.copy.open_positions import open_position, transactional_id, transactions_of
+from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
+from mirror_lib.relay.planning.facts import FlowClusters, of_flow
+from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import TransformChain
+
+#: Transaction coordinators are asked for this many partitions at a time.
+_CONCURRENT_TAKEOVERS = 64
+_TAKEOVER_SECONDS = 60.0
+#: Kafka's own way to say that there is no producer.
+_NO_PRODUCER = -1
+
+
+def open_partitions(
+    flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str
+) -> tuple[tuple[tuple[OpenPartition, ...], ...], tuple[PartitionProblem, ...]]:
+    """Open every planned partition; returns the bins of those that may be copied, and why the others may not."""
+    if not plan.partitions:
+        return (), ()
+    refused: dict[TopicPartition, MirrorError] = {}
+    starts = _starts(flow, plan.partitions, clusters, refused)
+    clean = {start.partition.target for start in starts if start.takeover is None}
+    identities = _identities(flow, clean, clusters.target_data)
+    chains = chains_of(flow, {start.partition.source.topic for start in starts})
+    opened: dict[TopicPartition, OpenPartition] = {}
+    for start in starts:
+        identity = identities.get(start.partition.target)
+        if isinstance(identity, MirrorError):
+            refused[start.partition.source] = of_flow(flow, identity, start.partition.source)
+        else:
+            claim = clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1
+            target = start.partition.target
+            merged = len(clusters.sources_of(target)) > 1
+            transactions = transactions_of(flow, chains.get(start.partition.source.topic), target, merged=merged)
+            opened[start.partition.source] = _opened(flow, start, identity, claim, transactions)
+    clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
+    # Of two runs that open at the same time, the later record sees the earlier one, and takes over from its run.
+    claimed = _claimed_by_others(clusters, opened, run_id)
+    for source, other in claimed.items():
+        taken = _from_claimant(flow, opened[source], other, known=source in clusters.positions_at_plan.positions)
+        if isinstance(taken, MirrorError):
+            del opened[source]
+            refused[source] = of_flow(flow, taken, source)
+        else:
+            opened[source] = taken
+    # Both claims have the same number, so far.
+    clusters.positions.write([open_position(opened[source], run_id) for source in claimed if source in opened])
+    bins = tuple(tuple(opened[p.source] for p in bin_ if p.source in opened) for bin_ in plan.bins)
+    problems = tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
+    return bins, problems
+
+
+def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, TransformChain]:
+    """What the records of those source topics go through that are not copied as they are."""
+    transforms = flow.transforms
+    if not transforms:
+        return {}
+    is_heartbeats = replication_policy(flow).is_heartbeats_topic
+    chains = {topic: transforms.chain_of(topic, heartbeats=is_heartbeats(topic)) for topic in topics}
+    return {topic: chain for topic, chain in chains.items() if chain}
+
+
+def _opened(
+    flow: FlowConfig, start: _Start, identity: ProducerIdentity | None, claim: int, transactions: str | None
+) -> OpenPartition:
+    fenced = flow.fencing is Fencing.TRANSACTIONAL
+    takeover = start.takeover
+    if takeover is not None:
+        # Until the copy task has an identity of its own, the last known one says whom to fence.
+        identity = ProducerIdentity(
+            _NO_PRODUCER if takeover.producer_id is None else takeover.producer_id,
+            _NO_PRODUCER if takeover.epoch is None else takeover.epoch,
+        )
+    assert identity is not None
+    return OpenPartition(
+        plan=start.partition,
+        transactional_id=transactional_id(flow.flow, start.partition.target) if fenced else None,
+        producer_id=identity.producer_id,
+        epoch=identity.epoch,
+        target_offset=start.ends.end if takeover is None else takeover.target_offset,
+        takeover=takeover,
+        claim=claim,
+        transactions=transactions,
+    )
+
+
+def _from_claimant(
+    flow: FlowConfig, opened: OpenPartition, claim: _Claim, *, known: bool
+) -> OpenPartition | MirrorError:
+    # Without a position nothing says which of the target's records stood there before the other run's first start.
+    if claim.other is None or claim.other.backfill is not None or not (known or opened.target_offset == 0):
+        return UncleanStartError(
+            claim.why, action="Let only one run of a flow be active; run again when the other has ended."
+        )
+    number = max(opened.claim, claim.other.claim or 0) + 1
+    if opened.takeover is not None:
+        return replace(opened, claim=number)
+    # Ours was a clean start: all up to the target's end is certain, and what the other run writes lies behind it.
+    takeover = Takeover(
+        opened.plan.start,
+        opened.target_offset,
+        producer_id=claim.other.producer_id,
+        epoch=claim.other.epoch,
+        lease_seconds=flow.run_lease_seconds,
+        left_out=claim.other.left_out,
+        runs=claim.other.runs,
+        routes=claim.other.routes,
+        in_transactions=claim.other.in_transactions,
+    )
+    return replace(opened, takeover=takeover, claim=number)
+
+
+def store_first_positions(
+    flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str
+) -> tuple[PartitionProblem, ...]:
+    """Store where partitions begin that have nothing to copy yet, so that the next run compares them like any other.
+
+    MirrorMaker 2 continues there too: a position before the first offset is negative, which it takes for none.
+
+    Returns why some could not begin.
+    """
+    refused: dict[TopicPartition, MirrorError] = {}
+    if plan.first_seen:
+        clusters.positions.write(
+            start.partition.named(
+                Position(
+                    topic=start.partition.source.topic,
+                    partition=start.partition.source.partition,
+                    offset=start.partition.start - 1,
+                    target_offset=start.ends.end,
+                    state=PositionState.CLOSED,
+                    producer_id=None,
+                    epoch=None,
+                    run_id=run_id,
+                    topic_id=start.partition.topic_id,
+                    claim=clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1,
+                )
+            )
+            for start in _starts(flow, plan.first_seen, clusters, refused)
+        )
+    starts = first_starts(flow)
+    return tuple(
+        PartitionProblem(source, error)
+        for source, error in sorted(refused.items())
+        # One that begins at its beginning can wait for its first record: until then nothing is passed over.
+        if starts.of(source.topic) != EARLIEST
+    )
+
+
+def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> None:
+    """Complete the positions of idle partitions with what they are about: target topic, its id, and cluster ids.
+
+    Positions of MirrorMaker 2 and of version 0.1.0 have none of it. The plan has compared them with both logs.
+    """
+    snapshot = clusters.positions_at_plan
+    named = []
+    for partition in plan.unnamed:
+        position = snapshot.positions[partition.source].position
+        # MirrorMaker 2 numbers no claims: of its positions the newest record counts.
+        if position.claim is not None:
+            position = replace(position, claim=snapshot.claims.get(partition.source, 0) + 1, run_id=run_id)
+        named.append(partition.named(position))
+    clusters.positions.write(named)
+
+
+class _Start(NamedTuple):
+    """A partition that may begin: behind the end of its target, or by taking over."""
+
+    partition: PartitionPlan
+    ends: TargetEnds
+    takeover: Takeover | None
+
+
+def _starts(
+    flow: FlowConfig,
+    partitions: Sequence[PartitionPlan],
+    clusters: FlowClusters,
+    refused: dict[TopicPartition, MirrorError],
+) -> list[_Start]:
+    """How each partition begins; those that may not go to `refused`."""
+    last = {source: stored.position for source, stored in clusters.positions_at_plan.positions.items()}
+    ends = _target_ends(clusters, partitions, refused)
+    rules = StartRules(flow.flow, flow.existing_target, flow.run_lease_seconds, _syncs(flow, partitions, last))
+    starts = []
+    for partition in partitions:
+        if partition.source in refused:
+            continue
+        writers = clusters.sources_of(partition.target)
+        try:
+            _check_readable(flow.flow, partition, writers, clusters.positions_at_plan)
+            takeover = start_of(rules, partition, last, writers, ends[partition.target])
+        except MirrorError as error:
+            refused[partition.source] = error
+        else:
+            starts.append(_Start(partition, ends[partition.target], takeover))
+    return starts
+
+
+def _syncs(
+    flow: FlowConfig, partitions: Sequence[PartitionPlan], last: Mapping[TopicPartition, Position]
+) -> Mapping[TopicPartition, OffsetSync]:
+    """The newest offset-syncs, when MirrorMaker 2 wrote a position of these partitions."""
+    if not any(needs_sync(last.get(partition.source)) for partition in partitions):
+        return {}
+    connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
+    syncs = read_offset_syncs(connection, offset_syncs_topic(flow))
+    newest = {TopicPartition(sync.topic, sync.partition): sync for sync in syncs.entries}
+    return {source: sync for source, sync in newest.items() if sync.upstream_offset != BEFORE_ALL}
+
+
+def _check_readable(
+    flow: FlowId, partition: PartitionPlan, writers: Iterable[TopicPartition], snapshot: PositionSnapshot
+) -> None:
+    """Whether the position of everything that goes to the same target partition is known.
+
+    Raises:
+        UncleanStartError: one of them cannot be read.
+    """
+    unreadable = next((source for source in writers if source in snapshot.unreadable), None)
+    if unreadable is not None:
+        raise UncleanStartError(
+            f"the newest position of {unreadable}, which goes to {partition.target} too, cannot be read: "
+            "what was copied is not known.",
+            where=Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition),
+            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then say where "
+            "copying goes on (`mirror position set`), which writes a new one.",
+        )
+
+
+def _target_ends(
+    clusters: FlowClusters, partitions: Sequence[PartitionPlan], refused: dict[TopicPartition, MirrorError]
+) -> dict[TopicPartition, TargetEnds]:
+    targets = sorted({partition.target for partition in partitions})
+    starts = clusters.target_admin.list_offsets(targets, OffsetSpec.EARLIEST)
+    ends = clusters.target_admin.list_offsets(targets, OffsetSpec.LATEST)
+    found: dict[TopicPartition, TargetEnds] = {}
+    for partition in partitions:
+        start, end = starts[partition.target], ends[partition.target]
+        error = start.error or end.error
+        if error is not None:
+            refused[partition.source] = of_flow(clusters.flow, error, partition.source)
+        else:
+            found[partition.target] = TargetEnds(start.offset, end.offset)
+    return found
+
+
+def _identities(
+    flow: FlowConfig, targets: Iterable[TopicPartition], target: Connection
+) -> dict[TopicPartition, ProducerIdentity | MirrorError]:
+    """A writer's identity for every target partition, many at a time."""
+
+    async def all_at_once() -> dict[TopicPartition, ProducerIdentity | MirrorError]:
+        limit = asyncio.Semaphore(_CONCURRENT_TAKEOVERS)
+        deadline = time.monotonic() + _TAKEOVER_SECONDS
+        async with open_clients(target) as (client,):
+
+            async def one(partition: TopicPartition) -> ProducerIdentity | MirrorError:
+                async with limit:
+                    try:
+                        if flow.fencing is Fencing.NONE:
+                            return await client.producers.new_producer_id(deadline=deadline)
+                        name = transactional_id(flow.flow, partition)
+                        return await client.producers.init_producer_id(name, deadline=deadline)
+                    except MirrorError as error:
+                        return error
+
+            wanted = sorted(targets)
+            outcomes = await asyncio.gather(*(one(partition) for partition in wanted))
+            return dict(zip(wanted, outcomes, strict=True))
+
+    return asyncio.run(all_at_once())
+
+
+class _Claim(NamedTuple):
+    """Why a partition that we opened is not ours alone."""
+
+    why: str
+    #: The other run's record, when taking over from it is possible.
+    other: Position | None = None
+
+
+def _claimed_by_others(
+    clusters: FlowClusters, opened: Mapping[TopicPartition, OpenPartition], run_id: str
+) -> dict[TopicPartition, _Claim]:
+    before_us: dict[TopicPartition, Position] = {}
+    at_all: dict[TopicPartition, Position] = {}
+    ours: set[TopicPartition] = set()
+    for stored in clusters.positions.read_since(clusters.positions_at_plan):
+        source = stored.position.source
+        if stored.position.run_id == run_id:
+            ours.add(source)
+            continue
+        if source in opened and (stored.position.claim or opened[source].claim) < opened[source].claim:
+            # Of a run that was overtaken and woke up.
+            continue
+        at_all[source] = stored.position
+        if source not in ours:
+            before_us[source] = stored.position
+    claimed = {}
+    for source, partition in opened.items():
+        # Records about different source partitions have no common order: in a merge both runs stand back.
+        others = [other for other in clusters.sources_of(partition.plan.target) if other != source and other in at_all]
+        if source not in ours:
+            claimed[source] = _Claim(
+                "our own record that opens this partition cannot be read back from the position topic."
+            )
+        elif others or (source in before_us and len(clusters.sources_of(partition.plan.target)) > 1):
+            other = others[0] if others else source
+            claimed[source] = _Claim(
+                f"another run ({at_all[other].run_id or 'unknown'}) opened {other}, which goes to "
+                f"{partition.plan.target} too, at the same time."
+            )
+        elif source in before_us:
+            claimed[source] = _Claim(
+                f"another run ({before_us[source].run_id or 'unknown'}) opened this partition at the same time.",
+                before_us[source],
+            )
+    return claimed

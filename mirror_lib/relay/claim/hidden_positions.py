@@ -1,0 +1,45 @@
+"""Positions that nobody can read, since a transaction of a run that died hangs in front of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.raw.describe_producers import producer_states
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import Where
+from mirror_lib.relay.copy.open_positions import names_of_flow
+from mirror_lib.relay.takeover.hanging_transactions import Hanging
+from mirror_lib.topology.names import TopicPartition
+
+
+def uncover_positions(flow: FlowConfig, target: Connection, partitions: Collection[int]) -> bool:
+    """End what hangs in partitions of the position topic, as it was decided; returns whether anything did.
+
+    Only what a flow's own producers have there is ended, and nothing that is still to be decided.
+
+    Raises:
+        MirrorError: the target did not answer in time, or refused.
+    """
+    return asyncio.run(_uncovered(flow, target, partitions))
+
+
+async def _uncovered(flow: FlowConfig, target: Connection, partitions: Collection[int]) -> bool:
+    hidden = [TopicPartition(flow.offset_storage_topic, number) for number in partitions]
+    retry_seconds = flow.copy_settings.retry_max_seconds
+    ended = False
+    async with open_clients(target) as (client,):
+        where = Where(flow=str(flow.flow), cluster=client.cluster)
+        known = await producer_states(client, hidden, retry_seconds=retry_seconds, where=where)
+        writing = {
+            state.producer_id for states in known.values() for state in states.values() if state.open_from is not None
+        }
+        names = await client.producers.names_of(writing) if writing else []
+        for name in names_of_flow(flow.flow, names):
+            hanging = Hanging(client, name, retry_seconds=retry_seconds, where=where)
+            found = await hanging.found(hidden)
+            if found is not None and await hanging.settle(found, {}):
+                ended = True
+    return ended

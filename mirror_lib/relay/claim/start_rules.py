@@ -1,0 +1,188 @@
+"""How a partition's copy may begin: by what its last position record and the end of its target say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
+from mirror_lib.config.model import ExistingTarget
+from mirror_lib.errors import TargetNotEmptyError, TargetTruncatedError, UncleanStartError, Where
+from mirror_lib.relay.backfill.states import again, let_flow_continue, or_dag
+from mirror_lib.relay.model import PartitionPlan, Takeover
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+
+class TargetEnds(NamedTuple):
+    """The extent of a target partition's log."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartRules:
+    """What a flow's configuration and the offset-syncs topic say about starts.
+
+    Attributes:
+        existing_target: what a first start does where the target holds records.
+        lease_seconds: how long a former writer may still live.
+        syncs: the newest offset-sync of the partitions that MirrorMaker 2 copied last.
+    """
+
+    flow: FlowId
+    existing_target: ExistingTarget = ExistingTarget.FAIL
+    lease_seconds: float = 0.0
+    syncs: Mapping[TopicPartition, OffsetSync] | None = None
+
+
+def needs_sync(position: Position | None) -> bool:
+    """Whether MirrorMaker 2 wrote the position, so that only an offset-sync tells where its records are."""
+    return position is not None and position.target_offset is None and position.offset != NOTHING_COPIED
+
+
+def start_of(
+    rules: StartRules,
+    partition: PartitionPlan,
+    last: Mapping[TopicPartition, Position],
+    writers: Iterable[TopicPartition],
+    ends: TargetEnds,
+) -> Takeover | None:
+    """None when copying may begin behind the target's end; else the pair of offsets behind which nothing is certain.
+
+    Args:
+        last: the last record of every source partition.
+        writers: all source partitions that go to this target partition; more than one in a merge.
+        ends: what the target partition holds now.
+
+    Raises:
+        TargetNotEmptyError: nothing was ever copied, yet there are records.
+        TargetTruncatedError: the target holds less than was copied.
+        UncleanStartError: what was copied cannot be found out, or a backfill has not ended.
+    """
+    known = [last[source] for source in writers if source in last and _is_about(last[source], partition.target)]
+    _check_backfills(rules, partition, known)
+    expected = max((position.target_offset for position in known if position.target_offset is not None), default=None)
+    closed = all(position.state is PositionState.CLOSED for position in known)
+    # A marker may lack that the coordinator left out (KAFKA-20734): whoever takes over sees to it first.
+    unmarked = any(position.in_transactions and position.state is PositionState.OPEN for position in known)
+    if expected is not None and ends.end < expected and not unmarked:
+        raise TargetTruncatedError(
+            f"{partition.target} ends at {ends.end}, but this flow had written it up to {expected}.",
+            where=_where(rules, partition),
+            action="The target lost data or was created again: find out why, then say where copying goes on "
+            "(`mirror position set`).",
+        )
+    if known and closed and expected == ends.end:
+        return None
+    if all(position.offset == NOTHING_COPIED and position.target_offset is None for position in known):
+        _check_first_start(rules, partition, ends)
+        return None
+    position = next((each for each in known if each.source == partition.source), None)
+    merged = len(list(writers)) > 1
+    if merged:
+        if closed or not all(each.in_transactions or each.state is PositionState.CLOSED for each in known):
+            raise _merged(rules, partition, known, ends)
+        # One that is new in the merge begins where it is planned to.
+        position = position or Position(*partition.source, partition.start - 1, expected, in_transactions=True)
+    assert position is not None
+    if position.target_offset is not None:
+        return Takeover(
+            source_offset=position.offset + 1,
+            target_offset=position.target_offset,
+            target_log_start=ends.start,
+            producer_id=position.producer_id,
+            epoch=position.epoch,
+            lease_seconds=rules.lease_seconds,
+            left_out=position.left_out,
+            runs=position.runs,
+            routes=position.routes,
+            # Of those that are merged some may have been closed before the others were opened.
+            in_transactions=position.in_transactions or merged,
+        )
+    return _from_mirror_maker(rules, partition, position, ends)
+
+
+def _is_about(position: Position, target: TopicPartition) -> bool:
+    """Whether what a position tells was written to this topic; the rules may name another one by now.
+
+    The plan has compared positions behind which records are. The others are of first runs that were interrupted.
+    """
+    return position.target_topic in (None, target.topic)
+
+
+def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterable[Position]) -> None:
+    """A backfill's records are not the source's next ones: only the backfill itself can say how far it came."""
+    for position in known:
+        if position.backfill is not None and position.state is PositionState.OPEN:
+            raise UncleanStartError(
+                f"backfill {position.backfill} into {partition.target} has not ended.",
+                where=_where(rules, partition),
+                action=f"Let it end: {again(rules.flow, position.backfill)}, {or_dag(position.backfill)}. To give it "
+                f"up: {let_flow_continue(rules.flow, partition.source, position.offset + 1)}",
+            )
+
+
+def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: TargetEnds) -> None:
+    if ends.end > ends.start and rules.existing_target is ExistingTarget.FAIL:
+        raise TargetNotEmptyError(
+            f"{partition.target} already holds records ({ends.start} to {ends.end - 1}), "
+            "though nothing is known to have been copied there.",
+            where=_where(rules, partition),
+            action="Append behind them (mirror.target.existing=append), copy under another name "
+            "(mirror.topics.rename), or delete the target topic if it may go. If MirrorMaker 2 or this flow copied "
+            "them, the position topic was deleted or is another one (offset.storage.topic), and appending would repeat "
+            "them: name the right one, or say where copying continues (`mirror position set`).",
+        )
+
+
+def _from_mirror_maker(
+    rules: StartRules, partition: PartitionPlan, position: Position, ends: TargetEnds
+) -> Takeover | None:
+    """MM2 keeps no target offset, but its newest offset-sync is a certain pair, at most `offset.lag.max` behind."""
+    sync = (rules.syncs or {}).get(partition.source)
+    if sync is None:
+        raise UncleanStartError(
+            f"MirrorMaker 2 copied it up to source offset {position.offset}, and no offset-sync tells where on "
+            f"{partition.target} that is.",
+            where=_where(rules, partition, position.offset),
+            action="Check that emit.offset-syncs.enabled was on and offset-syncs.topic.location is as it was, or copy "
+            "under another name (mirror.topics.rename). `mirror position set` says where to go on behind it.",
+        )
+    if sync.downstream_offset >= ends.end:
+        raise TargetTruncatedError(
+            f"{partition.target} ends at {ends.end}, but MirrorMaker 2 had written to offset {sync.downstream_offset}.",
+            where=_where(rules, partition),
+            action="The target lost data or was created again: find out why, then say where copying goes on "
+            "(`mirror position set`).",
+        )
+    return Takeover(
+        source_offset=sync.upstream_offset,
+        target_offset=sync.downstream_offset,
+        target_log_start=ends.start,
+        lease_seconds=rules.lease_seconds,
+    )
+
+
+def _merged(rules: StartRules, partition: PartitionPlan, known: list[Position], ends: TargetEnds) -> UncleanStartError:
+    unclosed = next((position for position in known if position.state is not PositionState.CLOSED), None)
+    if unclosed is not None:
+        owner = f"run {unclosed.run_id}" if unclosed.run_id else "MirrorMaker 2"
+        what = f"the last position of {unclosed.source} was written by {owner} and is not closed"
+    else:
+        what = f"it ends at {ends.end}, behind what was copied"
+    return UncleanStartError(
+        f"several topics are merged into {partition.target}, and {what}: how far each of them came cannot be told "
+        "from the target's log.",
+        where=_where(rules, partition),
+        action="Copy the merged topics again into a new topic (mirror.topics.rename), or say where each goes on "
+        "(`mirror position set`).",
+    )
+
+
+def _where(rules: StartRules, partition: PartitionPlan, offset: int | None = None) -> Where:
+    return Where(
+        flow=str(rules.flow), topic=partition.source.topic, partition=partition.source.partition, offset=offset
+    )

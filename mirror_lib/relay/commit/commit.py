@@ -1,0 +1,215 @@
+"""Committing a round: what only the ledger keeps, then positions and offset-syncs to Kafka, then the run's account.
+
+The gaps and the offset map come first, since nobody could tell them any more behind a position that has passed them; a
+run that dies before its positions are stored is taken over, and its successor finds the same again. In all else Kafka
+wins when the two differ, so it is written before: a run that dies in between repeats nothing, and its ledger row stays
+unfinished for all to see. A refusal by Kafka does not keep what was copied out of the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.internal import OffsetSyncWriter
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import offset_syncs_topic
+from mirror_lib.ledger import offset_rows, rows
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.offsets.syncs import EmissionState, flush_syncs
+from mirror_lib.relay.copy.poison_records import gap_rows
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.planning.lost_deletions import find_lost_deletions, note_lost_deletions
+from mirror_lib.topology.names import TopicPartition
+
+#: So many runs are some hundred kilobytes at most.
+_RUNS_PER_ROW = 50_000
+
+
+def commit_round(
+    flow: FlowConfig,
+    job: CopyJob,
+    results: Sequence[PartitionResult],
+    clusters: FlowClusters,
+    ledger: Ledger,
+    *,
+    round_number: int,
+) -> tuple[PartitionProblem, ...]:
+    """Store what a round did. Partitions whose end is not certain keep their `open` position.
+
+    Returns the partitions in which deletions may be lost.
+    """
+    opened = {partition.plan.source: partition for bin_ in job.bins for partition in bin_}
+    positions = closed_positions(opened, results, job.run_id)
+    stored: list[Position] = []
+    # First of all: no position may pass records of which nobody would know that they were left out.
+    for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
+        ledger.record_gap(gap)
+    plans = {source: each.plan for source, each in opened.items()}
+    late = find_lost_deletions(job.flow, results, plans, clusters, ledger)
+    note_lost_deletions(job.flow, late, plans, ledger, run_id=job.run_id)
+    # Nor any whose place on the target nobody would know. If the run dies here, the next one finds the same again.
+    ledger.append_segments(
+        [row for result in results for row in segment_rows(flow, job.run_id, result.source, result.runs)]
+    )
+    routed = [row for result in results for row in routed_rows(flow, job, opened[result.source], result)]
+    if routed:
+        ledger.append_routed(routed, resumed=[source for source, each in opened.items() if each.takeover is not None])
+    try:
+        clusters.positions.write(positions)
+        stored = positions
+        if flow.emit_offset_syncs_enabled:
+            _write_offset_syncs(flow, results)
+    finally:
+        ledger.save_positions([position_row(flow, position) for position in stored])
+        ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
+    return late
+
+
+def closed_positions(
+    opened: dict[TopicPartition, OpenPartition], results: Sequence[PartitionResult], run_id: str
+) -> list[Position]:
+    """The records that end a run: for every partition whose end on both sides is known.
+
+    In a merge the partitions that share a target all carry its final end, whichever of them wrote last.
+    """
+    ends: dict[TopicPartition, int] = {}
+    uncertain = {result.target for result in results if not result.certain}
+    for result in results:
+        ends[result.target] = max(ends.get(result.target, 0), result.target_next)
+    return [
+        opened[result.source].plan.named(
+            Position(
+                topic=result.source.topic,
+                partition=result.source.partition,
+                offset=result.source_next - 1,
+                target_offset=ends[result.target],
+                state=PositionState.CLOSED,
+                producer_id=result.producer_id,
+                epoch=result.epoch,
+                run_id=run_id,
+                topic_id=opened[result.source].plan.topic_id,
+                leader_epoch=result.leader_epoch,
+                last_record=result.last_record,
+                claim=opened[result.source].claim,
+            )
+        )
+        for result in results
+        if result.target not in uncertain
+    ]
+
+
+def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) -> None:
+    syncs = [
+        OffsetSync(result.source.topic, result.source.partition, upstream, downstream)
+        for result in results
+        # MM2 forgets its state at a restart, and each run of ours is one.
+        for upstream, downstream in flush_syncs(EmissionState(), result.runs, flow.offset_lag_max)[0]
+    ]
+    if not syncs:
+        return
+    topic = offset_syncs_topic(flow)
+    with OffsetSyncWriter(Connection.from_settings(flow.clients.offset_syncs_producer), topic) as writer:
+        writer.write(syncs)
+
+
+def position_row(flow: FlowConfig, position: Position) -> offset_rows.PositionRow:
+    """A position as the ledger keeps it."""
+    return offset_rows.PositionRow(
+        flow=str(flow.flow),
+        topic=position.topic,
+        partition=position.partition,
+        offset=position.offset,
+        target_offset=position.target_offset,
+        state=position.state.value if position.state else "open",
+        producer_id=position.producer_id,
+        epoch=position.epoch,
+        run_id=position.run_id,
+        topic_id=position.topic_id,
+    )
+
+
+def segment_rows(
+    flow: FlowConfig, run_id: str, source: TopicPartition, runs: Sequence[OffsetRun]
+) -> list[offset_rows.SegmentRow]:
+    """What a partition's run adds to the offset map; runs of a topic with many holes take several rows."""
+    parts = (runs[start : start + _RUNS_PER_ROW] for start in range(0, len(runs), _RUNS_PER_ROW))
+    return [
+        offset_rows.SegmentRow(
+            flow=str(flow.flow),
+            topic=source.topic,
+            partition=source.partition,
+            source_first=part[0].source_first,
+            source_next=part[-1].source_next,
+            target_first=part[0].target_first,
+            target_next=part[-1].target_next,
+            records=sum(run.count for run in part),
+            runs=encode(part) if len(part) > 1 else None,
+            run_id=run_id,
+        )
+        for part in parts
+    ]
+
+
+def routed_rows(
+    flow: FlowConfig, job: CopyJob, opened: OpenPartition, result: PartitionResult
+) -> list[offset_rows.RoutedRangeRow]:
+    """Where a partition's run has written, if its transforms may choose that.
+
+    Of an end that is not certain nothing is noted: the next run finds all of it again, and notes it.
+    """
+    # An attempt before may have committed transactions, behind which the last one began.
+    first = min(result.start, opened.plan.start)
+    own_first = min([result.target_first, *(run.target_first for run in result.runs[:1])])
+    chain = job.chains.get(result.source.topic)
+    routes = bool(result.routed) or (chain is not None and chain.may_route)
+    if not routes or not result.certain or result.source_next <= first:
+        return []
+    elsewhere = sum(each.records for each in result.routed)
+    own = RoutedRecords(result.target, own_first, result.target_next, result.records + result.recovered - elsewhere)
+    return [
+        offset_rows.RoutedRangeRow(
+            flow=str(flow.flow),
+            target_topic=each.target.topic,
+            target_partition=each.target.partition,
+            topic=result.source.topic,
+            partition=result.source.partition,
+            own=each is own,
+            source_first=first,
+            source_next=result.source_next,
+            target_first=each.target_first,
+            target_next=max(each.target_next, each.target_first),
+            records=each.records,
+            run_id=job.run_id,
+        )
+        for each in (own, *result.routed)
+    ]
+
+
+def partition_row(run_id: str, round_number: int, result: PartitionResult) -> rows.PartitionRunRow:
+    """A result as the ledger keeps it."""
+    return rows.PartitionRunRow(
+        run_id=run_id,
+        round=round_number,
+        topic=result.source.topic,
+        partition=result.source.partition,
+        target_topic=result.target.topic,
+        start_offset=result.start,
+        end_offset=result.end,
+        source_next=result.source_next,
+        target_first=result.target_first,
+        target_next=result.target_next,
+        records=result.records,
+        bytes=result.bytes,
+        batches=result.batches,
+        first_timestamp=result.first_timestamp,
+        last_timestamp=result.last_timestamp,
+        seconds=result.seconds,
+        state="done" if result.complete else "failed",
+        reason=result.error.reason if result.error else None,
+        detail=str(result.error) if result.error else None,
+    )

@@ -1,0 +1,299 @@
+"""What becomes of the answers to a copy task's fetches: batches for the target, another try, or a partition's end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from mirror_lib.cluster.batches.last_records import last_record
+from mirror_lib.cluster.batches.skipped import LeftOut
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.fetch import UNKNOWN_EPOCH
+from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
+from mirror_lib.cluster.raw.backoff import may_pass
+from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
+from mirror_lib.errors import (
+    BrokerUnreachableError,
+    CorruptBatchError,
+    MirrorError,
+    OffsetOutOfRangeError,
+    RetriesExhaustedError,
+    SourceTruncatedError,
+)
+from mirror_lib.relay.copy.assembler import Part
+from mirror_lib.relay.copy.follower_fetch import Place, ReadReplicas
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.copy.poison_records import Omissions
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
+
+
+class FetchAnswers:
+    """Works on what the source answers, partition by partition, in the order of the offsets."""
+
+    def __init__(
+        self,
+        client: RawClient,
+        *,
+        read_committed: bool,
+        deliver: Callable[[PartitionCopy, Sequence[Part]], None],
+        settled: Callable[[PartitionCopy], None],
+        omissions: Omissions,
+        replicas: ReadReplicas,
+        lost_leader: Callable[[], None],
+        wake: Callable[[], None],
+        room: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Args:
+        deliver: gets each partition with the parts that became ready.
+        settled: told of a partition that may have ended.
+        lost_leader: has the leaders looked for again.
+        wake: has fetches sent again, after a pause.
+        room: waits until there is memory for another part, of assemblers that make them one by one.
+        """
+        self._client = client
+        self._read_committed = read_committed
+        self._deliver = deliver
+        self._settled = settled
+        self._omissions = omissions
+        self._replicas = replicas
+        self._lost_leader = lost_leader
+        self._wake = wake
+        self._room = room
+
+    async def work_on(
+        self, place: Place, copies: list[PartitionCopy], answers: list[FetchedPartition], failure: MirrorError | None
+    ) -> None:
+        """Work on one answer.
+
+        Args:
+            place: that was asked.
+            copies: the partitions that it was asked for.
+            failure: why there is no answer.
+        """
+        now = time.monotonic()
+        # A partition that was answered may be asked for again before the others are worked on.
+        unanswered = {copy.source: copy for copy in copies}
+        for answer in answers:
+            copy = unanswered.pop(TopicPartition(answer.topic, answer.partition))
+            copy.last_served = now
+            if not self._believed(place, copy, answer, alone=len(copies) == 1):
+                pass
+            elif answer.diverging_end is not None:
+                self._diverged(copy, answer.diverging_end)
+            elif len(answer.records) or answer.error_code:
+                await self._take(copy, answer, alone=len(copies) == 1)
+            elif not copy.read_done:
+                await self._empty(copy, answer, place.node, alone=len(copies) == 1)
+            copy.fetching = False
+            await asyncio.sleep(0)
+        for copy in unanswered.values():
+            copy.fetching = False
+            if not self._replicas.lost(place, copy.source):
+                self.retry(copy, failure or BrokerUnreachableError("the broker left the partition out of its answer."))
+
+    def _believed(self, place: Place, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> bool:
+        """False where another replica is to be asked instead, by the next request."""
+        readable_to = self._readable_to(answer)
+        end = copy.opened.plan.end
+        return copy.read_done or self._replicas.takes(place, answer, readable_to=readable_to, end=end, alone=alone)
+
+    def _readable_to(self, answer: FetchedPartition) -> int:
+        return answer.last_stable_offset if self._read_committed else answer.high_watermark
+
+    async def _take(self, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> None:
+        if copy.read_done:
+            return
+        if answer.error_code:
+            self._refused(copy, answer)
+            return
+        if not await self._has_room(copy):
+            return
+        assembler = copy.assembler
+        before = assembler.next_offset
+        ready: Sequence[Part] = assembler.feed(answer.records, answer.aborted)
+        if assembler.next_offset == before and assembler.failure is None:
+            self._incomplete(copy, alone=alone)
+        while await self._go_on(copy, answer, ready, before) and assembler.has_more and await self._has_room(copy):
+            before = assembler.next_offset
+            ready = assembler.more()
+
+    async def _has_room(self, copy: PartitionCopy) -> bool:
+        """Wait for memory; False where the partition has ended meanwhile."""
+        if self._room is not None:
+            await self._room()
+        return not copy.read_done
+
+    async def _go_on(self, copy: PartitionCopy, answer: FetchedPartition, ready: Sequence[Part], before: int) -> bool:
+        """Deliver what was made of an answer, of which all before the offset `before` was delivered; False at the end
+        of the partition.
+        """
+        assembler = copy.assembler
+        if assembler.finished and assembler.failure is None:
+            # Before anything is sent, which writes into the batches.
+            copy.read_last = last_record(answer.records, end=copy.opened.plan.end) or copy.read_last
+        if assembler.next_offset > before:
+            copy.backoff.progressed()
+            copy.empty_fetches = 0
+        left_out = assembler.take_left_out()
+        # Nothing may wait in the assembler while something is left out: an acknowledgement would let it overtake.
+        if left_out or assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
+            held = assembler.flush()
+            if held is not None:
+                ready = [*ready, held]
+        if left_out and not await self._left_out(copy, ready, left_out):
+            return False
+        self._deliver(copy, ready)
+        if assembler.failure is not None:
+            copy.fail(assembler.failure)
+        elif assembler.finished:
+            copy.read_done = True
+        self._settled(copy)
+        return not copy.read_done
+
+    async def _left_out(self, copy: PartitionCopy, ready: Sequence[Part], left_out: list[LeftOut]) -> bool:
+        """See to what is left out before anything behind it is sent; returns whether the partition goes on."""
+        try:
+            await self._omissions.leave_out(copy, left_out)
+        except MirrorError as error:
+            if not copy.read_done:
+                first = left_out[0].first_offset
+                self._deliver(copy, [part for part in ready if part.source_next <= first])
+                copy.fail(error)
+        if copy.read_done:
+            self._settled(copy)
+        return not copy.read_done
+
+    def _incomplete(self, copy: PartitionCopy, *, alone: bool) -> None:
+        """Only part of a batch came. A partition that is asked for alone always gets a whole one (KIP-74)."""
+        copy.empty_fetches += 1
+        if alone:
+            self.retry(
+                copy,
+                CorruptBatchError(
+                    "the source does not send a whole record batch.",
+                    where=copy.where(copy.assembler.next_offset),
+                    action="Compare the source's replicas of this partition (kafka-dump-log).",
+                ),
+            )
+
+    async def _empty(self, copy: PartitionCopy, answer: FetchedPartition, leader: int, *, alone: bool) -> None:
+        readable_to = self._readable_to(answer)
+        copy.empty_fetches += 1
+        if readable_to >= copy.opened.plan.end:
+            if alone and copy.empty_fetches > 1:
+                await self._skip_removed(copy, leader)
+            else:
+                # The broker is well; others took what there was room for.
+                copy.backoff.progressed()
+        else:
+            self.retry(
+                copy,
+                RetriesExhaustedError(
+                    f"the source shows records only up to offset {readable_to}, though it had {copy.opened.plan.end} "
+                    "when the run was planned.",
+                    where=copy.where(copy.assembler.next_offset),
+                    action="A replica is behind or the log was truncated: check the source's replicas.",
+                ),
+            )
+
+    async def _skip_removed(self, copy: PartitionCopy, leader: int) -> None:
+        """Nothing stands between here and the end, since compaction removed it after the plan was made.
+
+        Unless it lies in remote storage: a broker that waits for that in vain answers without records and without an
+        error (Java `DelayedRemoteFetch.onComplete`).
+        """
+        try:
+            local_start = await self._client.local_log_start(leader, copy.source)
+        except MirrorError as error:
+            self.retry(copy, error)
+            return
+        offset = copy.assembler.next_offset
+        if local_start is not None and local_start > offset:
+            self.retry(
+                copy,
+                RetriesExhaustedError(
+                    f"the source gives no records though its own disks begin at offset {local_start} only: its remote "
+                    "storage is slow or does not answer.",
+                    where=copy.where(offset),
+                    action="Check the remote storage, or raise remote.fetch.max.wait.ms on the source's brokers.",
+                ),
+            )
+        elif not copy.read_done:
+            held = copy.assembler.skip_to_end()
+            self._deliver(copy, [held] if held is not None else [])
+            if copy.assembler.failure is not None:
+                copy.fail(copy.assembler.failure)
+            copy.read_done = True
+            self._settled(copy)
+
+    def _diverged(self, copy: PartitionCopy, end: int) -> None:
+        """The leader does not know the epoch that was read last, or has another log where it ended."""
+        if copy.read_done:
+            return
+        offset = copy.assembler.next_offset
+        if end >= offset:
+            # Nothing that was read is gone: what else was of that epoch was compacted away, or never copied. As in
+            # `losses`, only an end before the next offset tells of a loss.
+            copy.assembler.leader_epoch = UNKNOWN_EPOCH
+            return
+        copy.fail(
+            SourceTruncatedError(
+                f"the source was cut while it was copied: what was read up to offset {offset - 1} is in its log only "
+                f"up to offset {min(end, offset) - 1}.",
+                where=copy.where(offset),
+                action="The next run notes what is lost; then decide (`mirror gaps`). Look for an unclean leader "
+                "election on the source.",
+            )
+        )
+        self._settled(copy)
+
+    def _refused(self, copy: PartitionCopy, answer: FetchedPartition) -> None:
+        offset = copy.assembler.next_offset
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            copy.fail(
+                OffsetOutOfRangeError(
+                    "the source no longer holds this offset: it was deleted or truncated during the run.",
+                    where=copy.where(offset),
+                    action="Run the flow again: it compares the source's log with the position, and says what was lost "
+                    "and how to continue. Raise the source topic's retention or run more often.",
+                )
+            )
+            self._settled(copy)
+            return
+        error = error_for_code(
+            answer.error_code, where=copy.where(offset), doing="read from the source", needs=self.needed(copy)
+        )
+        # Java's consumer asks again after an unknown error too; brokers answer so when their remote storage fails.
+        if may_pass(error) or answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            self.retry(copy, error)
+        else:
+            copy.fail(error)
+            self._settled(copy)
+
+    def retry(self, copy: PartitionCopy, error: MirrorError) -> None:
+        """Have a partition asked for again after a pause; it ends where that has gone on for too long."""
+        if copy.read_done:
+            return
+        if copy.backoff.failed(error):
+            self._lost_leader()
+            asyncio.get_running_loop().call_later(copy.backoff.pause_left + 0.01, self._wake)
+            return
+        copy.fail(
+            type(error)(
+                f"reading did not succeed for {copy.backoff.seconds_failing:.0f} s; last: {error.what}",
+                where=copy.where(copy.assembler.next_offset),
+                action=error.action or "Check the source's brokers; the next run goes on from here.",
+            )
+        )
+        self._settled(copy)
+
+    def retry_later(self, copy: PartitionCopy, error: MirrorError) -> None:
+        """As `retry`, but never twice for one pause: refreshing is itself a consequence of a failure."""
+        if not copy.backoff.waiting:
+            self.retry(copy, error)
+
+    def needed(self, copy: PartitionCopy) -> Needed:
+        """What whoever reads a partition must be allowed."""
+        return Needed(Grant.on_topic(Operation.READ, copy.source.topic), self._client.cluster)

@@ -1,0 +1,308 @@
+"""The reading half of a copy task: raw fetches from the source's leaders, within the task's memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.backoff import without_frames
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.config.model import CopySettings
+from mirror_lib.errors import (
+    BrokerUnreachableError,
+    MirrorError,
+)
+from mirror_lib.relay.copy.assembler import Part
+from mirror_lib.relay.copy.broker_connections import FetchPace, Reach, far_request_bytes, reach
+from mirror_lib.relay.copy.fetch_responses import FetchAnswers
+from mirror_lib.relay.copy.follower_fetch import Place, ReadReplicas
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.copy.poison_records import Omissions
+from mirror_lib.relay.copy.task_group import Background
+from mirror_lib.relay.copy.throttle import Throttle
+
+#: Two requests per connection: one is answered by the broker while the records of the other are worked on.
+_REQUESTS_PER_CONNECTION = 2
+#: What a task holds at the most while both clusters are near, in requests: two that are answered, two to be written.
+_REQUESTS_AHEAD = 4
+_LEAST_AHEAD = 32 * 1024 * 1024
+#: And for each partition, in the most that a request asks of it.
+_SHARES_AHEAD = 2
+_FETCH_WAIT_MS = 500
+_MIN_FETCH_BYTES = 64 * 1024
+
+
+class Memory:
+    """Bytes that a task holds: asked for, or read and not yet acknowledged by the target.
+
+    An answer counts until all of it is worked on, beside the batches that were made of it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        #: The target is far away: much is on its way there at the same time.
+        self.far_target = False
+
+    def room(self, read_ahead: int) -> int:
+        """Bytes that may still be asked for of a source next door, of which `read_ahead` are enough to hold.
+
+        More would only wait for the target, in memory that must be found and cleared first.
+        """
+        return self.holds(read_ahead) - self.used
+
+    def holds(self, read_ahead: int) -> int:
+        """Bytes that are held at the most, of a source next door."""
+        return self.limit if self.far_target else min(self.limit, read_ahead)
+
+
+class SourceReader:
+    """Keeps fetches running for every partition that has room, grouped by the source's leaders.
+
+    `deliver` gets each partition with the parts that became ready; it is called in the order of the offsets.
+    """
+
+    def __init__(
+        self,
+        client: RawClient,
+        copies: Sequence[PartitionCopy],
+        settings: CopySettings,
+        memory: Memory,
+        background: Background,
+        *,
+        read_committed: bool,
+        deliver: Callable[[PartitionCopy, Sequence[Part]], None],
+        settled: Callable[[PartitionCopy], None],
+        omissions: Omissions,
+        throttle: Throttle | None = None,
+        replicas: ReadReplicas | None = None,
+        tasks: int = 1,
+        room: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._tasks = tasks
+        self._replicas = replicas or ReadReplicas("", 0)
+        self._throttle = throttle
+        self._paused: asyncio.TimerHandle | None = None
+        self._client = client
+        self._copies = {copy.source: copy for copy in copies}
+        self._settings = settings
+        self._memory = memory
+        self._pace = FetchPace()
+        #: Some leader of the source is far away.
+        self._far_source = False
+        self._read_committed = read_committed
+        self._answers = FetchAnswers(
+            client,
+            read_committed=read_committed,
+            deliver=deliver,
+            settled=settled,
+            omissions=omissions,
+            replicas=self._replicas,
+            lost_leader=self._refresh_leaders,
+            wake=self.wake,
+            room=room,
+        )
+        #: By leader: the requests under way on each of the connections to it.
+        self._outstanding: dict[int, list[int]] = {}
+        self._unfinished = len(self._copies)
+        self._background = background
+        self._refreshing: asyncio.Task[None] | None = None
+        self._waking = False
+        #: What each partition may hold of what the task holds.
+        self._share = memory.limit
+        #: Above so many bytes that are held nothing is asked for, so there is no need to look who could be.
+        self._full_from = memory.limit
+
+    async def start(self) -> None:
+        """Find the leaders and send the first fetches."""
+        await self._client.refresh_leaders({source.topic for source in self._copies})
+        self._pump()
+
+    def wake(self) -> None:
+        """Send every fetch that may be sent, soon. Call whenever memory was freed or a pause ended.
+
+        That looks at all partitions, so it is done once for all that happens in one turn of the loop.
+        """
+        if self._waking or 0 < self._memory.used > self._full_from:
+            return
+        self._waking = True
+        asyncio.get_running_loop().call_soon(self._pump)
+
+    def _wake_after(self, seconds: float) -> None:
+        if self._paused is None:
+            self._paused = asyncio.get_running_loop().call_later(seconds, self._pause_ended)
+
+    def _pause_ended(self) -> None:
+        self._paused = None
+        self.wake()
+
+    @property
+    def _near_ahead(self) -> int:
+        # A partition whose target's leader is away holds its share: that of the others must be enough to go on.
+        shares = _SHARES_AHEAD * self._unfinished * self._settings.fetch_partition_max_bytes
+        return max(_REQUESTS_AHEAD * self._settings.fetch_max_bytes, shares, _LEAST_AHEAD)
+
+    @property
+    def _held_most(self) -> int:
+        return self._memory.limit if self._far_source else self._memory.holds(self._near_ahead)
+
+    def _pump(self) -> None:
+        self._waking = False
+        by_place: dict[Place, list[PartitionCopy]] = {}
+        homeless = False
+        unfinished = 0
+        self._share = max(self._held_most // max(self._unfinished, 1), self._settings.fetch_partition_max_bytes)
+        for copy in self._copies.values():
+            if copy.read_done:
+                continue
+            unfinished += 1
+            if copy.fetching or copy.backoff.waiting or self._has_its_share(copy):
+                continue
+            leader = self._client.leader(copy.source)
+            if leader is None:
+                homeless = True
+            else:
+                by_place.setdefault(self._replicas.place(copy.source, leader), []).append(copy)
+        self._unfinished = unfinished
+        self._full_from = self._held_most - self._worthwhile
+        if homeless:
+            self._refresh_leaders()
+        for place, ready in by_place.items():
+            self._fetch_from(place, ready)
+
+    def _has_its_share(self, copy: PartitionCopy) -> bool:
+        held = copy.unacknowledged_bytes
+        if self._far_source:
+            return held >= self._share
+        # Next door no more than the share: those whose target's leaders are away leave the others theirs.
+        return held > self._share - min(self._settings.fetch_partition_max_bytes, self._settings.fetch_max_bytes)
+
+    @property
+    def _worthwhile(self) -> int:
+        """Room below which it is better to wait: asking for what each acknowledgement frees would make many requests.
+
+        Each of them costs the CPU as much as some ten batches, and ends with one that was cut off and comes again.
+        """
+        most = self._settings.fetch_max_bytes
+        wanted = most // 4 if self._far_source else self._share
+        return min(max(wanted, _MIN_FETCH_BYTES), most, self._memory.limit // 4)
+
+    def _fetch_from(self, place: Place, ready: list[PartitionCopy]) -> None:
+        ready.sort(key=lambda copy: copy.last_served)
+        round_trip = self._client.round_trip(place.node)
+        distance = reach(round_trip, self._settings.connections_per_broker, tasks=self._tasks)
+        lanes = self._outstanding.setdefault(place.node, [])
+        lanes += [0] * (distance.connections - len(lanes))
+        self._far_source = self._far_source or distance.far
+        ahead = self._memory.limit if distance.far else self._near_ahead
+        while ready:
+            free = _REQUESTS_PER_CONNECTION * len(lanes) - sum(lanes)
+            wanted, room = self._request_bytes(distance, len(lanes)), self._memory.room(ahead)
+            if free <= 0 or (room < min(self._worthwhile, wanted) and self._memory.used > 0):
+                return
+            starved = next((copy for copy in ready if copy.empty_fetches > 1), None)
+            # Next door, half of the partitions go into the first request, so that the second can overlap with it.
+            chosen = [starved] if starved else ready[: -(-len(ready) // free)]
+            max_bytes = min(wanted, room)
+            if not distance.far:
+                max_bytes = min(max_bytes, len(chosen) * self._settings.fetch_partition_max_bytes)
+            if self._throttle is not None:
+                if (seconds := self._throttle.pause()) > 0:
+                    self._wake_after(seconds)
+                    return
+                max_bytes = min(max_bytes, self._throttle.burst)
+                self._throttle.spend(max_bytes)
+            ready = [copy for copy in ready if copy not in chosen] if starved else ready[len(chosen) :]
+            self._memory.used += max_bytes
+            lane = lanes.index(min(lanes))
+            lanes[lane] += 1
+            for copy in chosen:
+                copy.fetching = True
+            self._background.start(self._fetch(place, lane, chosen, max_bytes, far=distance.far))
+
+    def _request_bytes(self, distance: Reach, lanes: int) -> int:
+        if not distance.far:
+            return self._settings.fetch_max_bytes
+        requests = min(_REQUESTS_PER_CONNECTION * lanes, self._unfinished)
+        return self._pace.ask(far_request_bytes(self._memory.limit, requests, self._settings.fetch_max_bytes))
+
+    async def _fetch(self, place: Place, lane: int, copies: list[PartitionCopy], max_bytes: int, *, far: bool) -> None:
+        partition_bytes = self._settings.fetch_partition_max_bytes
+        if far:
+            partition_bytes = max(partition_bytes, max_bytes // len(copies))
+        partition_bytes = min(partition_bytes, max_bytes)
+        request = [
+            FetchRequestPartition(
+                copy.source.topic,
+                copy.source.partition,
+                copy.assembler.next_offset,
+                partition_bytes,
+                copy.assembler.leader_epoch,
+                copy.opened.plan.topic_id,
+            )
+            for copy in copies
+        ]
+        answers: list[FetchedPartition] = []
+        failure: MirrorError | None = None
+        began = time.monotonic()
+        try:
+            answers = await self._client.fetch(
+                place.node,
+                request,
+                max_bytes=max_bytes,
+                max_wait_ms=_FETCH_WAIT_MS,
+                read_committed=self._read_committed,
+                lane=lane,
+                rack=place.rack,
+            )
+        except MirrorError as error:
+            failure = error
+            without_frames(error)
+            if far and isinstance(error, BrokerUnreachableError):
+                self._pace.unanswered(max_bytes)
+        finally:
+            self._memory.used -= max_bytes
+            self._outstanding[place.node][lane] -= 1
+        received = sum(len(answer.records) for answer in answers)
+        if far and failure is None:
+            self._pace.answered(max_bytes, received, time.monotonic() - began)
+        if self._throttle is not None:
+            # All that was asked for has been counted.
+            self._throttle.spend(received - max_bytes)
+        self._memory.used += received
+        try:
+            # The next request leaves before this answer is worked on: its partitions stay marked until then.
+            self._pump()
+            await self._answers.work_on(place, copies, answers, failure)
+        finally:
+            self._memory.used -= received
+        self._pump()
+
+    def _refresh_leaders(self) -> None:
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = self._background.start(self._refresh())
+
+    async def _refresh(self) -> None:
+        topics = {copy.source.topic for copy in self._copies.values() if not copy.read_done}
+        if not topics:
+            return
+        try:
+            failed = await self._client.refresh_leaders(topics)
+        except MirrorError as error:
+            failed = {}
+            for copy in self._copies.values():
+                if not copy.read_done and not copy.fetching and self._client.leader(copy.source) is None:
+                    self._answers.retry_later(copy, error)
+        for copy in self._copies.values():
+            if copy.read_done or copy.fetching:
+                continue
+            code = failed.get(copy.source.topic)
+            if code is not None or self._client.leader(copy.source) is None:
+                code, doing = code or ErrorCode.LEADER_NOT_AVAILABLE, "find the leader on the source"
+                cause = error_for_code(code, where=copy.where(), doing=doing, needs=self._answers.needed(copy))
+                self._answers.retry_later(copy, cause)
+        await asyncio.sleep(0.05)
+        self.wake()

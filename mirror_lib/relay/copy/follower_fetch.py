@@ -1,0 +1,116 @@
+"""Which replica a partition is read from: a follower in the reader's own rack, where the leader names one (KIP-392).
+
+As in Java's consumer (`AbstractFetch`, `SubscriptionState.preferredReadReplica`): a leader that is told a rack may
+answer with a replica instead of records; that one is asked until `metadata.max.age.ms` have passed, and then the leader
+again. But a follower is only believed where it sends records. It may be behind, and what it has not got is no loss:
+that an offset is gone, that the log is another one, that nothing more comes, only the leader may say. So after anything
+else the partition is read from its leader for as long as a follower would have been, and the leader is told no rack: it
+would name the same follower again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mirror_lib.cluster.batches.validation import sound_batches
+from mirror_lib.cluster.protocol.fetch import FetchedPartition
+from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
+#: So often in a row a follower may have nothing although there should be something: each time takes half a second.
+_PATIENCE = 3
+
+
+class Place(NamedTuple):
+    """Where to read: a node, and what it is told."""
+
+    node: int
+    #: Told to a leader, so that it may name a replica there; "" asks for records of its own.
+    rack: str = ""
+    follower: bool = False
+
+
+class ReadReplicas:
+    """The replicas that the partitions of a task are read from."""
+
+    def __init__(self, rack: str, max_age_seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Args:
+        rack: the reader's; "" reads from leaders only.
+        max_age_seconds: how long a choice holds.
+        clock: seconds that do not jump.
+        """
+        self._rack = rack
+        self._max_age = max_age_seconds
+        self._clock = clock
+        self._followers: dict[TopicPartition, tuple[int, float]] = {}
+        self._leaders_until: dict[TopicPartition, float] = {}
+        self._silences: dict[TopicPartition, int] = {}
+
+    def place(self, partition: TopicPartition, leader: int) -> Place:
+        """Where the next request for a partition goes."""
+        if not self._rack:
+            return Place(leader)
+        now = self._clock()
+        follower, until = self._followers.get(partition, (leader, now))
+        if follower != leader and now < until:
+            return Place(follower, follower=True)
+        return Place(leader, "" if now < self._leaders_until.get(partition, now) else self._rack)
+
+    def takes(self, place: Place, answer: FetchedPartition, *, readable_to: int, end: int, alone: bool) -> bool:
+        """Whether an answer is what it seems; if not, another replica is to be asked next.
+
+        Args:
+            place: who gave it.
+            answer: about one partition.
+            readable_to: the offset that the replica lets readers come to.
+            end: the offset that is to be reached.
+            alone: nothing else was asked for, so that a batch had to come if there was one.
+        """
+        partition = TopicPartition(answer.topic, answer.partition)
+        if not place.follower:
+            return not self._named(partition, place, answer)
+        if answer.error_code:
+            return self._leave(partition, place, f"it answers with error code {answer.error_code}")
+        if answer.diverging_end is not None:
+            return self._leave(partition, place, "it has not got that epoch so far, or is behind")
+        if not len(answer.records):
+            return self._silent(partition, place, behind=readable_to < end, alone=alone)
+        batches = sound_batches(answer.records)
+        if batches is None or (alone and not batches):
+            return self._leave(partition, place, "what it sends is damaged")
+        self._silences.pop(partition, None)
+        return True
+
+    def lost(self, place: Place, partition: TopicPartition) -> bool:
+        """Whether it was a follower that gave no answer: the leader is asked next."""
+        if place.follower:
+            self._leave(partition, place, "it does not answer")
+        return place.follower
+
+    def _named(self, partition: TopicPartition, place: Place, answer: FetchedPartition) -> bool:
+        follower = answer.preferred_replica
+        if not place.rack or answer.error_code or follower is None or follower == place.node:
+            return False
+        self._followers[partition] = follower, self._clock() + self._max_age
+        _log.debug("%s-%d is read from broker %d in rack %s", *partition, follower, place.rack)
+        return True
+
+    def _silent(self, partition: TopicPartition, place: Place, *, behind: bool, alone: bool) -> bool:
+        """Nothing came: others may have taken what there was room for."""
+        if not behind:
+            return not alone or self._leave(partition, place, "it has no records left")
+        self._silences[partition] = self._silences.get(partition, 0) + 1
+        if self._silences[partition] >= _PATIENCE:
+            self._leave(partition, place, "it is behind")
+        return False
+
+    def _leave(self, partition: TopicPartition, place: Place, why: str) -> bool:
+        """Go back to the leader; always False."""
+        self._followers.pop(partition, None)
+        self._silences.pop(partition, None)
+        self._leaders_until[partition] = self._clock() + self._max_age
+        _log.info("%s-%d is read from its leader and not from broker %d: %s", *partition, place.node, why)
+        return False

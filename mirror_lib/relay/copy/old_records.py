@@ -1,0 +1,202 @@
+"""Batches so old that brokers forget their producer: they are written in transactions.
+
+A broker forgets a producer, and with it the epoch and the sequence numbers that keep other writers off, when the newest
+timestamp of its last batch is older than `producer.id.expiration.ms` (Java `ProducerStateManager.isProducerExpired`,
+looked at every ten minutes). Copied records often are that old, and then a writer that was overtaken long ago can
+append again. It does not forget one whose transaction is open. And what belongs to a transaction it takes only after
+it has asked the coordinator, who knows the newest epoch (KIP-890, since Kafka 3.6).
+
+So a partition's transaction begins before its first old batch, takes whatever comes then, and is committed when nothing
+more comes or some seconds have passed. Its marker takes one offset. Its batches have the producer and the sequence
+numbers that all others of the partition have: whoever takes the partition over ends the transaction as well.
+
+Until it is committed the account of the partition stays where it was (`PartitionCopy.appended`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.protocol.transactions import ADD_PARTITIONS_TO_TXN, VERIFYING_VERSION
+from mirror_lib.cluster.raw.backoff import may_pass
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.errors import FencedError, MirrorError
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.copy.produce_errors import WriteFaults
+from mirror_lib.relay.copy.producer_state import Guard, PartitionWriter
+from mirror_lib.relay.copy.task_group import Background
+from mirror_lib.relay.model import ProducerMemory
+from mirror_lib.relay.takeover.transaction_markers import Markers, overtime
+
+#: What a transaction may take before it is committed; half of what coordinators grant producers unasked.
+COMMIT_SECONDS = 30.0
+_CLOSING_SECONDS = 5.0
+_STALLED = "Find out what stopped the task for so long. The next run continues behind what is committed."
+
+
+class OldRecords:
+    """The transactions of a task's target partitions."""
+
+    def __init__(
+        self,
+        client: RawClient,
+        memory: ProducerMemory,
+        background: Background,
+        faults: WriteFaults,
+        *,
+        retry_seconds: float,
+        acknowledged: Callable[[PartitionCopy, int], None],
+        committed: Callable[[Sequence[PartitionCopy]], None],
+        go_on: Callable[[PartitionWriter], None],
+    ) -> None:
+        """Begin none.
+
+        Args:
+            client: of the target.
+            memory: what its brokers remember.
+            retry_seconds: how long coordinators and leaders are waited for.
+            acknowledged: told of a partition whose transaction has ended.
+            committed: told of partitions whose transaction was committed.
+            go_on: tries a partition again.
+        """
+        self._client = client
+        self._background = background
+        self._faults = faults
+        self._retry_seconds = retry_seconds
+        self._acknowledged = acknowledged
+        self._committed = committed
+        self._go_on = go_on
+        self._in_transactions = memory.verifies_transactions
+        #: Epoch milliseconds; a batch whose newest timestamp lies before is old.
+        self.before = memory.old_before(time.time())
+        #: By the monotonic clock, when the open transactions began.
+        self._began: dict[PartitionWriter, float] = {}
+
+    def guard(self, writer: PartitionWriter) -> None:
+        """Have old batches of a partition go into transactions, where brokers and the writer can do that."""
+        writer.guards_old = (
+            self._in_transactions and writer.transactional_id is not None and writer.transactions is None
+        )
+
+    # ------------------------------------------------------------ begin
+
+    def begin(self, writer: PartitionWriter) -> None:
+        """Begin a partition's transaction; it is tried again when that is done."""
+        writer.guard = Guard.BEGINNING
+        self._background.start(self._begin(writer))
+
+    async def _begin(self, writer: PartitionWriter) -> None:
+        try:
+            if not await self._verified(writer):
+                self._in_transactions = writer.guards_old = False
+                writer.guard = Guard.EPOCH
+                self._go_on(writer)
+                return
+            await self._client.producers.add_to_transaction(
+                _name(writer), _identity(writer), [writer.target], deadline=self._deadline()
+            )
+        except MirrorError as error:
+            writer.guard = Guard.EPOCH
+            if writer.failed is not None:
+                pass
+            elif may_pass(error):
+                self._faults.postpone(writer, error)
+            else:
+                self._faults.fail(writer, error, certain=not isinstance(error, FencedError))
+            return
+        writer.guard = Guard.TRANSACTION
+        # A broker may have forgotten it since the last one was committed: the first batch goes alone.
+        writer.known_over = None
+        self._began[writer] = time.monotonic()
+        if writer.failed is None:
+            self._go_on(writer)
+        self.consider(writer)
+
+    async def _verified(self, writer: PartitionWriter) -> bool:
+        """Whether the leader's version asks coordinators about transactions, which it does by such a request."""
+        leader = self._client.leader(writer.target)
+        if leader is None:
+            where = self._faults.where(writer)
+            raise error_for_code(ErrorCode.LEADER_NOT_AVAILABLE, where=where, doing="find the leader on the target")
+        return await self._client.speaks(leader, ADD_PARTITIONS_TO_TXN, VERIFYING_VERSION)
+
+    # ------------------------------------------------------------ end
+
+    def end_due(self) -> None:
+        """End the transactions that have taken long enough."""
+        before = time.monotonic() - COMMIT_SECONDS
+        for writer in [each for each, began in self._began.items() if began < before]:
+            if writer.guard is Guard.TRANSACTION:
+                writer.guard = Guard.ENDING
+            self.consider(writer)
+
+    def consider(self, writer: PartitionWriter) -> None:
+        """End a partition's transaction if nothing more comes, or if it was only waited for what is on its way."""
+        if writer.guard is Guard.TRANSACTION and (writer.failed is not None or _all_written(writer)):
+            writer.guard = Guard.ENDING
+        if writer.guard is Guard.ENDING and writer in self._began and writer.at_rest:
+            began = self._began.pop(writer)
+            self._background.start(self._end(writer, began))
+
+    async def _end(self, writer: PartitionWriter, began: float) -> None:
+        end = writer.acknowledged_end + 1
+        try:
+            await self._client.producers.end_transaction(
+                _name(writer), _identity(writer), commit=True, deadline=self._deadline()
+            )
+            end = await self._markers(writer).behind(_identity(writer), writer.target, end)
+        except MirrorError as error:
+            # Whoever takes over finds out from the log what became of it.
+            for copy in writer.copies:
+                copy.not_committed()
+            told = overtime(error, _name(writer), began=began, limit_seconds=2 * COMMIT_SECONDS, action=_STALLED)
+            self._faults.fail(writer, told, certain=False)
+        else:
+            writer.marked()
+            for copy in writer.copies:
+                copy.committed(end)
+            self._committed(writer.copies)
+        writer.guard = Guard.EPOCH
+        for copy in writer.copies:
+            self._acknowledged(copy, 0)
+        if writer.failed is None:
+            self._go_on(writer)
+
+    async def close(self) -> None:
+        """Commit what is open, so that readers need not wait for its timeout; what is in it is a part of the source."""
+        left = list(self._began)
+        self._began.clear()
+        await asyncio.gather(*(self._close(writer) for writer in left))
+
+    async def _close(self, writer: PartitionWriter) -> None:
+        deadline = time.monotonic() + _CLOSING_SECONDS
+        producers = self._client.producers
+        try:
+            await producers.end_transaction(_name(writer), _identity(writer), commit=True, deadline=deadline)
+        except MirrorError:
+            return  # The next run ends it.
+
+    def _markers(self, writer: PartitionWriter) -> Markers:
+        where = self._faults.where(writer)
+        return Markers(self._client, _name(writer), retry_seconds=self._retry_seconds, where=where)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._retry_seconds
+
+
+def _all_written(writer: PartitionWriter) -> bool:
+    return not writer.waiting and writer.at_rest and all(copy.read_done for copy in writer.copies)
+
+
+def _name(writer: PartitionWriter) -> str:
+    assert writer.transactional_id is not None
+    return writer.transactional_id
+
+
+def _identity(writer: PartitionWriter) -> ProducerIdentity:
+    return ProducerIdentity(writer.producer_id, writer.epoch)

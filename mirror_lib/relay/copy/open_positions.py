@@ -1,0 +1,104 @@
+"""The records that claim a partition, and the name of its writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.model import OpenPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import TransformChain
+
+
+def transactional_id(flow: FlowId, target: TopicPartition) -> str:
+    """The id that names the one writer of a target partition; used for its producer id and epoch only."""
+    return f"{_prefix(flow)}{target}"
+
+
+def names_of_flow(flow: FlowId, names: Iterable[str]) -> list[str]:
+    """Those of some transactional ids that the flow's writers have."""
+    return [name for name in names if name.startswith(_prefix(flow))]
+
+
+def is_own_transactional_id(name: str) -> bool:
+    """Whether a transactional id is that of a writer of any flow or backfill of this program."""
+    flow, end, _ = name.removeprefix("mirror:").partition(":")
+    return name.startswith("mirror:") and bool(end) and "->" in flow
+
+
+def _prefix(flow: FlowId) -> str:
+    return f"mirror:{flow}:"
+
+
+def transactions_of(
+    flow: FlowConfig, chain: TransformChain | None, target: TopicPartition, *, merged: bool
+) -> str | None:
+    """The id of the producer whose transactions hold all that is written for a source partition; None: there are none.
+
+    Transactions are for what can be exactly-once in no other way (`exactly.once.source.support=enabled`): where the
+    rows that an interrupted run has written cannot be told by making them again, or not by a partition at a time.
+
+    Args:
+        chain: what the records go through; None where they are copied as they are.
+        merged: whether several source partitions go to `target`.
+    """
+    if not flow.transactions or not (merged or (chain and not chain.comparable)):
+        return None
+    if not chain or not chain.may_route:
+        return transactional_id(flow.flow, target)
+    # Partitions that may meet where their rows go have one writer, and a transaction ends for all of it.
+    return f"{_prefix(flow.flow)}*" if chain.sets_partition else f"{_prefix(flow.flow)}*-{target.partition}"
+
+
+def open_position(opened: OpenPartition, run_id: str) -> Position:
+    """The record that claims a partition: up to where all is certain, and who writes from now on."""
+    plan, takeover = opened.plan, opened.takeover
+    # Behind MirrorMaker 2 the certain pair lies before its position, which it must find again if it comes back.
+    certain = takeover is None or takeover.source_offset == plan.start
+    position = Position(
+        topic=plan.source.topic,
+        partition=plan.source.partition,
+        offset=plan.start - 1,
+        target_offset=opened.target_offset if certain else None,
+        state=PositionState.OPEN,
+        producer_id=opened.producer_id if opened.producer_id >= 0 else None,
+        epoch=opened.epoch if opened.epoch >= 0 else None,
+        run_id=run_id,
+        topic_id=plan.topic_id,
+        leader_epoch=plan.leader_epoch,
+        last_record=plan.last_record,
+        claim=opened.claim,
+        left_out=() if takeover is None else takeover.left_out,
+        runs=() if takeover is None else takeover.runs,
+        routes=() if takeover is None else takeover.routes,
+        in_transactions=opened.transactions is not None and (takeover is None or takeover.in_transactions),
+    )
+    return plan.named(position)
+
+
+def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
+    """How far a partition is, as the record that a restart begins from."""
+    opened = copy.opened
+    position = Position(
+        topic=copy.source.topic,
+        partition=copy.source.partition,
+        offset=copy.source_next - 1,
+        target_offset=copy.target_next,
+        state=PositionState.OPEN,
+        producer_id=opened.producer_id,
+        epoch=opened.epoch,
+        run_id=run_id,
+        topic_id=opened.plan.topic_id,
+        leader_epoch=copy.leader_epoch,
+        last_record=copy.last_record,
+        claim=opened.claim,
+        left_out=tuple(
+            OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)
+            for each in copy.left_out
+        ),
+        runs=copy.runs,
+        in_transactions=opened.transactions is not None,
+    )
+    return opened.plan.named(position)

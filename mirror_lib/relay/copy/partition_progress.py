@@ -1,0 +1,289 @@
+"""The running account of one source partition: what was read, what is acknowledged, how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+
+from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.topics.positions import LastRecord
+from mirror_lib.config.model import CopySettings, PoisonPolicy
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.relay.copy.assembler import Assembler
+from mirror_lib.relay.model import OpenPartition, PartitionResult, Poison
+from mirror_lib.topology.names import FlowId
+
+_NOTHING = bytearray()
+
+
+class PartitionCopy:
+    """State of one partition inside a task. Reading and writing both update it; nobody else does."""
+
+    def __init__(
+        self,
+        flow: FlowId,
+        opened: OpenPartition,
+        settings: CopySettings,
+        *,
+        read_committed: bool,
+        recovered: Sequence[OffsetRun] = (),
+        assembler: Assembler | None = None,
+    ) -> None:
+        """Begin the account.
+
+        Args:
+            recovered: where records of an earlier attempt were found, before the plan's start.
+            assembler: what makes parts of fetches; without it, one that makes batches for the target.
+        """
+        plan = opened.plan
+        self.flow = flow
+        self.opened = opened
+        self.source = plan.source
+        self.target = plan.target
+        self.assembler: Assembler = assembler or BatchAssembler(
+            topic=plan.source.topic,
+            partition=plan.source.partition,
+            start=plan.start,
+            end=plan.end,
+            passthrough_min_bytes=settings.batch_passthrough_min_bytes,
+            batch_max_bytes=settings.batch_max_bytes,
+            target_max_message_bytes=plan.target_max_message_bytes,
+            read_committed=read_committed,
+            rules=plan.target_rules,
+            leave_out=settings.poison_policy is not PoisonPolicy.FAIL,
+        )
+        if plan.leader_epoch is not None:
+            self.assembler.leader_epoch = plan.leader_epoch
+        #: The newest record of which the checksum is known; the copy may end before it.
+        self.read_last = plan.last_record
+        self.backoff = Backoff(settings.retry_max_seconds)
+        self.fetching = False
+        self.last_served = 0.0
+        #: Fetches in a row that returned nothing although there should be something.
+        self.empty_fetches = 0
+        #: Nothing more will be handed to the writer.
+        self.read_done = False
+        self.unacknowledged_batches = 0
+        self.unacknowledged_bytes = 0
+        #: Bytes in the assembler that the task's memory counts.
+        self.held_bytes = 0
+        self.error: MirrorError | None = None
+        self.certain = True
+        self.finished = False
+        self.source_next = plan.start
+        self._began = time.monotonic()
+        self._ended = self._began
+        self._runs = RunBuilder()
+        for run in recovered:
+            self._runs.add(*run)
+        self._recovered = sum(run.count for run in recovered)
+        self._poison: list[Poison] = []
+        #: What stands on the target in a transaction that is open: batch, target offset, bytes.
+        self._uncommitted: list[tuple[ReadyBatch, int, int]] = []
+        self._target_first: int | None = None
+        self._target_next = opened.target_offset
+        self._records = self._bytes = self._batches = 0
+        self._first_timestamp: int | None = None
+        self._last_timestamp: int | None = None
+
+    def where(self, offset: int | None = None) -> Where:
+        """This partition as the place of an error."""
+        return Where(flow=str(self.flow), topic=self.source.topic, partition=self.source.partition, offset=offset)
+
+    def acknowledged(self, batch: ReadyBatch, base_offset: int) -> None:
+        """Note that the target holds this batch from `base_offset` on."""
+        size = len(batch.payload)
+        self._count(batch, base_offset, size)
+        self.unacknowledged_batches -= 1
+        self.unacknowledged_bytes -= size
+
+    def appended(self, batch: ReadyBatch, base_offset: int) -> None:
+        """Note that the target holds this batch in a transaction: it counts when that is committed."""
+        size = len(batch.payload)
+        # Its bytes are let go of.
+        self._uncommitted.append((replace(batch, payload=_NOTHING), base_offset, size))
+        self.unacknowledged_batches -= 1
+        self.unacknowledged_bytes -= size
+
+    def committed(self, target_next: int) -> None:
+        """Note that the transaction is committed, and where the target ends behind its marker."""
+        if self._uncommitted or self._target_next == target_next - 1:
+            for batch, base_offset, size in self._uncommitted:
+                self._count(batch, base_offset, size)
+            self._uncommitted.clear()
+            self._target_next = target_next
+
+    def not_committed(self) -> None:
+        """Note that nobody knows how the transaction ended."""
+        if self._uncommitted:
+            self.certain = False
+            self._uncommitted.clear()
+
+    @property
+    def uncommitted(self) -> bool:
+        """Whether the target holds something in a transaction that is not known to be committed."""
+        return bool(self._uncommitted)
+
+    def _count(self, batch: ReadyBatch, base_offset: int, size: int) -> None:
+        runs, target = self._runs, base_offset
+        for first, count in batch.source_runs:
+            # Of several records that were made of one the first says where it is.
+            if count > 1 or first != runs.source_next - 1:
+                runs.add(first, target, count)
+            target += count
+        if self._target_first is None:
+            self._target_first = base_offset
+        self._target_next = target
+        self.source_next = batch.source_next
+        self._records += batch.count
+        self._bytes += size
+        self._batches += 1
+        # Producers may give any timestamps, so the batches' own extremes are what can be said.
+        if self._first_timestamp is None:
+            self._first_timestamp = batch.first_timestamp
+        if self._last_timestamp is None or batch.max_timestamp > self._last_timestamp:
+            self._last_timestamp = batch.max_timestamp
+
+    def ended_transaction(self, target_next: int) -> None:
+        """Note that a transaction's marker stands behind all that is acknowledged."""
+        self._target_next = target_next
+
+    def found(self, runs: Sequence[OffsetRun], source_next: int) -> None:
+        """Note what an earlier attempt had written, before anything of this one is: all before `source_next`."""
+        for run in runs:
+            self._runs.add(*run)
+        self._recovered += sum(run.count for run in runs)
+        self.source_next = source_next
+
+    @property
+    def run_count(self) -> int:
+        """How many runs `runs` has."""
+        return len(self._runs)
+
+    @property
+    def runs(self) -> tuple[OffsetRun, ...]:
+        """Where each stretch of records is on the target; the ledger hears of it when the round is committed."""
+        return self._runs.runs()
+
+    @property
+    def omission_count(self) -> int:
+        """How many ranges `left_out` has."""
+        return len(self._poison)
+
+    @property
+    def left_out(self) -> Sequence[Poison]:
+        """What was left out, by its offsets; the ledger hears of it when the round is committed."""
+        return sorted(self._poison, key=lambda each: each.first_offset)
+
+    def note_poison(self, found: Sequence[Poison]) -> None:
+        """Note what is left out; neighbours that have the same cause become one."""
+        for poison in found:
+            last = self._poison[-1] if self._poison else None
+            if last is not None and _continues(last, poison):
+                self._poison[-1] = _joined(last, poison)
+            else:
+                self._poison.append(poison)
+
+    def fail(self, error: MirrorError, *, certain: bool = True) -> None:
+        """Stop reading. The first error is the one reported, as one of this partition."""
+        if self.error is None:
+            # Several partitions may share an error, and each has a place of its own.
+            told, where, mine = copy(error), error.where, self.where()
+            place = (where.topic or mine.topic, mine.partition if where.partition is None else where.partition)
+            offset = where.offset if place == self.source else None
+            told.where = replace(mine, cluster=where.cluster, offset=offset)
+            self.error = told
+        self.certain = self.certain and certain
+        self.read_done = True
+
+    @property
+    def was_taken_over(self) -> bool:
+        """Whether where it begins had to be found out from the target's log."""
+        return self.opened.taken_over
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """The source's leader epoch of the newest batch read; None when no batch tells."""
+        epoch = self.assembler.leader_epoch
+        return epoch if epoch >= 0 else None
+
+    @property
+    def last_record(self) -> LastRecord | None:
+        """A record before `source_next` by which the source's log can be known again; None where none is known."""
+        known = (self.read_last, self.opened.plan.last_record)
+        return next((each for each in known if each is not None and each.offset < self.source_next), None)
+
+    @property
+    def target_next(self) -> int:
+        """The target's offset after everything that is acknowledged."""
+        return self._target_next
+
+    def finish_if_settled(self) -> bool:
+        """Close the account when all that was read is acknowledged; returns whether it is closed."""
+        if not self.finished and self.read_done and self.unacknowledged_batches == 0 and not self._uncommitted:
+            self.finished = True
+            self._ended = time.monotonic()
+            if self.error is None:
+                # Dropped records at the very end (markers, aborted ones) belong to no batch.
+                self.source_next = max(self.source_next, self.assembler.next_offset)
+        return self.finished
+
+    def result(self) -> PartitionResult:
+        """The account as a value."""
+        return PartitionResult(
+            source=self.source,
+            target=self.target,
+            start=self.opened.plan.start,
+            end=self.opened.plan.end,
+            source_next=self.source_next,
+            target_first=self._target_next if self._target_first is None else self._target_first,
+            target_next=self._target_next,
+            records=self._records,
+            bytes=self._bytes,
+            batches=self._batches,
+            first_timestamp=self._first_timestamp,
+            last_timestamp=self._last_timestamp,
+            seconds=self._ended - self._began,
+            runs=self.runs,
+            certain=self.certain,
+            error=self.error,
+            producer_id=self.opened.producer_id,
+            epoch=self.opened.epoch,
+            leader_epoch=self.leader_epoch,
+            last_record=self.last_record,
+            recovered=self._recovered,
+            # What is still to be copied again will be found again.
+            poison=tuple(
+                _before(self.source_next, poison) for poison in self.left_out if poison.first_offset < self.source_next
+            ),
+        )
+
+
+def _before(source_next: int, poison: Poison) -> Poison:
+    """What of it is left out for good: neighbours may have been joined across the point that the copy came to."""
+    if poison.next_offset <= source_next:
+        return poison
+    dense = poison.records == poison.next_offset - poison.first_offset
+    return replace(poison, next_offset=source_next, records=source_next - poison.first_offset if dense else None)
+
+
+def _continues(last: Poison, poison: Poison) -> bool:
+    return (last.next_offset, last.cause, last.quarantined) == (poison.first_offset, poison.cause, poison.quarantined)
+
+
+def _joined(last: Poison, poison: Poison) -> Poison:
+    known = last.records is not None and poison.records is not None
+    times = [
+        time for each in (last, poison) for time in (each.first_timestamp, each.last_timestamp) if time is not None
+    ]
+    return replace(
+        last,
+        next_offset=poison.next_offset,
+        records=(last.records or 0) + (poison.records or 0) if known else None,
+        first_timestamp=min(times, default=None),
+        last_timestamp=max(times, default=None),
+    )

@@ -1,0 +1,244 @@
+"""Poison: what the flow's policy leaves out of a copy, the copies of it in the quarantine topic, and its gaps.
+
+A record of the quarantine topic is one thing that was left out, or a part of it: its value the raw bytes, its headers
+where they stood and what is wrong with them. It is acknowledged before anything that stood behind it is sent to the
+target, so no position can pass it. A task that is repeated may write it again: its key says what it is.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from mirror_lib.cluster.batches.builder import rebuild
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.batches.records import Record
+from mirror_lib.cluster.batches.skipped import LeftOut
+from mirror_lib.cluster.batches.stamping import stamp
+from mirror_lib.cluster.batches.varint import encode_varint, sized
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.copy.torn_connections import LEAST_REQUEST_BYTES
+from mirror_lib.relay.model import CopyJob, PartitionResult, Poison
+from mirror_lib.relay.takeover.partition_appender import PatientWriter
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+#: Bytes of one record's value; what is longer is cut.
+PART_BYTES = 512 * 1024
+#: The same where the target takes only small requests.
+SMALL_PART_BYTES = LEAST_REQUEST_BYTES // 2
+#: Kafka's default for `max.message.bytes`, which the topic is created with.
+MAX_MESSAGE_BYTES = 1_048_588
+_NO_PRODUCER = (-1, -1, -1)
+
+
+class Omissions:
+    """What one copy task leaves out by its flow's policy."""
+
+    def __init__(
+        self, job: CopyJob, target: RawClient, *, kept: Callable[[Sequence[PartitionCopy]], Awaitable[None]]
+    ) -> None:
+        """Args:
+        job: whose policy it is.
+        target: where the quarantine topic is.
+        kept: stores with a partition's position what it has left out.
+        """
+        self._flow = job.flow
+        self._kept = kept
+        self._policy = job.settings.poison_policy
+        self._topic = job.quarantine_topic
+        self._part_bytes = min(PART_BYTES, max((job.settings.request_max_bytes or 2 * PART_BYTES) // 2, 1))
+        self._writer = PatientWriter(
+            target,
+            TopicPartition(self._topic, 0),
+            job.settings.retry_max_seconds,
+            where=Where(cluster=target.cluster, topic=self._topic),
+            doing=f"write to {self._topic}",
+        )
+
+    @property
+    def allowed(self) -> bool:
+        """Whether anything may be left out."""
+        return self._policy is not PoisonPolicy.FAIL
+
+    async def leave_out(
+        self, copy: PartitionCopy, left_out: Sequence[LeftOut], *, small_requests: bool = False
+    ) -> None:
+        """Note what does not go to the target; with `quarantine`, after copies of it are acknowledged.
+
+        When this returns, a run that takes over from this one will know of it.
+
+        Args:
+            small_requests: whether the target takes only small requests.
+
+        Raises:
+            MirrorError: the quarantine topic or the position topic does not take it; the partition must stop.
+        """
+        quarantined = self._policy is PoisonPolicy.QUARANTINE
+        if quarantined:
+            now_ms = int(time.time() * 1000)
+            part_bytes = min(self._part_bytes, SMALL_PART_BYTES) if small_requests else self._part_bytes
+            for batch in quarantine_batches(self._flow, copy.source, left_out, now_ms=now_ms, part_bytes=part_bytes):
+                await self._append(batch)
+        copy.note_poison([poison_of(each, quarantined=quarantined) for each in left_out])
+        await self._kept([copy])
+
+    async def _append(self, batch: ReadyBatch) -> None:
+        stamp(batch, *_NO_PRODUCER)
+        try:
+            await self._writer.append(batch)
+        except MirrorError as error:
+            raise self._not_kept(error) from error
+
+    def _not_kept(self, error: MirrorError) -> MirrorError:
+        return type(error)(
+            f"a record that cannot be copied could not be kept in the quarantine topic {self._topic} either: "
+            f"{error.what}",
+            where=error.where,
+            action=f"{error.action} The topic sync before a run creates the topic.".strip(),
+        )
+
+
+def poison_of(left_out: LeftOut, *, quarantined: bool) -> Poison:
+    """How a partition's account tells what was left out."""
+    return Poison(
+        first_offset=left_out.first_offset,
+        next_offset=left_out.next_offset,
+        records=left_out.records,
+        cause=left_out.error.reason,
+        detail=left_out.error.what,
+        first_timestamp=left_out.first_timestamp,
+        last_timestamp=left_out.last_timestamp,
+        quarantined=quarantined,
+    )
+
+
+def quarantine_batches(
+    flow: FlowId,
+    source: TopicPartition,
+    left_out: Sequence[LeftOut],
+    *,
+    now_ms: int,
+    part_bytes: int = PART_BYTES,
+) -> Iterator[ReadyBatch]:
+    """Batches for the quarantine topic, in order.
+
+    Args:
+        part_bytes: of one record's value; longer values are cut.
+    """
+    records = (record for each in left_out for record in _records(flow, source, each, now_ms, part_bytes))
+    return rebuild(records, codec=Codec.NONE, batch_max_bytes=part_bytes, max_message_bytes=MAX_MESSAGE_BYTES)
+
+
+def _records(flow: FlowId, source: TopicPartition, left_out: LeftOut, now_ms: int, part_bytes: int) -> Iterator[Record]:
+    parts = max(-(-len(left_out.raw) // part_bytes), 1)
+    headers = {
+        "flow": str(flow),
+        "topic": source.topic,
+        "partition": str(source.partition),
+        "first_offset": str(left_out.first_offset),
+        "last_offset": str(left_out.next_offset - 1),
+        "reason": left_out.error.reason,
+        "detail": left_out.error.what,
+        "codec": _text(None if left_out.codec is None else left_out.codec.name.lower()),
+        "unit": left_out.unit.value,
+        "timestamp": _text(left_out.first_timestamp),
+    }
+    key = f"{source}-{left_out.first_offset}".encode()
+    for number in range(parts):
+        value = left_out.raw[number * part_bytes : (number + 1) * part_bytes]
+        named = {**headers, "part": f"{number + 1}/{parts}"}
+        yield Record(left_out.first_offset, now_ms, sized(key) + sized(value) + _headers(named))
+
+
+def _text(value: object) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _headers(named: dict[str, str]) -> bytes:
+    pairs = [sized(name.encode()) + sized(value.encode()) for name, value in named.items()]
+    return encode_varint(len(pairs)) + b"".join(pairs)
+
+
+def gap_rows(
+    flow: FlowId,
+    run_id: str,
+    results: Sequence[PartitionResult],
+    policy: PoisonPolicy,
+    *,
+    found_at: datetime | None = None,
+) -> list[GapRow]:
+    """What a round left out, as gaps that its policy has accepted.
+
+    The same records have the same id, whichever run leaves them out: one that takes over from another finds them again.
+    """
+    found = found_at or datetime.now(UTC)
+    return [
+        GapRow(
+            id=_gap_id(flow, result.source, poison.first_offset, poison.next_offset, poison.cause),
+            flow=str(flow),
+            topic=result.source.topic,
+            partition=result.source.partition,
+            cause=poison.cause,
+            first_offset=poison.first_offset,
+            next_offset=poison.next_offset,
+            records=poison.records,
+            first_time=_time(poison.first_timestamp),
+            last_time=_time(poison.last_timestamp),
+            detail=poison.detail,
+            run_id=run_id,
+            found_at=found,
+            state=GapState.ACCEPTED.value,
+            decided_by=f"policy {policy.value}",
+            decided_at=found,
+        )
+        for result in results
+        for poison in result.poison
+    ]
+
+
+def omission_rows(
+    flow: FlowId, source: TopicPartition, omissions: Sequence[OmittedRange], *, run_id: str, by: str
+) -> list[GapRow]:
+    """What an interrupted run left out, as its position says, when nobody will take that position over any more."""
+    now = datetime.now(UTC)
+    return [
+        GapRow(
+            id=_gap_id(flow, source, omitted.first_offset, omitted.next_offset, omitted.cause),
+            flow=str(flow),
+            topic=source.topic,
+            partition=source.partition,
+            cause=omitted.cause,
+            first_offset=omitted.first_offset,
+            next_offset=omitted.next_offset,
+            records=omitted.records,
+            detail="left out by a run that was interrupted, as its position says.",
+            run_id=run_id,
+            found_at=now,
+            state=GapState.ACCEPTED.value,
+            decided_by=by,
+            decided_at=now,
+        )
+        for omitted in omissions
+    ]
+
+
+def _gap_id(flow: FlowId, source: TopicPartition, first_offset: int, next_offset: int, cause: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{flow} {source} {first_offset} {next_offset} {cause}"))
+
+
+def _time(milliseconds: int | None) -> datetime | None:
+    """None also for times that are none: before 1970, or beyond what a calendar holds."""
+    if milliseconds is None or milliseconds < 0:
+        return None
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

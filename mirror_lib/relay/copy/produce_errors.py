@@ -1,0 +1,239 @@
+"""What a copy task does when the target refuses what it appends, is silent, or is not what it must be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from mirror_lib.cluster.batches.poison import POLICIES
+from mirror_lib.cluster.batches.split import halves, left_out_batch, readable
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
+from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
+from mirror_lib.errors import (
+    MirrorError,
+    TargetDeletedError,
+    TargetDivergedError,
+    TargetRecreatedError,
+    TopicMissingError,
+    Where,
+)
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.copy.poison_records import Omissions
+from mirror_lib.relay.copy.producer_state import Outgoing, PartitionWriter
+from mirror_lib.relay.copy.task_group import Background
+from mirror_lib.relay.copy.torn_connections import too_large_to_send
+from mirror_lib.topology.access import Grant, Operation
+
+#: These tell of a record in the batch, which is then looked for by halves.
+_RECORD_REFUSED = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+    }
+)
+
+
+class WriteFaults:
+    """Keeps the accounts of target partitions whose writing does not go as it should."""
+
+    def __init__(
+        self,
+        client: RawClient,
+        background: Background,
+        *,
+        acknowledged: Callable[[PartitionCopy, int], None],
+        lost_leader: Callable[[], None],
+        go_on: Callable[[PartitionWriter], None],
+    ) -> None:
+        """Args:
+        acknowledged: told of bytes of a partition that are held no longer.
+        lost_leader: has the leaders looked for again.
+        go_on: tries a partition again, after a pause.
+        """
+        self._client = client
+        self._background = background
+        self._acknowledged = acknowledged
+        self._lost_leader = lost_leader
+        self._go_on = go_on
+
+    def refusal(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> MirrorError:
+        """A refused batch, as an error."""
+        batch = outgoing.batch
+        return error_for_code(
+            answer.error_code,
+            where=outgoing.copy.where(batch.source_runs[0][0]),
+            doing=f"append {batch.count} records ({len(batch.payload)} bytes) to {writer.target}",
+            needs=self.needed(writer, answer.error_code),
+        )
+
+    def diverged(self, writer: PartitionWriter, what: str) -> None:
+        """End a partition to which somebody else writes."""
+        self.fail(
+            writer,
+            TargetDivergedError(
+                f"{what}: somebody else writes to this partition.",
+                where=self.where(writer),
+                action=f"Find the other writer of {writer.target} on {self._client.cluster}; only the replicator may "
+                "write to it. The next run compares what is there; `mirror position set` says where copying goes on.",
+            ),
+            certain=False,
+        )
+
+    def postpone(self, writer: PartitionWriter, cause: MirrorError) -> None:
+        """Try a partition again after a pause; it ends where that has gone on for too long."""
+        if writer.backoff.waiting:
+            return
+        if not writer.backoff.failed(cause):
+            if isinstance(cause, TopicMissingError):
+                writer.lost = True
+                self._background.start(self._end_missing(writer, cause))
+            else:
+                self._give_up(writer, cause)
+            return
+        for outgoing in writer.waiting:
+            # What waits for long must not keep all that it was received with.
+            if isinstance(outgoing.batch.payload, memoryview):
+                outgoing.batch.payload = bytearray(outgoing.batch.payload)
+        self._lost_leader()
+        asyncio.get_running_loop().call_later(writer.backoff.pause_left + 0.01, self._go_on, writer)
+
+    def _give_up(self, writer: PartitionWriter, cause: MirrorError) -> None:
+        error = type(cause)(
+            f"writing to {writer.target} did not succeed for {writer.backoff.seconds_failing:.0f} s; "
+            f"last: {cause.what}",
+            where=self.where(writer),
+            action=cause.action or "Check the target's brokers; the next run goes on from here.",
+        )
+        self.fail(writer, error, certain=not any(outgoing.maybe_appended for outgoing in writer.waiting))
+
+    async def _end_missing(self, writer: PartitionWriter, cause: TopicMissingError) -> None:
+        """End a partition whose topic the brokers have not known for a while, with what has become of it."""
+        topic = writer.target.topic
+        try:
+            failed = await self._client.refresh_leaders([topic])
+            now = await self._client.topic_ids([topic])
+        except MirrorError:
+            failed, now = {}, {}
+        if writer.failed is not None:
+            return
+        action = "The next run says what is lost, and how to continue; find out who deleted the topic."
+        if failed.get(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            deleted = f"{topic} was deleted on the target while the run wrote to it."
+            self.fail(writer, TargetDeletedError(deleted, where=self.where(writer), action=action), certain=False)
+            return
+        found = now.get(topic)
+        if found is not None and None not in (found.topic_id, writer.topic_id) and found.topic_id != writer.topic_id:
+            recreated = (
+                f"{topic} was deleted on the target and created again while the run wrote to it: it had id "
+                f"{writer.topic_id}, and has {found.topic_id} now."
+            )
+            self.fail(writer, TargetRecreatedError(recreated, where=self.where(writer), action=action), certain=False)
+            return
+        self._give_up(writer, cause)
+
+    async def check_topic(self, writer: PartitionWriter, leader: int) -> None:
+        """Raise an error that may pass if the leader knows another topic by the name than the one to write to.
+
+        A broker that learns late of a new topic knows the one before it for a moment.
+        """
+        if writer.topic_id is None:
+            return
+        found = (await self._client.topic_ids([writer.target.topic], node=leader)).get(writer.target.topic)
+        if found is None or found.topic_id == writer.topic_id:
+            return
+        code = found.error_code or ErrorCode.INCONSISTENT_TOPIC_ID
+        needs = self.needed(writer, code)
+        raise error_for_code(code, where=self.where(writer), doing=f"look at the end of {writer.target}", needs=needs)
+
+    def fail(self, writer: PartitionWriter, error: MirrorError, *, certain: bool) -> None:
+        """End a partition.
+
+        Args:
+            certain: whether all that the target holds is known.
+        """
+        writer.failed = error
+        for copy in writer.copies:
+            if not copy.finished:
+                copy.fail(error, certain=certain)
+        abandoned = [*writer.resend, *writer.waiting]
+        writer.resend.clear()
+        writer.waiting.clear()
+        for outgoing in abandoned:
+            self.abandon(outgoing)
+        for copy in writer.copies:
+            self._acknowledged(copy, 0)
+
+    def abandon(self, outgoing: Outgoing) -> None:
+        """Give up a batch of a partition that has ended, or that is left out."""
+        copy, size = outgoing.copy, len(outgoing.batch.payload)
+        if outgoing.maybe_appended or outgoing.unanswered:
+            copy.certain = False
+        copy.unacknowledged_batches -= 1
+        copy.unacknowledged_bytes -= size
+        self._acknowledged(copy, size)
+
+    def _torn_apart(self, writer: PartitionWriter, outgoing: Outgoing) -> MirrorError:
+        where = outgoing.copy.where(outgoing.batch.source_runs[0][0])
+        return too_large_to_send(outgoing, cluster=self._client.cluster, target=str(writer.target), where=where)
+
+    async def divide(self, writer: PartitionWriter, omissions: Omissions) -> None:
+        """Send the first batch that waits in halves, or see to its only record: the target refuses something in it."""
+        if writer.failed is not None:
+            return
+        outgoing = writer.waiting[0]
+        copy, size, answer = outgoing.copy, len(outgoing.batch.payload), outgoing.answer
+        # Finding the record is progress: the pauses begin anew.
+        writer.backoff.progressed()
+        parts = halves(outgoing.batch) if outgoing.batch.count > 1 else None
+        if parts is not None:
+            writer.divide_first(parts)
+            now = sum(len(part.payload) for part in parts)
+            copy.unacknowledged_batches += 1
+            copy.unacknowledged_bytes += now - size
+            writer.dividing = False
+            self._acknowledged(copy, size - now)
+            self._go_on(writer)
+            return
+        refused = isinstance(answer, ProducedPartition)
+        if isinstance(answer, ProducedPartition):
+            error = self.refusal(writer, outgoing, answer)
+        else:
+            error = self._torn_apart(writer, outgoing)
+        try:
+            if not omissions.allowed:
+                error.action = f"{error.action} {POLICIES}".strip()
+                raise error
+            await omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)], small_requests=not refused)
+        except MirrorError as failure:
+            writer.dividing = False
+            # A request that got no answer may still be on its way.
+            self.fail(writer, failure, certain=refused)
+            return
+        writer.dividing = False
+        if writer.failed is None:
+            writer.drop_first()
+            self.abandon(outgoing)
+            self._go_on(writer)
+
+    def where(self, writer: PartitionWriter) -> Where:
+        """The place of a partition's errors."""
+        return writer.copies[0].where()
+
+    def needed(self, writer: PartitionWriter, code: int) -> Needed:
+        """What whoever appends to a partition must be allowed, as far as the broker asks for it."""
+        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            # Only brokers before Kafka 2.8 (KIP-679).
+            return Needed(Grant.on_cluster(Operation.IDEMPOTENT_WRITE), self._client.cluster)
+        return Needed(Grant.on_topic(Operation.WRITE, writer.target.topic), self._client.cluster)
+
+
+def about_records(outgoing: Outgoing) -> bool:
+    """Whether the target refuses the batch for what is in it."""
+    answer = outgoing.answer
+    return isinstance(answer, ProducedPartition) and (
+        answer.error_code in _RECORD_REFUSED
+        or (answer.error_code == ErrorCode.CORRUPT_MESSAGE and not readable(outgoing.batch))
+    )

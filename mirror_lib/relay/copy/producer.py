@@ -1,0 +1,575 @@
+"""The writing half of a copy task: ready batches to the target's leaders, in order, each exactly once.
+
+Every target partition has one writer with one producer identity. Its batches carry consecutive sequence numbers, so a
+broker appends each once whatever is resent (KIP-98; it remembers the last five batches, and never more than five are
+on their way), and a single writer knows the offset that each batch must get.
+
+Brokers keep the order only of producers that they know: from one that has nothing on the partition yet they take any
+sequence number (Java `ProducerAppendInfo.checkSequence`). So the first batch on each connection goes alone. And all
+that is on its way is on one connection to one leader: over another one a batch could come before those that the first
+one lost, or be the sixth.
+
+Nor is it enough to send a batch again whose answer was lost. A broker that restarts forgets all but the last batch of a
+producer, and the whole producer where that batch's own timestamps are older than a day (`ProducerStateManager`), as
+those of copied records often are. So the end of the log is looked at first: it shows which of the batches are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mirror_lib.cluster.batches.assemble import ReadyBatch
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.fields import encode_topic_id
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.backoff import may_pass, without_frames
+from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
+from mirror_lib.config.model import CopySettings
+from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
+from mirror_lib.relay.copy.broker_connections import Lanes
+from mirror_lib.relay.copy.old_records import OldRecords
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.copy.poison_records import Omissions
+from mirror_lib.relay.copy.produce_errors import WriteFaults, about_records
+from mirror_lib.relay.copy.producer_state import (
+    EPOCH,
+    LOOK,
+    NOT_ALONE,
+    SEND,
+    Chosen,
+    Lane,
+    Outgoing,
+    PartitionWriter,
+    first_of_each,
+)
+from mirror_lib.relay.copy.task_group import Background
+from mirror_lib.relay.copy.torn_connections import TornConnections
+from mirror_lib.relay.model import ProducerMemory
+from mirror_lib.topology.names import TopicPartition
+
+_REQUEST_BYTES = 4 * 1024 * 1024
+_PRODUCE_TIMEOUT_MS = 30_000
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_TICK_SECONDS = 1.0
+#: A task that did nothing for longer was stopped, and may have been overtaken.
+_STALL_SECONDS = 5.0
+#: So many partitions that wait fill a request. Where batches go one by one, fewer wait until the request before theirs
+#: is answered: else each would have a request of its own, for ever.
+_FILLING_PARTITIONS = 16
+#: Over 150 ms it takes one second to connect with TLS and SASL.
+_CONNECT_SECONDS = 3.0
+
+
+class TargetWriter:
+    """Sends batches to the target's leaders, one per partition and request, a few requests at a time per connection.
+
+    `acknowledged` is called after each settled batch with its partition, so that reading can go on.
+    """
+
+    def __init__(
+        self,
+        client: RawClient,
+        copies: Sequence[PartitionCopy],
+        settings: CopySettings,
+        background: Background,
+        *,
+        acknowledged: Callable[[PartitionCopy, int], None],
+        omissions: Omissions,
+        memory: ProducerMemory,
+        tasks: int = 1,
+        committed: Callable[[Sequence[PartitionCopy]], None] = lambda _: None,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._acknowledged = acknowledged
+        self._faults = WriteFaults(
+            client, background, acknowledged=acknowledged, lost_leader=self._refresh_leaders, go_on=self._pump
+        )
+        self._omissions = omissions
+        self._old = OldRecords(
+            client,
+            memory,
+            background,
+            self._faults,
+            retry_seconds=settings.retry_max_seconds,
+            acknowledged=acknowledged,
+            committed=committed,
+            go_on=self._pump,
+        )
+        self._writers: dict[TopicPartition, PartitionWriter] = {}
+        self._topic_ids: dict[str, bytes] = {}
+        for copy in copies:
+            self._writer_of(copy).copies.append(copy)
+        self._lanes = Lanes(client, settings, self._writers.values(), tasks=tasks)
+        self._queues: dict[Lane, deque[PartitionWriter]] = {}
+        self._outstanding: dict[Lane, int] = {}
+        #: Whose answer is being worked on: only then is it known what the next request can hold.
+        self._settling: Lane | None = None
+        self._torn = TornConnections()
+        #: Leaders to which a batch is on its way that may be what ends connections, and nothing else.
+        self._alone: set[int] = set()
+        #: Leaders that get nothing until all is answered, so that such a batch can go; and the connection it waits for.
+        self._clearing: dict[int, Lane] = {}
+        self._held_back = False
+        self._request_bytes = min(_REQUEST_BYTES, settings.request_max_bytes or _REQUEST_BYTES)
+        self._background = background
+        self._refreshing: asyncio.Task[None] | None = None
+        self._awake_at = _now()
+
+    def add(self, copy: PartitionCopy) -> None:
+        """Take one more partition, of whose target the client knows the leader."""
+        writer = self._writer_of(copy)
+        writer.copies.append(copy)
+        if writer.failed is not None:
+            copy.fail(writer.failed)
+
+    def _writer_of(self, copy: PartitionCopy) -> PartitionWriter:
+        writer = self._writers.get(copy.target)
+        if writer is None:
+            writer = self._writers[copy.target] = PartitionWriter(copy.opened, self._settings.retry_max_seconds)
+            self._old.guard(writer)
+            if writer.topic_id is not None:
+                self._topic_ids[copy.target.topic] = encode_topic_id(writer.topic_id)
+        return writer
+
+    def end_of(self, target: TopicPartition) -> int | None:
+        """Where a partition will end when all that was written is there; None where nothing is written to it."""
+        writer = self._writers.get(target)
+        return None if writer is None else writer.next_offset
+
+    def ended_transaction(self, target: TopicPartition) -> int:
+        """Note that a transaction's marker stands behind all that was written to a partition, each acknowledged.
+
+        Returns where the log ends now.
+        """
+        writer = self._writers[target]
+        assert not writer.waiting
+        assert not writer.in_flight
+        writer.next_offset += 1
+        return writer.next_offset
+
+    def may_end(self, copy: PartitionCopy) -> None:
+        """Note that nothing more comes of a partition, if that is so: its transaction is then to end."""
+        if copy.read_done and copy.uncommitted:
+            self._old.consider(self._writers[copy.target])
+
+    async def run(self) -> None:
+        """End transactions in time, and notice when the process was stopped for a while; until cancelled."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self._notice_stall()
+            self._old.end_due()
+
+    async def close(self) -> None:
+        """Leave no transaction open."""
+        await self._old.close()
+
+    def _notice_stall(self) -> None:
+        """Before anything is sent: somebody may have taken over while this process was stopped."""
+        now = _now()
+        if now - self._awake_at > _STALL_SECONDS:
+            for writer in self._writers.values():
+                writer.stale = True
+        self._awake_at = now
+
+    @property
+    def far(self) -> bool:
+        """Whether some leader is far away."""
+        return self._lanes.far
+
+    async def start(self) -> None:
+        """Find the leaders, and how far away they are: that decides about the size of the first batches."""
+        await self._client.refresh_leaders({target.topic for target in self._writers})
+        leaders = {leader for target in self._writers if (leader := self._client.leader(target)) is not None}
+        if leaders:
+            connecting = [self._background.start(self._connect(leader)) for leader in leaders]
+            # One that does not answer must not keep the partitions of the others waiting.
+            await asyncio.wait(connecting, timeout=_CONNECT_SECONDS)
+        await self._compare_topics()
+
+    async def _compare_topics(self) -> None:
+        """Look at partitions first whose topic is another one than was planned, where requests will name topics."""
+        by_name = [writer for writer in self._writers.values() if self._names_topic(writer)]
+        if not by_name:
+            return
+        try:
+            now = await self._client.topic_ids(writer.target.topic for writer in by_name)
+        except MirrorError:
+            return  # Whoever sends finds out, and retries.
+        for writer in by_name:
+            found = now.get(writer.target.topic)
+            writer.unsure |= found is not None and found.topic_id != writer.topic_id
+
+    def _names_topic(self, writer: PartitionWriter) -> bool:
+        if writer.topic_id is None:
+            return False
+        leader = self._client.leader(writer.target)
+        in_transactions = writer.transactions is not None or writer.guards_old
+        return in_transactions or leader is None or not self._client.produces_by_id(leader)
+
+    async def _connect(self, leader: int) -> None:
+        try:
+            await self._client.connect(leader)
+        except MirrorError:
+            return  # Whoever sends to it finds out, and retries.
+        for writer in self._writers.values():
+            if self._client.leader(writer.target) == leader:
+                self._lanes.of(writer, leader)
+
+    def write(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> int:
+        """Append batches after everything that was written to the copy's target before.
+
+        Returns:
+            The bytes that were taken over, each of which `acknowledged` will report; 0 when writing has failed.
+        """
+        writer = self._writers[copy.target]
+        if writer.failed is not None:
+            return 0
+        batches = self._torn.divided(batches)
+        taken = writer.append(copy, batches, old_before=self._old.before)
+        copy.unacknowledged_batches += len(batches)
+        copy.unacknowledged_bytes += taken
+        self._pump(writer)
+        return taken
+
+    def _pump(self, writer: PartitionWriter) -> None:
+        """Queue the partition at its leader and send what may be sent."""
+        if writer.lost:
+            return
+        if writer.unsure:
+            if not writer.looking and writer.failed is None and not writer.backoff.waiting:
+                writer.looking = True
+                self._background.start(self._look(writer))
+            return
+        if writer.needs_transaction:
+            self._old.begin(writer)
+            return
+        if writer.queued or not writer.sendable:
+            return
+        leader = self._client.leader(writer.target)
+        if leader is None:
+            self._faults.postpone(
+                writer,
+                error_for_code(
+                    self._client.why_no_leader(writer.target),
+                    where=self._faults.where(writer),
+                    doing="find the leader on the target",
+                    needs=self._faults.needed(writer, ErrorCode.LEADER_NOT_AVAILABLE),
+                ),
+            )
+            return
+        lane = self._lanes.of(writer, leader)
+        step = writer.step_over(self._client.connection(*lane))
+        if step is LOOK:
+            self._look_first(writer)
+        if step is not SEND:
+            return
+        writer.queued = True
+        self._queues.setdefault(lane, deque()).append(writer)
+        self._send_over(lane)
+
+    def _send_over(self, lane: Lane) -> None:
+        if lane == self._settling:
+            return
+        queue = self._queues.get(lane)
+        connection = self._client.connection(*lane)
+        while queue and (outstanding := self._outstanding.get(lane, 0)) < self._settings.produce_max_in_flight:
+            if outstanding and len(queue) < _FILLING_PARTITIONS and queue[0].goes_one_by_one:
+                return
+            self._notice_stall()
+            if self._must_wait(lane, queue[0]):
+                return
+            chosen = first_of_each(queue, lane, connection, most=self._request_bytes, look=self._look_first)
+            if chosen:
+                # One that is suspected goes alone.
+                if len(chosen) == 1 and next(iter(chosen.values()))[1].suspected:
+                    self._alone.add(lane.leader)
+                self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
+                self._produce(lane, connection, chosen)
+
+    def _must_wait(self, lane: Lane, writer: PartitionWriter) -> bool:
+        """Whether the connection is kept free, so that a batch that may be what ends connections goes alone.
+
+        Alone among all connections to the leader: what ends one of them may end the others too.
+        """
+        if not (self._alone or self._clearing or (writer.waiting and writer.waiting[0].suspected)):
+            return False
+        busy = lane.leader in self._alone
+        if not busy and self._is_busy(lane.leader):
+            if writer.waiting and writer.waiting[0].suspected:
+                self._clearing.setdefault(lane.leader, lane)
+            busy = lane.leader in self._clearing
+        self._held_back |= busy
+        return busy
+
+    def _is_busy(self, leader: int) -> bool:
+        return any(count for lane, count in self._outstanding.items() if lane.leader == leader)
+
+    def _go_on_after(self, lane: Lane) -> None:
+        self._alone.discard(lane.leader)
+        if not self._held_back:
+            self._send_over(lane)
+            return
+        if not self._is_busy(lane.leader):
+            self._send_over(self._clearing.pop(lane.leader, lane))
+        for each in [each for each in self._queues if each.leader == lane.leader]:
+            self._send_over(each)
+
+    def _produce(self, lane: Lane, connection: object, chosen: Chosen) -> None:
+        produced = self._client.produce(
+            lane.leader,
+            [(*target, outgoing.batch.payload) for target, (_, outgoing) in chosen.items()],
+            timeout_ms=_PRODUCE_TIMEOUT_MS,
+            lane=lane.connection,
+            connection=connection,
+            transactional_id=next(iter(chosen.values()))[0].names_in_request,
+            topic_ids=self._topic_ids,
+        )
+        self._background.when_done(produced, partial(self._answered, lane, chosen))
+
+    def _answered(self, lane: Lane, chosen: Chosen, produced: asyncio.Future[list[ProducedPartition]]) -> None:
+        error = produced.exception()
+        self._settling = lane
+        if error is None:
+            for answer in produced.result():
+                if (sent := chosen.pop(answer[:2], None)) is not None and not self._appended_next(*sent, answer):
+                    self._settle_with(*sent, answer)
+            for writer, outgoing in chosen.values():
+                missing = error_for_code(
+                    ErrorCode.REQUEST_TIMED_OUT, where=self._faults.where(writer), doing="write to the target"
+                )
+                self._settle_with(writer, outgoing, missing)
+        elif isinstance(error, MirrorError):
+            without_frames(error)
+            self._torn.note(error, (outgoing for _, outgoing in chosen.values()))
+            for writer, outgoing in chosen.values():
+                self._settle_with(writer, outgoing, error)
+        else:
+            raise error
+        # Only now, so that the next request takes the batches of all partitions that can go on.
+        self._settling = None
+        self._outstanding[lane] -= 1
+        self._go_on_after(lane)
+
+    def _appended_next(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> bool:
+        """Settle what nearly all batches are: appended where they must be, each after the one before it."""
+        in_flight = writer.in_flight
+        if (
+            answer.error_code
+            or answer.base_offset != outgoing.expected_offset
+            or not writer.untroubled
+            or in_flight[0] is not outgoing
+        ):
+            return False
+        in_flight.popleft()
+        writer.known_over = writer.connection
+        self._acknowledge(writer, outgoing)
+        if in_flight and in_flight[0].answer is not None:
+            self._settle(writer)
+        elif not writer.queued:
+            self._pump(writer)
+        return True
+
+    def _settle_with(
+        self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition | MirrorError
+    ) -> None:
+        outgoing.answered(answer)
+        self._settle(writer)
+
+    def _settle(self, writer: PartitionWriter) -> None:
+        """Work through the answers in the order of the batches."""
+        in_flight = writer.in_flight
+        while in_flight and in_flight[0].answer is not None:
+            outgoing = in_flight.popleft()
+            # Everything behind a refused batch goes again too; the broker drops what it already has.
+            if writer.failed is None and not writer.resend and self._accepted(writer, outgoing):
+                continue
+            if writer.has_failed:
+                self._faults.abandon(outgoing)
+            else:
+                writer.resend.append(outgoing)
+        if writer.resend and not writer.in_flight and writer.failed is None:
+            self._go_back(writer)
+        elif writer.failed is None:
+            self._pump(writer)
+        else:
+            self._old.consider(writer)
+
+    def _accepted(self, writer: PartitionWriter, outgoing: Outgoing) -> bool:
+        answer = outgoing.answer
+        if not isinstance(answer, ProducedPartition):
+            return False
+        if answer.error_code == 0 and answer.base_offset == outgoing.expected_offset:
+            pass
+        elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and outgoing.tries > 1:
+            pass  # Appended at an earlier try, too long ago for the broker to say where.
+        elif answer.error_code == 0:
+            self._faults.diverged(
+                writer,
+                f"the target appended a batch at offset {answer.base_offset} where {outgoing.expected_offset} "
+                "was expected",
+            )
+            return False
+        else:
+            self._refused(writer, outgoing, answer)
+            return False
+        writer.known_over = writer.connection
+        self._acknowledge(writer, outgoing)
+        return True
+
+    def _acknowledge(self, writer: PartitionWriter, outgoing: Outgoing) -> None:
+        if writer.backoff.failing_since is not None:
+            writer.backoff.progressed()
+        copy, batch = outgoing.copy, outgoing.batch
+        if writer.guard is EPOCH:
+            copy.acknowledged(batch, outgoing.expected_offset)
+            self._acknowledged(copy, len(batch.payload))
+        else:
+            copy.appended(batch, outgoing.expected_offset)
+            self._acknowledged(copy, len(batch.payload))
+            if not writer.in_flight:
+                self._old.consider(writer)
+
+    def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
+        error = self._faults.refusal(writer, outgoing, answer)
+        if not may_pass(error) and not about_records(outgoing):
+            certain = answer.error_code not in NOT_ALONE and not outgoing.maybe_appended
+            self._faults.fail(writer, error, certain=certain)
+
+    def _go_back(self, writer: PartitionWriter) -> None:
+        """Put everything that was not acknowledged back in front, and try again after a pause."""
+        for outgoing in writer.resend:
+            answer = outgoing.answer
+            if not isinstance(answer, ProducedPartition) or answer.error_code:
+                continue
+            if answer.base_offset != outgoing.expected_offset:
+                self._faults.diverged(
+                    writer,
+                    f"the target appended a batch at offset {answer.base_offset} where another one was to stand",
+                )
+                return
+        cause = writer.resend[0].answer
+        if isinstance(cause, ProducedPartition):
+            cause = error_for_code(
+                cause.error_code,
+                where=writer.resend[0].copy.where(),
+                doing=f"append to {writer.target}",
+                needs=self._faults.needed(writer, cause.error_code),
+            )
+        assert cause is not None
+        # Whatever a broker has refused, it may have forgotten the producer by now: the first batch goes alone again.
+        writer.known_over = None
+        writer.unsure = any(outgoing.maybe_appended for outgoing in writer.resend)
+        writer.waiting.extendleft(reversed(writer.resend))
+        writer.resend.clear()
+        if not writer.unsure and about_records(writer.waiting[0]):
+            self._divide(writer)
+            return
+        self._faults.postpone(writer, cause)
+
+    def _divide(self, writer: PartitionWriter) -> None:
+        writer.dividing = True
+        self._background.start(self._faults.divide(writer, self._omissions))
+
+    def _look_first(self, writer: PartitionWriter) -> None:
+        writer.unsure = True
+        self._pump(writer)
+
+    async def _look(self, writer: PartitionWriter) -> None:
+        """Ask where the log ends, and settle the batches that it holds."""
+        failure: MirrorError | None = None
+        high_watermark = end = 0
+        leader = self._client.leader(writer.target)
+        try:
+            if leader is None:
+                raise error_for_code(
+                    self._client.why_no_leader(writer.target), where=self._faults.where(writer), doing="find the leader"
+                )
+            high_watermark, end = await self._client.log_ends(leader, writer.target)
+            # Only now: an id that is still the old one says that the ends are of the same topic.
+            await self._faults.check_topic(writer, leader)
+        except MirrorError as error:
+            failure = error
+        if writer.failed is None:
+            # What the log settles frees memory, and more is written at once: that must not begin another look, whose
+            # answer would be older than what is sent when this one is worked on.
+            if failure is None:
+                self._settle_by_log(writer, high_watermark, end)
+            elif may_pass(failure):
+                self._faults.postpone(writer, failure)
+            else:
+                self._faults.fail(writer, failure, certain=False)
+        writer.looking = False
+        if writer.unsure:
+            # The process was stopped meanwhile.
+            self._pump(writer)
+
+    def _settle_by_log(self, writer: PartitionWriter, high_watermark: int, end: int) -> None:
+        while writer.waiting and writer.waiting[0].maybe_appended:
+            outgoing = writer.waiting[0]
+            upto = outgoing.expected_offset + outgoing.batch.count
+            if upto > end:
+                break
+            if upto > high_watermark:
+                self._faults.postpone(
+                    writer,
+                    TransientError(
+                        f"records up to offset {upto - 1} of {writer.target} are not replicated yet.",
+                        where=self._faults.where(writer),
+                        action="Check that the target's replicas are in sync.",
+                    ),
+                )
+                return
+            writer.waiting.popleft()
+            self._acknowledge(writer, outgoing)
+        expected = writer.waiting[0].expected_offset if writer.waiting else writer.next_offset
+        if end > expected:
+            self._faults.diverged(writer, f"{writer.target} ends at {end} where {expected} was expected")
+        elif end < expected:
+            self._faults.fail(
+                writer,
+                TargetTruncatedError(
+                    f"{writer.target} ends at {end}, though it had acknowledged records up to {expected - 1}.",
+                    where=self._faults.where(writer),
+                    action="The target lost data (unclean leader election?); find out why before anything is copied.",
+                ),
+                certain=False,
+            )
+        else:
+            for outgoing in writer.waiting:
+                outgoing.maybe_appended = False
+            writer.unsure = writer.stale = False
+            writer.known_over = writer.connection = None
+            if writer.waiting and self._torn.is_refused(writer.waiting[0]):
+                self._divide(writer)
+            else:
+                self._old.consider(writer)
+                self._pump(writer)
+
+    def _refresh_leaders(self) -> None:
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = self._background.start(self._refresh())
+
+    async def _refresh(self) -> None:
+        topics = {writer.target.topic for writer in self._writers.values() if writer.failed is None}
+        try:
+            failed = await self._client.refresh_leaders(topics) if topics else {}
+        except MirrorError:
+            return  # The pauses of the partitions bound how long this may go on.
+        for writer in self._writers.values():
+            code = failed.get(writer.target.topic)
+            if code is not None and writer.failed is None and writer.waiting:
+                needs = self._faults.needed(writer, code)
+                error = error_for_code(code, where=self._faults.where(writer), doing="write to the target", needs=needs)
+                self._faults.postpone(writer, error)
+            else:
+                self._pump(writer)
+
+
+def _now() -> float:
+    """Seconds of a clock that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(_CLOCK)

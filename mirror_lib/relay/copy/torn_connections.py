@@ -1,0 +1,97 @@
+"""Finds the batch for which the target ends the connection.
+
+A broker closes a connection over which a request of more than `socket.request.max.bytes` comes (Java `NetworkReceive`),
+and proxies of managed services have limits of their own. Neither says why, so the copy sees an unreachable broker. A
+batch that was on its way twice when a connection ended is therefore sent alone, with nothing else on its connection. If
+that ends the connection too, the batch is sent in halves, and a record that ends it alone is too large for the target.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.batches.split import halves
+from mirror_lib.errors import BrokerUnreachableError, MirrorError, RecordTooLargeError, Where
+from mirror_lib.relay.copy.producer_state import Outgoing
+
+_log = logging.getLogger(__name__)
+
+#: No broker that works has a limit so low: what ends connections over which less than that is sent is no limit.
+LEAST_REQUEST_BYTES = 16 * 1024
+#: Connections that end while a batch alone is on its way until the batch is sent in halves. The parts begin with one.
+_UNTIL_DIVIDED = 2
+#: The same until a single record counts as too large. Between two tries the broker has answered another request.
+_UNTIL_REFUSED = 5
+
+
+class TornConnections:
+    """What a copy task knows about the connections to the target that ended."""
+
+    def __init__(self) -> None:
+        #: Bytes of the smallest batch of several records that ended connections alone; None while there is none.
+        self.divided_from: int | None = None
+
+    def note(self, error: MirrorError, sent: Iterable[Outgoing]) -> None:
+        """Count an end of the connection for the batches of the request that was on its way."""
+        if not _connection_ended(error):
+            return
+        batches = list(sent)
+        for outgoing in batches:
+            if len(outgoing.batch.payload) < LEAST_REQUEST_BYTES:
+                continue
+            if outgoing.suspected and len(batches) == 1:
+                outgoing.torn_alone += 1
+            outgoing.torn += 1
+
+    def is_refused(self, outgoing: Outgoing) -> bool:
+        """Whether the batch must be sent in halves; if it has one record only, whether that is too large."""
+        if outgoing.batch.count == 1:
+            return outgoing.torn_alone >= _UNTIL_REFUSED
+        if outgoing.torn_alone < _UNTIL_DIVIDED:
+            return False
+        size = len(outgoing.batch.payload)
+        if self.divided_from is None or size < self.divided_from:
+            self.divided_from = size
+            _log.warning(
+                "the target ended its connection each time that a batch of %d bytes was sent; larger batches are sent "
+                "in halves from now on. Set <target>.producer.max.request.size to the limit of the brokers "
+                "(socket.request.max.bytes) or of the proxy before them",
+                size,
+            )
+        return True
+
+    def divided(self, batches: Sequence[ReadyBatch]) -> Sequence[ReadyBatch]:
+        """Batches in halves where earlier ones of their size ended connections, so that these are not tried first."""
+        limit = self.divided_from
+        if limit is None or all(len(each.payload) < limit for each in batches):
+            return batches
+        return [part for each in batches for part in _below(each, limit)]
+
+
+def _below(batch: ReadyBatch, limit: int) -> Iterable[ReadyBatch]:
+    parts = halves(batch) if batch.count > 1 and len(batch.payload) >= limit else None
+    if parts is None:
+        return [batch]
+    return [smaller for part in parts for smaller in _below(part, limit)]
+
+
+def _connection_ended(error: MirrorError) -> bool:
+    return isinstance(error, BrokerUnreachableError) and isinstance(error.__cause__, ConnectionResetError)
+
+
+def too_large_to_send(outgoing: Outgoing, *, cluster: str, target: str, where: Where) -> RecordTooLargeError:
+    """The error of a record that ends the connection whenever it is sent alone.
+
+    Args:
+        cluster: alias of the target.
+        target: topic and partition there.
+    """
+    return RecordTooLargeError(
+        f"the record takes {len(outgoing.batch.payload)} bytes, and cluster {cluster} ended the connection each of the "
+        f"last {outgoing.torn_alone} times that it alone was sent to {target}, while it answered other requests.",
+        where=where,
+        action="Raise socket.request.max.bytes of the target's brokers, or the limit of the proxy before them. "
+        f"{cluster}.producer.max.request.size tells such a limit ahead.",
+    )

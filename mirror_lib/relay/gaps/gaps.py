@@ -1,0 +1,309 @@
+"""Gaps in the ledger: noting there what a source has lost, and carrying out what a person decides about it.
+
+What a decision sets is said by the rules of `gap_decisions`. Kafka is written before the ledger: if the ledger fails,
+the gap is still open there and can be decided again, which then only notes it.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.errors import (
+    POSITION_REASONS,
+    MirrorError,
+    RetentionGapError,
+    SourceTruncatedError,
+    TopicMissingError,
+    Where,
+    WrittenAfterCutoverError,
+)
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.gaps import LastCopy
+from mirror_lib.relay.backfill.model import FROM_CUTOVER
+from mirror_lib.relay.commit.commit import position_row
+from mirror_lib.relay.commit.rewound_syncs import rewind_syncs
+from mirror_lib.relay.copy.poison_records import omission_rows
+from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
+from mirror_lib.relay.planning.facts import FlowClusters, Truncation, gather_facts, of_flow
+from mirror_lib.relay.planning.source_losses import find_target_change
+from mirror_lib.sync.cluster_identity import check_clusters
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+
+def note_losses(
+    flow: FlowId, problems: Iterable[PartitionProblem], ledger: Ledger, *, run_id: str
+) -> tuple[GapRow, ...]:
+    """Make sure that every loss among a plan's problems has an open row in the ledger; returns these rows."""
+    lost = [problem for problem in problems if problem.loss is not None]
+    if not lost:
+        return ()
+    copies = ledger.last_copies(str(flow), {problem.source.topic for problem in lost})
+    now = datetime.now(UTC)
+    return tuple(
+        ledger.record_gap(gap_row(flow, problem, copies.get(problem.source), now, run_id=run_id)) for problem in lost
+    )
+
+
+def gap_row(
+    flow: FlowId, problem: PartitionProblem, last_copy: LastCopy | None, now: datetime, *, run_id: str
+) -> GapRow:
+    """The row of a loss. Its time window begins with what was copied last, and ends with the moment it was noticed."""
+    loss = problem.loss
+    if loss is None:
+        raise ValueError(f"{problem.source} has lost nothing: {problem.error}")
+    return GapRow(
+        id=str(uuid.uuid4()),
+        flow=str(flow),
+        topic=problem.source.topic,
+        partition=problem.source.partition,
+        cause=problem.error.reason,
+        first_offset=loss.first_offset,
+        next_offset=loss.next_offset,
+        first_time=_since(problem.error, last_copy, now),
+        last_time=now,
+        topic_id=loss.topic_id,
+        detail=problem.error.what,
+        run_id=run_id,
+        found_at=now,
+    )
+
+
+def _since(error: MirrorError, last_copy: LastCopy | None, now: datetime) -> datetime | None:
+    if last_copy is None:
+        return None
+    # What retention deleted was written after the last copied record; a timestamp is what a producer says, though.
+    if isinstance(error, RetentionGapError) and 0 <= last_copy.last_timestamp <= now.timestamp() * 1000:
+        return datetime.fromtimestamp(last_copy.last_timestamp / 1000, UTC)
+    return last_copy.stored_at
+
+
+def close_settled(
+    flow: FlowId,
+    facts: Iterable[PartitionFacts],
+    problems: Iterable[PartitionProblem],
+    ledger: Ledger,
+    *,
+    by: str,
+    run_id: str,
+) -> None:
+    """Close losses whose cause is gone: a setting or an address was corrected, a topic is back, a position was set.
+
+    An open row would wait for a decision for ever, and copying again would then repeat what is there.
+
+    Args:
+        facts: of all partitions that were compared.
+        problems: what is wrong with some of them now.
+        by: who started the run.
+    """
+    waiting = [gap for gap in ledger.open_gaps(str(flow)) if gap.cause in POSITION_REASONS]
+    if not waiting:
+        return
+    wrong = {problem.source for problem in problems}
+    sound = {fact.source for fact in facts if not fact.stopped and fact.source not in wrong}
+    for gap in waiting:
+        if TopicPartition(gap.topic, gap.partition) in sound:
+            ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note=f"run {run_id} found nothing wrong any more")
+
+
+def truncations(gaps: Iterable[GapRow]) -> dict[TopicPartition, Truncation]:
+    """Of open gaps, those that a source could hide by growing again."""
+    return {
+        TopicPartition(gap.topic, gap.partition): Truncation(log_end=gap.first_offset, position=gap.next_offset)
+        for gap in gaps
+        if gap.cause == SourceTruncatedError.reason and gap.state == GapState.OPEN
+    }
+
+
+def undecided(ledger: Ledger, flow: str, decision: Decision) -> tuple[GapRow, ...]:
+    """The gaps of a flow that a decision can be about, newest first: only a stop can be taken back."""
+    if decision is Decision.RESUME:
+        return tuple(gap for gap in ledger.gaps(flow, limit=None) if gap.state == GapState.STOPPED)
+    return ledger.open_gaps(flow)
+
+
+def plan_in_ledger(decision: Decision, gaps: Sequence[GapRow]) -> tuple[Resolution, ...]:
+    """What stopping or resuming the partitions of these gaps does: it is said in the ledger, and nowhere else."""
+    return tuple(Resolution(decision, source, rows) for source, rows in sorted(_by_partition(gaps).items()))
+
+
+def _by_partition(gaps: Iterable[GapRow]) -> dict[TopicPartition, tuple[GapRow, ...]]:
+    chosen: dict[TopicPartition, tuple[GapRow, ...]] = {}
+    for gap in gaps:
+        source = TopicPartition(gap.topic, gap.partition)
+        chosen[source] = (*chosen.get(source, ()), gap)
+    return chosen
+
+
+def plan_decisions(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    ledger: Ledger,
+    decision: Decision,
+    gaps: Sequence[GapRow],
+    *,
+    run_id: str,
+) -> tuple[Resolution, ...]:
+    """What accepting these gaps or copying again would do, partition by partition; changes nothing.
+
+    Args:
+        run_id: whom the new positions are to name as their writer.
+    """
+    late = [gap for gap in gaps if gap.cause == WrittenAfterCutoverError.reason]
+    gaps = [gap for gap in gaps if gap.cause != WrittenAfterCutoverError.reason]
+    resolutions = []
+    for source, rows in sorted(_by_partition(late).items()):
+        error = _not_by_recopying(flow, source) if decision is Decision.RECOPY else None
+        resolutions.append(Resolution(decision, source, rows, error=error))
+    if not gaps:
+        return tuple(resolutions)
+    chosen = _by_partition(gaps)
+    check_clusters(flow, ledger, clusters.ids())
+    topology = flow_topology(flow, [re.escape(topic) for topic in sorted({source.topic for source in chosen})])
+    found, problems = gather_facts(
+        flow,
+        topology,
+        clusters,
+        stopped=ledger.stopped_partitions(str(flow.flow)),
+        truncations=truncations(ledger.open_gaps(str(flow.flow))),
+    )
+    facts = {fact.source: fact for fact in found if fact.source in chosen}
+    errors = {problem.source: problem.error for problem in problems}
+    deleted = {fact.target for fact in facts.values() if _is_deleted(fact)}
+    there = {fact.target for fact in facts.values()} - deleted
+    ends = clusters.target_admin.list_offsets(there, OffsetSpec.LATEST) | dict.fromkeys(deleted, OffsetFact(offset=0))
+    for source, rows in sorted(chosen.items()):
+        before = clusters.positions_at_plan.positions.get(source)
+        changed = False
+        after, error = None, errors.get(source) or errors.get(TopicPartition(source.topic, WHOLE_TOPIC))
+        fact = facts.get(source)
+        try:
+            if fact is None or error is not None:
+                raise error or _not_there(flow, source)
+            end = ends[fact.target]
+            if end.error is not None:
+                raise of_flow(flow, end.error, source)
+            after = decide(
+                decision,
+                flow.flow,
+                fact,
+                rows,
+                end.offset,
+                run_id=run_id,
+                before=None if before is None else before.position,
+                claim=clusters.positions_at_plan.claims.get(source, 0) + 1,
+                merged=len(clusters.sources_of(fact.target)) > 1,
+            )
+            changed = find_target_change(flow.flow, fact) is not None
+            # The end of a target log that does not exist any more need not be known.
+            if after is not None and not changed:
+                check_tail(decision, fact, _known(clusters, fact), end.offset, _where(flow, source))
+        except MirrorError as problem:
+            after, error = None, problem
+        resolutions.append(
+            Resolution(
+                decision=decision,
+                source=source,
+                gaps=rows,
+                before=None if before is None else before.position,
+                after=after,
+                log_end=None if fact is None else fact.log_end,
+                error=error,
+                map_is_void=changed and after is not None,
+            )
+        )
+    return tuple(resolutions)
+
+
+def _is_deleted(fact: PartitionFacts) -> bool:
+    return fact.copied_to is not None and fact.target_now is not None and fact.target_now.log_end is None
+
+
+def _known(clusters: FlowClusters, fact: PartitionFacts) -> dict[TopicPartition, Position]:
+    stored = clusters.positions_at_plan.positions
+    writers = {fact.source, *clusters.sources_of(fact.target)}
+    return {writer: stored[writer].position for writer in writers if writer in stored}
+
+
+def _where(flow: FlowConfig, source: TopicPartition) -> Where:
+    return Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
+
+
+def _not_by_recopying(flow: FlowConfig, source: TopicPartition) -> MirrorError:
+    return WrittenAfterCutoverError(
+        "the flow does not copy the topic any more, since a cutover has moved its writers.",
+        where=_where(flow, source),
+        action=f"`mirror backfill run --flow '{flow.flow}' --topics '{source.topic}' --from {FROM_CUTOVER} "
+        "--into-suffix .late` copies the records into a topic next to the moved one.",
+    )
+
+
+def _not_there(flow: FlowConfig, source: TopicPartition) -> MirrorError:
+    return TopicMissingError(
+        "the flow has no such partition now: it is gone, stopped, or not selected any more.",
+        where=_where(flow, source),
+        action="`mirror gaps resume` takes a stop back; `mirror gaps stop` closes the gap of a partition that is gone.",
+    )
+
+
+def apply_decisions(
+    flow: FlowConfig,
+    clusters: FlowClusters | None,
+    ledger: Ledger,
+    resolutions: Sequence[Resolution],
+    *,
+    by: str,
+    note: str | None = None,
+) -> None:
+    """Carry out the resolutions that have no error, and note in the ledger who decided.
+
+    Nobody else may be copying: take the run lock first.
+
+    Args:
+        clusters: needed where positions move.
+
+    Raises:
+        MirrorError: the position topic or the ledger cannot be written.
+    """
+    wanted = [resolution for resolution in resolutions if resolution.error is None]
+    moved = [resolution.after for resolution in wanted if resolution.after is not None]
+    if moved:
+        if clusters is None:
+            raise ValueError("positions are on the target cluster")
+        # Before the positions: in an empty topic these are true whatever is decided.
+        rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.voids_syncs})
+        clusters.positions.write(moved)
+    ledger.save_positions([position_row(flow, position) for position in moved])
+    for resolution in wanted:
+        before, after = resolution.before, resolution.after
+        if before is not None and after is not None and not after.left_out:
+            for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):
+                ledger.record_gap(row)
+        if resolution.map_is_void:
+            ledger.replace_segments(str(flow.flow), *resolution.source, [])
+        for gap in resolution.gaps:
+            ledger.decide_gap(gap.id, STATES[resolution.decision], by=by, note=note)
+
+
+def settle_losses(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    ledger: Ledger,
+    gaps: Sequence[GapRow],
+    decision: Decision,
+    *,
+    run_id: str,
+    by: str,
+) -> tuple[PartitionProblem, ...]:
+    """Decide about losses in one go, for a run that was told to; returns what could not be decided so."""
+    resolutions = plan_decisions(flow, clusters, ledger, decision, gaps, run_id=run_id)
+    apply_decisions(flow, clusters, ledger, resolutions, by=by, note=f"as run {run_id} was told")
+    return tuple(PartitionProblem(each.source, each.error) for each in resolutions if each.error is not None)

@@ -1,0 +1,284 @@
+"""What a person can decide about a gap, and the position that a decision sets: pure rules.
+
+A decision about a loss is a new position behind whatever stands on the target, which is never changed. It is a
+`closed` one, so that the next run is an ordinary one; where a run was interrupted it stays `open`, with that run's
+writer, so that the next run fences it. It is a claim of its own, which no run that was overtaken can undo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.errors import (
+    LOSS_REASONS,
+    TARGET_CHANGE_REASONS,
+    DeletionsPossiblyLostError,
+    MirrorError,
+    ReplicationError,
+    RetentionGapError,
+    SourceClusterChangedError,
+    SourceRecreatedError,
+    SourceTruncatedError,
+    TargetTruncatedError,
+    UncleanStartError,
+    Where,
+)
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.relay.model import PartitionFacts
+from mirror_lib.relay.planning.source_losses import FoundLoss, find_loss, find_target_change
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+
+class Decision(StrEnum):
+    """What a person can say about a gap."""
+
+    #: Go on behind what is lost.
+    ACCEPT = "accept"
+    #: Copy the source again from its start, behind what stands on the target.
+    RECOPY = "recopy"
+    #: Replicate the partition no more.
+    STOP = "stop"
+    #: Take a stop back; the gap is open again.
+    RESUME = "resume"
+
+
+#: Decisions for which no cluster is asked: they can be made while the source is away, or gone for good.
+IN_LEDGER = frozenset({Decision.STOP, Decision.RESUME})
+
+
+STATES: Mapping[Decision, GapState] = {
+    Decision.ACCEPT: GapState.ACCEPTED,
+    Decision.RECOPY: GapState.RECOPIED,
+    Decision.STOP: GapState.STOPPED,
+    Decision.RESUME: GapState.OPEN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What one decision does to one partition; printable before it is carried out."""
+
+    decision: Decision
+    source: TopicPartition
+    #: The gaps that it closes, or opens again.
+    gaps: tuple[GapRow, ...]
+    #: Where the partition stands now and what stands there, None where nobody needed to ask.
+    before: Position | None = None
+    #: What is to be written; None where the ledger alone is to say it.
+    after: Position | None = None
+    #: Where the source ends, None where nobody needed to ask.
+    log_end: int | None = None
+    #: Why it cannot be carried out.
+    error: MirrorError | None = None
+    #: The offset map of the partition is about records that the target does not hold any more.
+    map_is_void: bool = False
+
+    @property
+    def lands_at(self) -> int:
+        """The target offset of the next copied record."""
+        return 0 if self.after is None else self.after.target_offset or 0
+
+    @property
+    def voids_syncs(self) -> bool:
+        """Whether offset-syncs that were written before are about other records than the ones that are there."""
+        recreated = any(gap.cause == SourceRecreatedError.reason for gap in self.gaps)
+        return self.after is not None and (self.map_is_void or recreated)
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{self.source}: cannot {self.decision}: {self.error.what}"
+        if self.decision is Decision.STOP:
+            return f"{self.source}: is not replicated any more"
+        if self.decision is Decision.RESUME:
+            return f"{self.source}: is replicated again; the gap is open until something else is decided"
+        if self.after is None:
+            return f"{self.source}: the position stays; the ledger says that the gap is {STATES[self.decision]}"
+        until = "" if self.log_end is None else f", where {max(self.log_end - self.after.offset - 1, 0)} offsets wait"
+        came = "" if self.before is None else f" instead of {self.before.offset + 1}"
+        return (
+            f"{self.source}: copying goes on at source offset {self.after.offset + 1}{came}{until}; "
+            f"it lands at target offset {self.after.target_offset}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "decision": self.decision.value,
+            "gaps": [gap.id for gap in self.gaps],
+            "position": None if self.before is None else self.before.offset + 1,
+            "new_position": None if self.after is None else self.after.offset + 1,
+            "target_offset": None if self.after is None else self.after.target_offset,
+            "log_end": self.log_end,
+            "error": None if self.error is None else self.error.attributes(),
+        }
+
+
+def decide(
+    decision: Decision,
+    flow: FlowId,
+    fact: PartitionFacts,
+    gaps: Sequence[GapRow],
+    target_end: int,
+    *,
+    run_id: str,
+    before: Position | None = None,
+    claim: int = 1,
+    merged: bool = False,
+) -> Position | None:
+    """The position by which a decision is carried out, None where the present one stays.
+
+    Args:
+        fact: what is so now; it may differ from what was found.
+        gaps: what is decided about, all of one partition.
+        target_end: where the target partition ends now.
+        before: the present position.
+        claim: the number that the new position gets.
+        merged: several source partitions share the target. Such a position cannot be taken over, so it is closed.
+
+    Raises:
+        ReplicationError: something else is lost by now than what is decided about.
+    """
+    changed = find_target_change(flow, fact)
+    if decision is Decision.RECOPY and any(gap.cause == DeletionsPossiblyLostError.reason for gap in gaps):
+        _check_fresh(flow, fact, changed)
+    found = changed or find_loss(flow, fact)
+    if decision is Decision.RECOPY:
+        start = fact.log_start
+    elif decision is not Decision.ACCEPT or found is None or not any(gap.cause in LOSS_REASONS for gap in gaps):
+        return None
+    else:
+        _check_same(found, gaps)
+        start = _accepted_start(fact, found)
+    decided = Position(
+        topic=fact.source.topic,
+        partition=fact.source.partition,
+        offset=start - 1,
+        target_offset=target_end,
+        state=PositionState.CLOSED,
+        run_id=run_id,
+        topic_id=fact.topic_id,
+        claim=claim,
+        target_topic=fact.target.topic,
+        target_topic_id=None if fact.target_now is None else fact.target_now.topic_id,
+        clusters=fact.clusters,
+        first_partitions=fact.first_partitions,
+        # To copy again from the start deletes nothing on the target: what was waiting goes on to wait. A target that
+        # holds nothing of it needs no deletion from before now.
+        caught_up_at=fact.asked_at if decision is Decision.RECOPY and _is_fresh(changed) else fact.caught_up_at,
+    )
+    if changed is not None and decision is Decision.ACCEPT:
+        decided = _same_source(decided, fact)
+    if merged or before is None or before.state is not PositionState.OPEN:
+        return decided
+    same_history = found is not None and isinstance(found.error, RetentionGapError)
+    return replace(
+        decided,
+        state=PositionState.OPEN,
+        producer_id=before.producer_id,
+        epoch=before.epoch,
+        left_out=before.left_out if same_history else (),
+        runs=before.runs if same_history else (),
+    )
+
+
+def _is_fresh(changed: FoundLoss | None) -> bool:
+    """Whether the target is another topic than the one with what was copied."""
+    return changed is not None and not isinstance(changed.error, TargetTruncatedError)
+
+
+def _check_fresh(flow: FlowId, fact: PartitionFacts, changed: FoundLoss | None) -> None:
+    """See that the keys of which deletions were lost are not on the target any more."""
+    if not _is_fresh(changed):
+        chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
+        raise ReplicationError(
+            "copying again does not delete the keys that only the target has.",
+            where=Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition),
+            action=f"`mirror gaps delete-keys {chosen}` writes their deletions to the target, `mirror gaps accept "
+            f"{chosen}` leaves them there. To copy the topic afresh, delete the target topic and run the flow, which "
+            "stops with target-deleted: then repeat this command.",
+        )
+
+
+def _accepted_start(fact: PartitionFacts, found: FoundLoss) -> int:
+    if found.error.reason in TARGET_CHANGE_REASONS:
+        assert fact.position is not None
+        return fact.position
+    if isinstance(found.error, SourceTruncatedError | SourceClusterChangedError):
+        return min(max(found.loss.first_offset, fact.log_start), fact.log_end)
+    return fact.log_start
+
+
+def _same_source(decided: Position, fact: PartitionFacts) -> Position:
+    """A decision about the target says nothing of the source: what has happened there is found after it."""
+    then, now = None if fact.copied_to is None else fact.copied_to.clusters, fact.clusters
+    return replace(
+        decided,
+        topic_id=fact.position_topic_id,
+        leader_epoch=fact.position_leader_epoch,
+        last_record=fact.last_record,
+        clusters=now if then is None or now is None else now._replace(source=then.source),
+    )
+
+
+def _check_same(found: FoundLoss, gaps: Sequence[GapRow]) -> None:
+    if found.error.reason not in {gap.cause for gap in gaps}:
+        raise ReplicationError(
+            f"something else has happened since: {found.error.what}",
+            where=found.error.where,
+            action="Run the flow, which notes it, and decide about that (`mirror gaps list`).",
+        )
+
+
+def check_tail(
+    decision: Decision,
+    fact: PartitionFacts,
+    known: Mapping[TopicPartition, Position],
+    target_end: int,
+    where: Where,
+) -> None:
+    """Whether it is known what stands at the end of the target, since the new position says so without looking.
+
+    Args:
+        decision: about the partition of `fact`.
+        fact: the partition.
+        known: the positions of all source partitions that go to its target; more than one in a merge.
+        target_end: where the target partition ends now.
+        where: the place for errors.
+
+    Raises:
+        UncleanStartError: an interrupted run or somebody else may have left something there, or has taken it away.
+    """
+    others = [each for each in known.values() if each.source != fact.source]
+    unclosed = next((each for each in others if each.state is not PositionState.CLOSED), None)
+    if unclosed is not None:
+        raise UncleanStartError(
+            f"run {unclosed.run_id or 'unknown'} was interrupted while it copied {unclosed.source} to {fact.target} "
+            "too: what it left there is not known.",
+            where=where,
+            action="Run the flow, which finds out, and decide then.",
+        )
+    own = known.get(fact.source)
+    interrupted = own is not None and own.state is PositionState.OPEN and own.target_offset is None
+    if interrupted and decision is not Decision.RECOPY:
+        raise UncleanStartError(
+            f"a run was interrupted while it took {fact.source} over from MirrorMaker 2: how far it came on "
+            f"{fact.target} is not known.",
+            where=where,
+            action="`mirror gaps recopy` copies everything again behind it, `mirror gaps stop` leaves it at that.",
+        )
+    expected = max((each.target_offset for each in known.values() if each.target_offset is not None), default=None)
+    # To copy everything again is to have it twice anyway. MirrorMaker 2 stores no target offset, nor promises once.
+    if decision is Decision.RECOPY or expected in (None, target_end):
+        return
+    raise UncleanStartError(
+        f"{fact.target} ends at {target_end}, but positions tell only of what stands there up to {expected}: whether "
+        "the rest came from an interrupted run, and must not be copied again, cannot be found out any more.",
+        where=where,
+        action="`mirror gaps recopy` copies everything again behind it, `mirror gaps stop` leaves it at that.",
+    )

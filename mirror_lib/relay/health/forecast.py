@@ -1,0 +1,414 @@
+"""The forecast of a flow: reads what `observe.forecast` judges by, and only for partitions that have something to copy.
+
+Everything is asked for in batches over all these partitions: the log starts, the topics' configs, and the offsets of
+six moments. Nothing is changed, and what cannot be had leaves a verdict open instead of failing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.errors import MirrorError, RetentionGapError, SourceTransactionOpenError
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.forecasts import (
+    AgeMark,
+    Backlog,
+    Outlook,
+    Pace,
+    PartitionForecast,
+    behind_transaction,
+    forecast,
+    with_deletions,
+    worst_first,
+)
+from mirror_lib.observe.retention import Retention
+from mirror_lib.observe.speeds import (
+    CopySpeed,
+    Demand,
+    SeenEnd,
+    copy_speed,
+    run_interval,
+    shared_rates,
+    write_rate,
+)
+from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.planning.lost_deletions import last_caught_up
+from mirror_lib.relay.planning.open_transactions import open_transaction_notes
+from mirror_lib.relay.planning.plan import hot_partition_warnings
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.sync.admins import source_admin
+from mirror_lib.topology.names import TopicPartition
+
+#: Moments at which the writing is measured, in seconds ago.
+_WRITE_WINDOWS = (3_600, 600)
+#: Ages that are asked for, as parts of the topic's retention.
+_AGE_PARTS = (1.0, 0.75, 0.5, 0.25)
+#: Runs looked at for their speed, and for how often they begin.
+_SPEED_RUNS, _INTERVAL_RUNS = 10, 20
+#: Runs of the ledger whose planned ends are compared with the ends now, none of them younger.
+_RECORDED_AFTER = timedelta(minutes=5)
+_RECORDED_RUNS = 3
+_TOPICS_NAMED = 5
+
+_Offsets = Mapping[TopicPartition, OffsetFact]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowForecast:
+    """What is to be expected of a flow's partitions that have something to copy or have lost something."""
+
+    #: Worst first.
+    partitions: tuple[PartitionForecast, ...]
+    speed: CopySpeed | None
+    #: Seconds within which the next run begins; None when that is not known.
+    interval_seconds: float | None
+
+    @property
+    def worries(self) -> tuple[PartitionForecast, ...]:
+        """Those whose verdict is another than ok."""
+        return tuple(each for each in self.partitions if each.outlook is not Outlook.OK)
+
+    @property
+    def catch_up_seconds(self) -> float | None:
+        """Until the last partition has caught up; infinite when one never will, None when one is not known."""
+        known = [each.catch_up_seconds for each in self.partitions if each.catch_up_seconds is not None]
+        if float("inf") in known:
+            return float("inf")
+        return max(known, default=0.0) if len(known) == len(self.partitions) else None
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain data for `--json` output: a member for every partition."""
+        return [each.to_dict() for each in self.partitions]
+
+    def warnings(self) -> list[str]:
+        """A sentence for every verdict other than ok, the worst first, with some of its partitions."""
+        by_outlook: dict[Outlook, list[PartitionForecast]] = {}
+        for each in self.worries:
+            by_outlook.setdefault(each.outlook, []).append(each)
+        return [_warning(outlook, found) for outlook, found in by_outlook.items()]
+
+
+_SAID = {
+    Outlook.ALREADY_LOST: "lost records to the source's retention before they were copied",
+    Outlook.WILL_BE_LOST: "will lose records to the source's retention before they are copied",
+    Outlook.TIGHT: "may lose records, or deletions of compacted topics, before they are copied",
+    Outlook.UNKNOWN: "cannot be forecast",
+}
+_TODO = {
+    Outlook.ALREADY_LOST: " `mirror gaps list` shows them, and `mirror gaps accept|recopy|stop` decides about them.",
+    Outlook.WILL_BE_LOST: " Raise retention.ms or retention.bytes of the source topics until they are copied, or copy "
+    "faster (tasks.max) or more often (mirror.schedule).",
+    Outlook.TIGHT: " Run the flow soon, or raise retention.ms (of compacted topics delete.retention.ms) on the source "
+    "until it has caught up.",
+    Outlook.UNKNOWN: "",
+}
+
+
+def _warning(outlook: Outlook, found: Sequence[PartitionForecast]) -> str:
+    named = ", ".join(str(each.source) for each in found[:_TOPICS_NAMED])
+    more = f" and {len(found) - _TOPICS_NAMED:,} more" if len(found) > _TOPICS_NAMED else ""
+    count = f"{len(found):,} partition{'s' if len(found) > 1 else ''}"
+    return f"{count} {_SAID[outlook]}: {named}{more}. Of {found[0].source}: {found[0].reason}.{_TODO[outlook]}"
+
+
+def forecast_flow(
+    flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None, *, run_begins: bool = False
+) -> FlowForecast:
+    """Plan a flow and forecast what the plan holds. Reads both clusters, changes nothing."""
+    return forecast_plan(flow, plan_flow(flow, options, ledger), ledger, run_begins=run_begins)
+
+
+def forecast_plan(
+    flow: FlowConfig,
+    plan: RunPlan,
+    ledger: Ledger | None = None,
+    *,
+    run_begins: bool = False,
+    connected: ClusterAdmin | None = None,
+) -> FlowForecast:
+    """Forecast what a plan holds. Asks the source and the ledger, changes nothing.
+
+    Args:
+        run_begins: a run of this plan begins now; otherwise one begins within the usual interval.
+        connected: a client of the source that is open already.
+
+    Raises:
+        MirrorError: the source cannot be reached, or the ledger cannot be used.
+    """
+    partitions = _with_hidden(plan)
+    if not partitions:
+        return FlowForecast(tuple(worst_first(_losses(plan.problems))), speed=None, interval_seconds=None)
+    history = _read_history(flow, ledger)
+    with source_admin(flow) if connected is None else nullcontext(connected) as admin:
+        facts = _read_facts(admin, partitions, history.now)
+    backlogs = [_backlog(partition, facts, history) for partition in partitions]
+    wait = 0.0 if run_begins else history.interval_seconds or 0.0
+    rates = _rates(backlogs, history.speed)
+    at_least = history.speed is None or history.speed.at_least
+    ages = _deletion_ages(flow, plan, facts, ledger, history.now)
+    forecasts = [
+        with_deletions(
+            _explained(
+                facts,
+                forecast(
+                    backlog,
+                    facts.retentions.get(backlog.source.topic),
+                    Pace(wait, rates.get(backlog.source, 0.0), at_least=at_least),
+                ),
+            ),
+            facts.retentions.get(backlog.source.topic),
+            ages.get(backlog.source),
+            wait,
+        )
+        for backlog in backlogs
+    ]
+    stuck = {each.source for each in plan.problems if isinstance(each.error, SourceTransactionOpenError)}
+    hidden = {each.source: each.offsets for each in plan.hidden if each.source in stuck}
+    forecasts = [behind_transaction(each, hidden[each.source]) if each.source in hidden else each for each in forecasts]
+    return FlowForecast(
+        partitions=tuple(worst_first([*_losses(plan.problems), *forecasts])),
+        speed=history.speed,
+        interval_seconds=history.interval_seconds,
+    )
+
+
+def _with_hidden(plan: RunPlan) -> list[PartitionPlan]:
+    """All that is not copied: retention deletes what open transactions hide, too."""
+    whole = {each.source: each.plan for each in plan.hidden}
+    return [whole.pop(each.source, each) for each in plan.partitions] + list(whole.values())
+
+
+def _deletion_ages(
+    flow: FlowConfig, plan: RunPlan, facts: _Facts, ledger: Ledger | None, now: datetime
+) -> Mapping[TopicPartition, float]:
+    """Seconds since the copy was at the end of compacted partitions, as far as that is known."""
+    compacted = {topic for topic, each in facts.retentions.items() if each.tombstone_seconds is not None}
+    # A first copy has nothing on the target yet that could have been deleted.
+    times = {
+        each.source: (each.start, each.caught_up_at)
+        for each in plan.partitions
+        if each.source.topic in compacted and each.caught_up_at != each.asked_at
+    }
+    if not times:
+        return {}
+    at = {source: stored for source, (_, stored) in times.items()}
+    if ledger is not None:
+        at = last_caught_up(ledger, flow.flow, times)
+    return {source: now.timestamp() - stored / 1000 for source, stored in at.items() if stored is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """What the ledger knows of the flow."""
+
+    now: datetime
+    speed: CopySpeed | None = None
+    interval_seconds: float | None = None
+    #: Newest first.
+    ends: tuple[tuple[float, Mapping[TopicPartition, int]], ...] = ()
+
+    def recorded(self, source: TopicPartition) -> SeenEnd | None:
+        """Where a partition ended when it was planned last, some minutes ago or earlier."""
+        for seconds_ago, ends in self.ends:
+            if source in ends:
+                return SeenEnd(seconds_ago, ends[source])
+        return None
+
+
+def _read_history(flow: FlowConfig, ledger: Ledger | None) -> _History:
+    now = datetime.now(UTC)
+    if ledger is None:
+        return _History(now, interval_seconds=_scheduled(flow))
+    name = str(flow.flow)
+    runs = ledger.runs(name, _INTERVAL_RUNS)
+    ends = []
+    for run in [run for run in runs if now - run.started_at >= _RECORDED_AFTER and run.rounds][:_RECORDED_RUNS]:
+        # Later rounds plan at times that nobody notes.
+        first = [row for row in ledger.partition_runs(run.id) if row.round == 1]
+        planned = {TopicPartition(row.topic, row.partition): row.end_offset for row in first}
+        ends.append(((now - run.started_at).total_seconds(), planned))
+    return _History(
+        now,
+        copy_speed(ledger.newest_rounds(name, _SPEED_RUNS)),
+        _scheduled(flow) or run_interval([run.started_at.timestamp() for run in runs]),
+        tuple(ends),
+    )
+
+
+def _scheduled(flow: FlowConfig) -> float | None:
+    """The interval that the file sets; cron expressions and presets show in the ledger."""
+    schedule = parse_schedule(flow.schedule)
+    return schedule.total_seconds() if isinstance(schedule, timedelta) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the source says about partitions that have something to copy."""
+
+    starts: _Offsets
+    #: By topic; those that may not be read are missing.
+    retentions: Mapping[str, Retention]
+    #: By topic: why its retention may not be read.
+    refusals: Mapping[str, MirrorError]
+    #: By seconds ago.
+    windows: Mapping[int, _Offsets]
+    #: By part of the topic's retention.
+    ages: Mapping[float, _Offsets]
+
+
+def _read_facts(admin: ClusterAdmin, partitions: Iterable[PartitionPlan], now: datetime) -> _Facts:
+    sources = sorted(partition.source for partition in partitions)
+    milliseconds = int(now.timestamp() * 1000)
+    configs = admin.topic_configs({source.topic for source in sources})
+    retentions = {topic: Retention.of(each) for topic, each in configs.items()}
+    return _Facts(
+        starts=admin.list_offsets(sources, OffsetSpec.EARLIEST),
+        retentions=retentions,
+        refusals=configs.errors,
+        windows={
+            seconds: admin.offsets_at(dict.fromkeys(sources, milliseconds - seconds * 1000))
+            for seconds in _WRITE_WINDOWS
+        },
+        ages={part: _offsets_of_age(admin, sources, retentions, part, milliseconds) for part in _AGE_PARTS},
+    )
+
+
+def _explained(facts: _Facts, expected: PartitionForecast) -> PartitionForecast:
+    """A forecast that cannot be made for want of the topic's configs tells what the cluster answered."""
+    refusal = facts.refusals.get(expected.source.topic)
+    if refusal is None or expected.outlook is not Outlook.UNKNOWN:
+        return expected
+    return replace(expected, reason=f"{expected.reason}: {refusal.what} {refusal.action}".rstrip(". "))
+
+
+def _offsets_of_age(
+    admin: ClusterAdmin,
+    sources: Iterable[TopicPartition],
+    retentions: Mapping[str, Retention],
+    part: float,
+    now: int,
+) -> _Offsets:
+    bounds = {topic: each.seconds for topic, each in retentions.items() if each.seconds is not None}
+    times = {
+        source: max(now - round(bounds[source.topic] * part * 1000), 0) for source in sources if source.topic in bounds
+    }
+    return admin.offsets_at(times) if times else {}
+
+
+def _backlog(partition: PartitionPlan, facts: _Facts, history: _History) -> Backlog:
+    source = partition.source
+    retention = facts.retentions.get(source.topic, Retention())
+    started = facts.starts.get(source)
+    log_start = partition.start if started is None or started.error else started.offset
+    lag = partition.end - partition.start
+    # What brokers tell of a log in tiered storage is the size of its local part.
+    sized = partition.estimated_bytes and lag and not retention.remote
+    return Backlog(
+        source=source,
+        position=partition.start,
+        log_start=log_start,
+        log_end=partition.end,
+        log_bytes=round(partition.estimated_bytes / lag * (partition.end - log_start)) if sized else None,
+        writes_per_second=write_rate(
+            log_start,
+            partition.end,
+            by_time=[
+                SeenEnd(seconds, offset)
+                for seconds, answers in facts.windows.items()
+                if (offset := _offset(answers.get(source), partition.end)) is not None
+            ],
+            recorded=history.recorded(source),
+            append_time=retention.append_time,
+        ),
+        marks=tuple(
+            AgeMark(part * (retention.seconds or 0.0), offset)
+            for part, answers in facts.ages.items()
+            if (offset := _offset(answers.get(source), partition.end)) is not None
+        ),
+    )
+
+
+def _offset(fact: OffsetFact | None, log_end: int) -> int | None:
+    """The offset of a moment: the log's end where no record is that young, None where there is no answer."""
+    if fact is None or fact.error is not None:
+        return None
+    return log_end if fact.offset < 0 else min(fact.offset, log_end)
+
+
+def _rates(backlogs: Sequence[Backlog], speed: CopySpeed | None) -> dict[TopicPartition, float]:
+    """Offsets per second for each partition, in bytes where all sizes are known, since records differ."""
+    if speed is None or not backlogs:
+        return {}
+    sizes = {each.source: each.bytes_per_offset for each in backlogs}
+    if any(size is None for size in sizes.values()):
+        sizes = dict.fromkeys(sizes, 1.0)
+        whole, single = speed.records_per_second, speed.partition_records_per_second
+    else:
+        whole, single = speed.bytes_per_second, speed.partition_bytes_per_second
+    size_of = {source: size or 1.0 for source, size in sizes.items()}
+    demands = {
+        each.source: Demand(each.lag * size_of[each.source], (each.writes_per_second or 0.0) * size_of[each.source])
+        for each in backlogs
+    }
+    return {source: rate / size_of[source] for source, rate in shared_rates(demands, whole, single).items()}
+
+
+def _losses(problems: Iterable[PartitionProblem]) -> list[PartitionForecast]:
+    """Partitions whose copy stands still because retention was faster."""
+    return [
+        PartitionForecast(
+            source=problem.source,
+            lag=0,
+            lag_bytes=None,
+            writes_per_second=None,
+            copies_per_second=None,
+            catch_up_seconds=float("inf"),
+            deleted_by_time_seconds=0.0,
+            deleted_by_size_seconds=None,
+            outlook=Outlook.ALREADY_LOST,
+            reason=_loss_reason(problem),
+        )
+        for problem in problems
+        if isinstance(problem.error, RetentionGapError)
+    ]
+
+
+def _loss_reason(problem: PartitionProblem) -> str:
+    if problem.loss is None:
+        return problem.error.what
+    count = problem.loss.next_offset - problem.loss.first_offset
+    return f"{count:,} offsets were deleted before they were copied, and a person has to decide about it"
+
+
+@dataclass(frozen=True, slots=True)
+class NextRun:
+    """A run that begins now, before its topics are synced."""
+
+    #: None where it could not be made.
+    plan: RunPlan | None
+    warnings: tuple[str, ...]
+
+
+def look_at_next_run(flow: FlowConfig, options: RunOptions, ledger: Ledger | None, clusters: FlowClusters) -> NextRun:
+    """The plan of a run that begins now with its warnings; what stands in the way of a forecast is one too.
+
+    They tell of partitions that the run waits for too.
+    """
+    plan = None
+    try:
+        plan = plan_flow(flow, options, ledger, clusters)
+        expected = forecast_plan(flow, plan, ledger, run_begins=True, connected=clusters.source_admin)
+        open_ = open_transaction_notes(plan.hidden, now=time.time())
+        return NextRun(plan, (*hot_partition_warnings(plan.hot), *open_, *expected.warnings()))
+    except MirrorError as error:
+        return NextRun(plan, (f"Whether retention deletes records before they are copied is not known: {error}",))

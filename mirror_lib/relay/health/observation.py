@@ -1,0 +1,342 @@
+"""Looking at a flow once and keeping what was seen: how far every partition is behind, since when, and why."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mirror_lib.cluster.raw.timestamps import first_timestamps
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.ledger.flow_figures import GroupTotals
+from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
+from mirror_lib.ledger.rows import PartitionRunRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.forecasts import Outlook, PartitionForecast
+from mirror_lib.relay.health.forecast import FlowForecast, forecast_plan
+from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.planning.open_transactions import hidden_detail
+from mirror_lib.relay.run import plan_with_facts
+from mirror_lib.relay.run_options import RunOptions
+from mirror_lib.sync.cluster_identity import check_clusters
+from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+#: Said of partitions that a person took out.
+STOPPED = "somebody decided that it is not replicated any more"
+#: How a partition ended in the newest run that knows it, if it failed there.
+_FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowObserved:
+    """A flow as it stood at one moment."""
+
+    flow: FlowObservationRow
+    #: Of all partitions that the flow selects, by topic and partition.
+    partitions: tuple[PartitionObservationRow, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """The flow alone as plain data: `"never"` stands for what never ends, null for what is not known."""
+        return _plain(self.flow)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`; `partition_rows` has a member for every partition."""
+        return {
+            **self.summary(),
+            "partition_rows": [{**_plain(row), "records_behind": row.records_behind} for row in self.partitions],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was read of a flow at one moment, from which the rows follow."""
+
+    flow: str
+    now: datetime
+    facts: tuple[PartitionFacts, ...]
+    plan: RunPlan
+    forecast: FlowForecast
+    #: Where the first record stands that is not copied, by partition: epoch milliseconds.
+    first_timestamps: Mapping[TopicPartition, int]
+    #: What is known of partitions that stand still beside the plan's problems.
+    failures: Mapping[TopicPartition, Failure]
+    #: For partitions of which not even the facts are known.
+    remote_topics: Mapping[str, str]
+    #: The partitions as they stood the last time.
+    before: Sequence[PartitionObservationRow] = ()
+    groups: GroupTotals | None = None
+    open_gaps: int = 0
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a partition is not copied."""
+
+    reason: str
+    detail: str | None
+
+    @classmethod
+    def of(cls, error: MirrorError) -> Failure:
+        """An error's reason, and what happened with what to do about it."""
+        return cls(error.reason, f"{error.what} {error.action}".strip())
+
+
+def observe_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None) -> FlowObserved:
+    """Look at all partitions of a flow and keep in the ledger what was seen. Changes nothing on the clusters.
+
+    What the ledger holds of old runs is forgotten on this occasion, and runs that have died are closed.
+
+    Args:
+        run_id: the run after which it is looked at.
+
+    Raises:
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used; nothing is kept then.
+    """
+    for dead in ledger.close_dead_runs(str(flow.flow)):
+        _log.warning("Flow %s: run %s has died.", flow.flow, dead)
+    observed = observed_rows(look_at_flow(flow, ledger, run_id=run_id))
+    ledger.observations.save_flow(observed.flow, observed.partitions)
+    if flow.ledger_history_days:
+        keep = timedelta(days=flow.ledger_history_days)
+        ledger.history.forget(str(flow.flow), keep=keep, now=observed.flow.observed_at)
+    return observed
+
+
+def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None) -> Seen:
+    """Read what an observation needs, each cluster once.
+
+    Raises:
+        MirrorError: as `observe_flow`.
+    """
+    flow, name = with_handovers(flow, ledger), str(flow.flow)
+    with FlowClusters.connect(flow) as clusters:
+        check_clusters(flow, ledger, clusters.ids())
+        # A missing target topic must not hide how much there is to copy.
+        plan, facts = plan_with_facts(flow, clusters, RunOptions(), ledger, topics_synced=False)
+        missing = _missing_targets(plan.partitions, clusters)
+    now = datetime.now(UTC)
+    topology = flow_topology(flow)
+    return Seen(
+        flow=name,
+        now=now,
+        facts=facts,
+        plan=plan,
+        forecast=forecast_plan(flow, plan, ledger),
+        first_timestamps=first_timestamps(
+            clusters.source_data, dict(_first_offsets(plan, facts)), read_committed=clusters.read_committed
+        ),
+        failures={**_failures_of_newest_run(name, ledger), **missing},
+        remote_topics={problem.source.topic: topology.remote_topic(problem.source.topic) for problem in plan.problems},
+        before=ledger.observations.partitions(name),
+        groups=ledger.metrics.group_totals(name),
+        open_gaps=len(ledger.open_gaps(name)),
+        run_id=run_id,
+    )
+
+
+def _missing_targets(partitions: Sequence[PartitionPlan], clusters: FlowClusters) -> dict[TopicPartition, Failure]:
+    """Partitions whose target topic, or whose partition of it, is not there: the topic sync could not make it."""
+    described = clusters.target_admin.describe_topics(sorted({each.target.topic for each in partitions}))
+    found = {}
+    for each in partitions:
+        topic = described.get(each.target.topic)
+        error = described.errors.get(each.target.topic)
+        if topic is not None and each.target.partition < len(topic.partitions):
+            continue
+        if topic is None and error is not None and not isinstance(error, TopicMissingError):
+            found[each.source] = Failure.of(error)
+        else:
+            found[each.source] = Failure(TopicMissingError.reason, f"{each.target} does not exist on the target yet.")
+    return found
+
+
+def _first_offsets(plan: RunPlan, facts: Iterable[PartitionFacts]) -> Iterator[tuple[TopicPartition, int]]:
+    """Where the first record stands that is not copied, or that the source still has of what is not."""
+    starts = {each.source: each.start for each in plan.partitions}
+    for fact in facts:
+        begin = starts.get(fact.source, fact.position)
+        first = max(begin if begin is not None else fact.log_start, fact.log_start)
+        # Those in the plan, and those that stand still because of a loss.
+        if not fact.stopped and first < fact.log_end and begin is not None:
+            yield fact.source, first
+
+
+def _failures_of_newest_run(flow: str, ledger: Ledger) -> dict[TopicPartition, Failure]:
+    newest = ledger.runs(flow, 1)
+    if not newest:
+        return {}
+    last: dict[TopicPartition, PartitionRunRow] = {
+        TopicPartition(row.topic, row.partition): row for row in ledger.partition_runs(newest[0].id)
+    }
+    return {source: Failure(row.reason or "error", row.detail) for source, row in last.items() if row.state == _FAILED}
+
+
+def observed_rows(seen: Seen) -> FlowObserved:
+    """The rows of what was seen. Pure."""
+    partitions = tuple(sorted(_partition_rows(seen), key=lambda row: (row.topic, row.partition)))
+    lagging = [row for row in partitions if row.records_behind]
+    outlooks = [Outlook(row.outlook) for row in partitions if row.records_behind or row.reason]
+    flow = FlowObservationRow(
+        flow=seen.flow,
+        observed_at=seen.now,
+        run_id=seen.run_id,
+        partitions=len(partitions),
+        lagging=len(lagging),
+        stalled=sum(row.reason is not None for row in partitions),
+        records_behind=sum(row.records_behind for row in lagging),
+        bytes_behind=_total([row.bytes_behind for row in lagging]),
+        seconds_behind=_worst([_age(row.behind_since, seen.now) for row in lagging], idle=0.0, worst=max),
+        catch_up_seconds=seen.forecast.catch_up_seconds,
+        headroom_seconds=_worst([row.headroom_seconds for row in lagging], idle=float("inf"), worst=min),
+        outlook=max(outlooks, key=lambda outlook: outlook.severity, default=Outlook.OK).value,
+        writes_per_second=_writes_per_second(seen, partitions),
+        groups=seen.groups.groups if seen.groups else None,
+        groups_behind=seen.groups.behind if seen.groups else None,
+        read_again=seen.groups.read_again if seen.groups else None,
+        skipped=seen.groups.skipped if seen.groups else None,
+        open_gaps=seen.open_gaps,
+    )
+    return FlowObserved(flow, partitions)
+
+
+def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
+    # A partition that has lost something may have two forecasts: the loss is worse.
+    forecasts: dict[TopicPartition, PartitionForecast] = {}
+    for each in seen.forecast.partitions:
+        forecasts.setdefault(each.source, each)
+    problems = {problem.source: problem for problem in seen.plan.problems}
+    starts = {each.source: each.start for each in (*seen.plan.partitions, *seen.plan.first_seen)}
+    for fact in seen.facts:
+        problem = problems.pop(fact.source, None)
+        yield _row(seen, fact, starts.get(fact.source), problem, forecasts.get(fact.source))
+    for problem in problems.values():
+        failure = Failure.of(problem.error)
+        yield PartitionObservationRow(
+            flow=seen.flow,
+            topic=problem.source.topic,
+            partition=problem.source.partition,
+            target_topic=seen.remote_topics.get(problem.source.topic, ""),
+            observed_at=seen.now,
+            outlook=Outlook.UNKNOWN.value,
+            reason=failure.reason,
+            detail=failure.detail,
+        )
+
+
+def _row(
+    seen: Seen,
+    fact: PartitionFacts,
+    start: int | None,
+    problem: PartitionProblem | None,
+    expected: PartitionForecast | None,
+) -> PartitionObservationRow:
+    row = PartitionObservationRow(
+        flow=seen.flow,
+        topic=fact.source.topic,
+        partition=fact.source.partition,
+        target_topic=fact.target.topic,
+        observed_at=seen.now,
+        outlook=Outlook.OK.value,
+    )
+    if fact.stopped:
+        return replace(row, detail=STOPPED)
+    # A first start behind the log's start has nothing to copy from before it.
+    begins_late = fact.position is None and start is not None and start > fact.log_start
+    row = replace(
+        row,
+        log_start=fact.log_start,
+        log_end=fact.high_watermark,
+        position=start if begins_late else fact.position,
+        catch_up_seconds=0.0,
+        headroom_seconds=float("inf"),
+    )
+    if row.records_behind or problem is not None:
+        row = replace(
+            row,
+            behind_since=_time(_first_timestamp(seen, fact)) if row.records_behind else None,
+            bytes_behind=expected.lag_bytes if expected else None,
+            catch_up_seconds=expected.catch_up_seconds if expected else None,
+            headroom_seconds=_headroom(expected),
+            outlook=(expected.outlook if expected else Outlook.UNKNOWN).value,
+        )
+    failure = Failure.of(problem.error) if problem else seen.failures.get(fact.source) if row.records_behind else None
+    if failure is not None:
+        return replace(row, reason=failure.reason, detail=failure.detail)
+    return row if fact.hidden is None else replace(row, detail=hidden_detail(fact.hidden, row.position or 0))
+
+
+def _first_timestamp(seen: Seen, fact: PartitionFacts) -> int | None:
+    """Of the first record that is not copied: an open transaction may hide it from readers of committed records."""
+    found = seen.first_timestamps.get(fact.source)
+    return fact.hidden.first_timestamp if found is None and fact.hidden is not None else found
+
+
+def _headroom(expected: PartitionForecast | None) -> float | None:
+    """Seconds until the first record that is not copied may be deleted; None when neither limit is known."""
+    limits = (expected.deleted_by_time_seconds, expected.deleted_by_size_seconds) if expected else ()
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _writes_per_second(seen: Seen, partitions: Sequence[PartitionObservationRow]) -> float | None:
+    """Offsets written to all partitions since they were looked at last; by the forecasts where they never were."""
+    ends = {(row.topic, row.partition): (row.observed_at, row.log_end) for row in seen.before}
+    written, seconds = 0, 0.0
+    for row in partitions:
+        at, end = ends.get((row.topic, row.partition), (None, None))
+        if at is not None and end is not None and row.log_end is not None:
+            # A topic that was created again begins anew.
+            written += max(row.log_end - end, 0)
+            seconds = max(seconds, (seen.now - at).total_seconds())
+    if seconds > 0:
+        return written / seconds
+    rates = [each.writes_per_second for each in seen.forecast.partitions if each.writes_per_second is not None]
+    return sum(rates) if rates else None
+
+
+def _time(milliseconds: int | None) -> datetime | None:
+    """A record's timestamp, which producers set as they like."""
+    if milliseconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _age(since: datetime | None, now: datetime) -> float | None:
+    return None if since is None else max((now - since).total_seconds(), 0.0)
+
+
+def _total(sizes: Sequence[int | None]) -> int | None:
+    """A lower bound where some are not known, None where all are not."""
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known or not sizes else None
+
+
+def _worst(values: Sequence[float | None], *, idle: float, worst: Any) -> float | None:
+    known = [value for value in values if value is not None]
+    if not values:
+        return idle
+    value: float | None = worst(known) if known else None
+    return value
+
+
+def _plain(row: FlowObservationRow | PartitionObservationRow) -> dict[str, Any]:
+    return {name: _plain_value(getattr(row, name)) for name in row.__slots__}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, float):
+        return "never" if value == float("inf") else round(value, 3)
+    return value

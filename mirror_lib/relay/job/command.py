@@ -1,0 +1,91 @@
+"""The command line of the Spark job, apart from Spark itself: `spark_jobs/replicate.py` brings the runner."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from mirror_lib.config.loader import load_flow
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.location import existing_ledger, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.backfill.run import run_backfill
+from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.relay.job.arguments import ASK, JobArguments
+from mirror_lib.relay.job.report import error_report, plan_report, write_report
+from mirror_lib.relay.run import plan_flow, replicate
+from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
+
+_log = logging.getLogger("mirror")
+
+
+def main(argv: Sequence[str], make_runner: Callable[[str], CopyRunner]) -> int:
+    """Run the job; returns the exit code (0 done, 1 partitions failed, 2 configuration, 3 needs a person)."""
+    arguments = JobArguments.parse(argv)
+    try:
+        report = run_job(arguments, make_runner)
+    except MirrorError as error:
+        _log.error("%s", error)
+        _report(arguments, error_report(error))
+        return error.exit_code
+    if report is None:
+        return 0
+    for failure in (*report.errors, *(problem.error for problem in report.deletions)):
+        _log.error("%s", failure)
+    return report.exit_code
+
+
+def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -> RunReport | None:
+    """Load, plan, copy, commit; returns None for a dry run."""
+    config, flow = load_flow(arguments.config, arguments.flow)
+    options = RunOptions(
+        run_id=arguments.run_id or str(uuid.uuid4()),
+        trigger=arguments.trigger,
+        topics=arguments.topics,
+        tasks_max=arguments.tasks,
+        max_seconds=arguments.max_seconds,
+        poll_seconds=arguments.poll_seconds,
+        losses=None if arguments.gaps == ASK else Decision(arguments.gaps),
+        bytes_per_second=arguments.bytes_per_second,
+    )
+    if arguments.dry_run:
+        with existing_ledger(config) or nullcontext() as known:
+            plan = plan_flow(flow, options, known)
+        _report(arguments, plan_report(plan))
+        if arguments.report is None:
+            sys.stdout.write(json.dumps(plan.to_dict(), indent=2) + "\n")
+        return None
+    with open_ledger(config) as ledger:
+        report = _copy(arguments, flow, ledger, lambda: make_runner(str(flow.flow)), options)
+    _report(arguments, report.to_dict())
+    _log.info(
+        "flow %s: %d records (%.1f MB) copied in %d round(s), %.1f s; %d partitions had nothing new, %d failed",
+        report.flow,
+        report.records,
+        report.bytes / 1e6,
+        report.rounds,
+        report.seconds,
+        report.idle,
+        len(report.errors),
+    )
+    return report
+
+
+def _copy(
+    arguments: JobArguments, flow: FlowConfig, ledger: Ledger, runner: Callable[[], CopyRunner], options: RunOptions
+) -> RunReport:
+    if not arguments.backfill:
+        return replicate(flow, ledger=ledger, make_runner=runner, options=options)
+    name, max_bytes = arguments.backfill, arguments.max_bytes
+    return run_backfill(flow, name, ledger=ledger, make_runner=runner, options=options, max_bytes=max_bytes)
+
+
+def _report(arguments: JobArguments, content: Mapping[str, Any]) -> None:
+    if arguments.report is not None:
+        write_report(arguments.report, content)

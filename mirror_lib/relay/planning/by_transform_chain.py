@@ -1,0 +1,81 @@
+"""A job, parted by what its records go through. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from mirror_lib.relay.model import CopyJob, OpenPartition, RunPlan
+from mirror_lib.relay.planning.bin_packing import deal
+from mirror_lib.transform.model import TransformChain
+
+
+class ChainJob(NamedTuple):
+    """The partitions of a job whose records go through the same transforms."""
+
+    chain: TransformChain
+    job: CopyJob
+
+
+def split_job(job: CopyJob) -> tuple[CopyJob, tuple[ChainJob, ...]]:
+    """What is copied as it is (maybe without any bin), and what is transformed.
+
+    What is written in transactions goes the way of what is transformed, though nothing may happen to it there.
+
+    Partitions that share a target partition stay in one bin, and in the order of the job.
+    """
+    raw: list[OpenPartition] = []
+    by_chain: dict[TransformChain, list[OpenPartition]] = {}
+    for opened in (opened for bin_ in job.bins for opened in bin_):
+        chain = job.chains.get(opened.plan.source.topic, TransformChain())
+        rows = bool(chain) or opened.transactions is not None
+        (by_chain.setdefault(chain, []) if rows else raw).append(opened)
+    if not by_chain:
+        return job, ()
+    tasks = len(job.bins)
+    return (
+        replace(job, bins=_dealt(raw, tasks), chains={}),
+        tuple(ChainJob(chain, replace(job, bins=_dealt(opened, tasks, chain))) for chain, opened in by_chain.items()),
+    )
+
+
+def _dealt(
+    partitions: Sequence[OpenPartition], tasks: int, chain: TransformChain | None = None
+) -> tuple[tuple[OpenPartition, ...], ...]:
+    together: dict[object, list[OpenPartition]] = {}
+    for opened in partitions:
+        together.setdefault(_writers_of(opened, chain), []).append(opened)
+    groups = list(together.values())
+    if not groups:
+        return ()
+    weights = [sum(opened.plan.weight for opened in group) for group in groups]
+    bins = deal(weights, min(tasks, len(groups)))
+    return tuple(tuple(opened for number in sorted(bin_) for opened in groups[number]) for bin_ in bins if bin_)
+
+
+def _writers_of(opened: OpenPartition, chain: TransformChain | None) -> object:
+    """What partitions must share to be in one bin: a target partition has one writer."""
+    if chain is None or not chain.may_route:
+        return opened.plan.target
+    # Topics may meet where transforms send them; a record keeps its partition unless one is set.
+    return None if chain.sets_partition else opened.plan.target.partition
+
+
+def whole_takeovers(
+    bins: Sequence[Sequence[OpenPartition]], plan: RunPlan, chains: Mapping[str, TransformChain]
+) -> tuple[tuple[OpenPartition, ...], ...]:
+    """The bins, in which transformed partitions that are taken over go to the end that they had in the whole plan.
+
+    A round under a rate limit copies a part of it. What an interrupted run wrote may come of more than that part, and
+    only the rows that are made of it again can tell.
+    """
+    ends = {partition.source: partition.end for partition in plan.partitions}
+
+    def whole(opened: OpenPartition) -> OpenPartition:
+        source = opened.plan.source
+        if opened.takeover is None or opened.takeover.in_transactions or source.topic not in chains:
+            return opened
+        return replace(opened, plan=replace(opened.plan, end=ends[source]))
+
+    return tuple(tuple(whole(opened) for opened in bin_) for bin_ in bins)

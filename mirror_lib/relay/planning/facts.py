@@ -1,0 +1,482 @@
+"""Reading what a plan needs: topics, ids, offsets and sizes of both clusters, and the stored positions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from copy import copy
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType, TracebackType
+from typing import NamedTuple, Self
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec, TopicDescription
+from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore, StoredPosition
+from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR, ClusterPair, Position, PositionState
+from mirror_lib.config.first_start import first_starts
+from mirror_lib.config.gc_pause import collections_paused
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
+from mirror_lib.relay.planning.altered_positions import AlteredPosition, altered_position, with_altered
+from mirror_lib.relay.planning.open_transactions import longest_transaction_seconds
+from mirror_lib.relay.planning.producer_expiry import producer_memory
+from mirror_lib.relay.planning.source_logs import SourceLogs, read_source_logs
+from mirror_lib.relay.planning.topic_limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
+from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.cluster_identity import cluster_pair
+from mirror_lib.sync.hidden import in_words, unseen_topics
+from mirror_lib.sync.loops.flow import refuse_own_copies
+from mirror_lib.sync.target_changes import CopiedTo, TargetPartition, copied_to
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A source that ended before a position: by growing again it could hide that."""
+
+    log_end: int
+    position: int
+
+
+_NO_LIMITS = TopicLimits()
+_NO_TRUNCATIONS: Mapping[TopicPartition, Truncation] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class FlowClusters:
+    """The clients that one run of a flow uses on the driver, and what they saw last."""
+
+    flow: FlowConfig
+    source_admin: ClusterAdmin
+    target_admin: ClusterAdmin
+    positions: PositionStore
+    positions_connection: Connection
+    source_data: Connection
+    target_data: Connection
+    positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
+    #: Topics that it was told of that they cannot be seen: once in a run is enough.
+    told_unseen: set[str] = field(default_factory=set)
+    #: Topics that the configuration names and the source does not have.
+    missing_topics: tuple[str, ...] = ()
+    #: Source topics with something to copy whose target replaces timestamps.
+    replaced_timestamps: Sequence[str] = ()
+    #: Positions that an operator has altered in Connect's form.
+    altered: Sequence[AlteredPosition] = ()
+    #: Partitions whose source was found to have the record that was copied last: once in a run is enough.
+    known_again: set[TopicPartition] = field(default_factory=set)
+    _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
+    _memory: ProducerMemory | None = None
+    _longest_transaction: float | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    @classmethod
+    def connect(
+        cls, flow: FlowConfig, *, connector: str = SOURCE_CONNECTOR, admin_seconds: float | None = None
+    ) -> FlowClusters:
+        """Open the admin clients; nothing is asked yet.
+
+        Args:
+            connector: whose positions are meant: the flow's own, or those of a backfill.
+            admin_seconds: for each call of the admin clients; default `admin.timeout.ms`.
+        """
+        clients = flow.clients
+        internal = Connection.from_settings(clients.target_internal)
+        return cls(
+            flow=flow,
+            source_admin=source_admin(flow, admin_seconds),
+            target_admin=target_admin(flow, admin_seconds),
+            positions=PositionStore(internal, flow.offset_storage_topic, flow.source_alias, connector=connector),
+            positions_connection=internal,
+            source_data=Connection.from_settings(clients.data_consumer),
+            target_data=Connection.from_settings(clients.data_producer),
+        )
+
+    @property
+    def read_committed(self) -> bool:
+        """Whether aborted and open transactions of the source are left out."""
+        return self.flow.isolation_level is IsolationLevel.READ_COMMITTED
+
+    def producer_memory(self) -> ProducerMemory:
+        """What the target's brokers remember of producers; asked once."""
+        if self._memory is None:
+            self._memory = producer_memory(self.target_admin)
+        return self._memory
+
+    def longest_transaction_seconds(self) -> float:
+        """For how long a transaction may stay open on the source; asked once."""
+        if self._longest_transaction is None:
+            self._longest_transaction = longest_transaction_seconds(self.source_admin)
+        return self._longest_transaction
+
+    def ids(self) -> ClusterPair | None:
+        """The ids of both clusters; None where one of them has none (before Kafka 0.10.1)."""
+        return cluster_pair(self.source_admin, self.target_admin)
+
+    def sources_of(self, target: TopicPartition) -> Sequence[TopicPartition]:
+        """The source partitions of the last plan that go to this target partition; several in a merge."""
+        return self._sources.get(target, ())
+
+    def note_sources(self, pairs: Iterable[tuple[TopicPartition, TopicPartition]]) -> None:
+        """Remember which source goes to which target."""
+        self._sources.clear()
+        for source, target in pairs:
+            self._sources.setdefault(target, []).append(source)
+
+    def __enter__(self) -> Self:
+        for client in (self.source_admin, self.target_admin, self.positions):
+            self._stack.enter_context(client)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+@collections_paused()
+def gather_facts(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: FlowClusters,
+    *,
+    topics_synced: bool = True,
+    stopped: Collection[TopicPartition] = (),
+    truncations: Mapping[TopicPartition, Truncation] = _NO_TRUNCATIONS,
+) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
+    """The facts of every partition that the flow selects, and the partitions that cannot even be planned.
+
+    Args:
+        topics_synced: whether a missing target topic or partition is a problem, or one that the topic sync before a
+            run would create.
+        stopped: partitions that are not replicated any more; nothing is asked about them.
+        truncations: what earlier runs found about partitions, as long as nobody has decided about it.
+
+    Raises:
+        ConfigurationError: `auto.offset.reset` is one that a batch cannot follow.
+    """
+    with clusters.positions.reading_all() as positions:
+        listed = clusters.source_admin.list_topics()
+        names = [topic for topic in listed if topology.replicates(topic)]
+        sources = clusters.source_admin.describe_topics(names)
+        remote = {topic: topology.remote_topic(topic) for topic in sources}
+        ids = clusters.ids()
+        refuse_own_copies(topology, ids, remote)
+        targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
+        # What else the target has decides only about names that it lacks.
+        missing = any(isinstance(error, TopicMissingError) for error in targets.errors.values())
+        existing = clusters.target_admin.list_topics() if missing else targets
+        counts = {topic: len(each.partitions) for topic, each in sources.items()}
+        collisions = topology.name_table(counts, set(existing)).errors(str(flow.flow))
+        clusters.positions_at_plan = positions()
+
+    problems = [
+        PartitionProblem(TopicPartition(topic, WHOLE_TOPIC), of_flow(flow, error, TopicPartition(topic, WHOLE_TOPIC)))
+        for topic, error in sources.errors.items()
+        # Deleted since it was listed: there is nothing to copy any more.
+        if not isinstance(error, TopicMissingError)
+    ]
+    problems += _unseen(flow, topology, clusters, listed, stopped)
+    pairs: list[tuple[TopicPartition, TopicPartition]] = []
+    facts = []
+    for topic, description in sorted(sources.items()):
+        for pair in _pairs(description, remote[topic]):
+            if pair[0] in stopped:
+                facts.append(_stopped(pair, description))
+                continue
+            error = (
+                collisions.get(topic)
+                or _target_problem(
+                    flow,
+                    pair,
+                    targets.get(remote[topic]),
+                    targets.errors.get(remote[topic]),
+                    synced=topics_synced,
+                    position=clusters.positions_at_plan.positions.get(pair[0]),
+                )
+                or _position_problem(flow, pair[0], clusters.positions_at_plan)
+            )
+            if error is None:
+                pairs.append(pair)
+            else:
+                problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
+    clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
+    ends = _target_ends(clusters, pairs, targets)
+    refused = _resolve_altered(flow, clusters, pairs, ends)
+    problems += refused
+    pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
+
+    wanted = [source for source, _ in pairs]
+    logs = read_source_logs(
+        clusters.source_admin,
+        clusters.source_data,
+        wanted,
+        clusters.positions_at_plan.positions,
+        read_committed=clusters.read_committed,
+        first_starts=first_starts(flow),
+        known_again=clusters.known_again,
+    )
+    clusters.known_again.update(source for source, same in logs.last_records.items() if same is True)
+    first_counts = _first_partitions(sources, clusters.positions_at_plan)
+    limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
+    limits = read_limits(clusters.target_admin, limited.values())
+    rules = read_rules(clusters.source_admin, limits, limited)
+    clusters.replaced_timestamps = sorted(
+        topic for topic, target in limited.items() if target in limits and limits[target].log_append_time
+    )
+    altered = {each.after.source for each in clusters.altered}
+    for pair in pairs:
+        end = ends.get(pair[1])
+        error = logs.error(pair[0]) or (end.error if end else None)
+        if error is None:
+            limit, demands = limits.get(pair[1].topic, _NO_LIMITS), rules.get(pair[0].topic, ANY_RECORD)
+            stored = clusters.positions_at_plan.positions.get(pair[0])
+            position = stored.position if stored else None
+            there = targets.get(pair[1].topic)
+            target = _Target(
+                TargetPartition(pair[1].topic, there.topic_id if there else None, end.offset if end else None),
+                _copied_to(clusters, pair, position),
+                ids,
+                first_counts[pair[0].topic],
+            )
+            source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
+            fact = _facts(pair, source, logs, position, truncations.get(pair[0]), largest, demands, target)
+            facts.append(replace(fact, altered=pair[0] in altered))
+        else:
+            problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
+    return facts, tuple(problems)
+
+
+def _resolve_altered(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    pairs: Iterable[tuple[TopicPartition, TopicPartition]],
+    ends: Mapping[TopicPartition, OffsetFact],
+) -> list[PartitionProblem]:
+    """Give positions that an operator has altered in Connect's form the fields that they lack; returns what may not."""
+    known = clusters.positions_at_plan
+    altered: list[AlteredPosition] = []
+    refused = []
+    for source, target in pairs:
+        stored, end = known.positions.get(source), ends.get(target)
+        if stored is None or stored.altered is None:
+            continue
+        found = altered_position(flow.flow, source, stored, end.offset if end and not end.error else None)
+        if isinstance(found, AlteredPosition):
+            altered.append(found)
+        elif found is not None:
+            refused.append(PartitionProblem(source, found))
+    clusters.altered = altered
+    if altered:
+        clusters.positions_at_plan = replace(known, positions=with_altered(known.positions, altered))
+    return refused
+
+
+def _first_partitions(sources: Mapping[str, TopicDescription], snapshot: PositionSnapshot) -> dict[str, int]:
+    """Number of partitions that each topic had when it was copied first; of a new one those that it has now.
+
+    Positions of MirrorMaker 2 and of version 0.1.0 do not say it. Partitions are added behind the last one, so those up
+    to the last with a position were there.
+    """
+    said: dict[str, int] = {}
+    seen: dict[str, int] = {}
+    for source, stored in snapshot.positions.items():
+        count = stored.position.first_partitions
+        if count is not None:
+            said[source.topic] = min(count, said.get(source.topic, count))
+        seen[source.topic] = max(source.partition + 1, seen.get(source.topic, 0))
+    return {name: said.get(name) or seen.get(name) or len(topic.partitions) for name, topic in sources.items()}
+
+
+def _copied_to(
+    clusters: FlowClusters, pair: tuple[TopicPartition, TopicPartition], position: Position | None
+) -> CopiedTo | None:
+    if position is None:
+        return None
+    sharing = clusters.sources_of(pair[1])
+    if len(sharing) < 2:
+        return copied_to(position)
+    stored = clusters.positions_at_plan.positions
+    return copied_to(position, [stored[each].position for each in sharing if each in stored])
+
+
+class _Target(NamedTuple):
+    """What is known of the target of a source partition."""
+
+    now: TargetPartition
+    copied_to: CopiedTo | None
+    clusters: ClusterPair | None
+    first_partitions: int
+
+
+def _target_ends(
+    clusters: FlowClusters,
+    pairs: Iterable[tuple[TopicPartition, TopicPartition]],
+    targets: Mapping[str, TopicDescription],
+) -> Mapping[TopicPartition, OffsetFact]:
+    """Log end offsets of the target partitions to which records were copied, as far as they exist."""
+    known = {
+        target
+        for source, target in pairs
+        if source in clusters.positions_at_plan.positions
+        and target.topic in targets
+        and target.partition < len(targets[target.topic].partitions)
+    }
+    return clusters.target_admin.list_offsets(known, OffsetSpec.LATEST) if known else {}
+
+
+def _unseen(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: FlowClusters,
+    listed: Collection[str],
+    stopped: Collection[TopicPartition],
+) -> Iterator[PartitionProblem]:
+    """The topics that the configuration names and we may not see. Others may be deleted: the log alone tells them."""
+    copied = clusters.positions_at_plan.positions
+    unseen = unseen_topics(clusters.source_admin, flow, topology, listed, copied, stopped)
+    for topic, refusal in unseen.refused.items():
+        whole = TopicPartition(topic, WHOLE_TOPIC)
+        yield PartitionProblem(whole, of_flow(flow, refusal, whole))
+    clusters.missing_topics = unseen.missing
+    news = {topic: error for topic, error in unseen.doubtful.items() if topic not in clusters.told_unseen}
+    clusters.told_unseen.update(news)
+    for line in in_words("Nothing is copied of {}", news):
+        _log.warning("Flow %s: %s", flow.flow, line)
+
+
+def _earlier_pairs(
+    topology: FlowTopology, snapshot: PositionSnapshot, planned: set[TopicPartition]
+) -> Iterator[tuple[TopicPartition, TopicPartition]]:
+    """What else went into the targets of a merge: from topics that this run leaves out, or that are deleted by now."""
+    if topology.rename.merge:
+        for source in (*snapshot.positions, *snapshot.unreadable):
+            if source not in planned:
+                yield source, TopicPartition(topology.remote_topic(source.topic), source.partition)
+
+
+def _pairs(description: TopicDescription, remote: str) -> list[tuple[TopicPartition, TopicPartition]]:
+    return [
+        (TopicPartition(description.name, partition.partition), TopicPartition(remote, partition.partition))
+        for partition in description.partitions
+    ]
+
+
+def _target_problem(
+    flow: FlowConfig,
+    pair: tuple[TopicPartition, TopicPartition],
+    target: TopicDescription | None,
+    failure: MirrorError | None,
+    *,
+    synced: bool,
+    position: StoredPosition | None,
+) -> MirrorError | None:
+    source, wanted = pair
+    if failure is not None and not isinstance(failure, TopicMissingError):
+        return of_flow(flow, failure, source)
+    if not synced or (target is not None and wanted.partition < len(target.partitions)):
+        return None
+    if position is not None and copied_to(position.position) is not None:
+        # It was there: the plan tells what has become of it.
+        return None
+    where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
+    if target is None:
+        return TopicMissingError(
+            f"topic {wanted.topic} does not exist on cluster {flow.flow.target}.",
+            where=where,
+            action="Run the sync_topics task, or `mirror topics apply`.",
+        )
+    return TopologyError(
+        f"topic {wanted.topic} on cluster {flow.flow.target} has only {len(target.partitions)} partitions.",
+        where=where,
+        action="Run the sync_topics task, or `mirror topics apply`, to add partitions.",
+    )
+
+
+def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: PositionSnapshot) -> MirrorError | None:
+    unreadable = snapshot.unreadable.get(source)
+    if unreadable is None:
+        return None
+    return UncleanStartError(
+        f"its newest position cannot be read ({unreadable.error.what} in {flow.offset_storage_topic}, partition "
+        f"{unreadable.record.partition}, offset {unreadable.record.offset}): what was copied is not known.",
+        where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
+        action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then say where "
+        "copying goes on (`mirror position set`), which writes a new one.",
+    )
+
+
+def of_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> MirrorError:
+    """An error of the admin client, told as one of this flow's partition."""
+    # Several partitions may share one answer, and each has a place of its own.
+    told = copy(error)
+    told.where = replace(
+        error.where,
+        flow=str(flow.flow),
+        topic=source.topic,
+        partition=None if source.partition == WHOLE_TOPIC else source.partition,
+    )
+    return told
+
+
+def _facts(
+    pair: tuple[TopicPartition, TopicPartition],
+    topic: TopicDescription,
+    logs: SourceLogs,
+    position: Position | None,
+    truncation: Truncation | None,
+    max_batch_bytes: int,
+    rules: RecordRules,
+    on_target: _Target,
+) -> PartitionFacts:
+    source, target = pair
+    # A stored offset of -1 says that the partition was opened at 0 and nothing copied yet.
+    next_offset = position.offset + 1 if position else None
+    hidden = logs.hidden.get(source)
+    return PartitionFacts(
+        source=source,
+        target=target,
+        log_start=logs.starts[source].offset,
+        log_end=logs.ends[source].offset,
+        topic_id=topic.topic_id,
+        position=next_offset,
+        position_topic_id=position.topic_id if position else None,
+        log_bytes=logs.sizes.get(source),
+        target_max_message_bytes=max_batch_bytes,
+        target_rules=rules,
+        position_leader_epoch=position.leader_epoch if position else None,
+        leader_epoch_end=logs.epoch_end(source),
+        last_record=position.last_record if position else None,
+        last_record_same=logs.last_record_same(source),
+        first_offset=logs.first_offset(source),
+        # A position that was moved since is one about which somebody has decided.
+        truncated_to=truncation.log_end if truncation is not None and truncation.position == next_offset else None,
+        interrupted=position is not None and position.state is PositionState.OPEN,
+        target_now=on_target.now,
+        copied_to=on_target.copied_to,
+        clusters=on_target.clusters,
+        first_partitions=on_target.first_partitions,
+        caught_up_at=position.caught_up_at if position else None,
+        asked_at=logs.asked_at,
+        hidden=hidden if hidden is not None and hidden.end > max(next_offset or 0, logs.ends[source].offset) else None,
+    )
+
+
+def _stopped(pair: tuple[TopicPartition, TopicPartition], topic: TopicDescription) -> PartitionFacts:
+    return PartitionFacts(
+        source=pair[0],
+        target=pair[1],
+        log_start=0,
+        log_end=0,
+        topic_id=topic.topic_id,
+        position=None,
+        position_topic_id=None,
+        log_bytes=None,
+        target_max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES,
+        stopped=True,
+    )

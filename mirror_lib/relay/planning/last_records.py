@@ -1,0 +1,110 @@
+"""Whether the source still has the records that were copied last: a fetch from each leader, a batch a partition."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+
+from mirror_lib.cluster.batches.last_records import is_same
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.topics.positions import LastRecord
+from mirror_lib.errors import ClusterError, MirrorError, Where
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
+
+#: Of one request; the batches of most partitions fit.
+_REQUEST_BYTES = 8 * 1024 * 1024
+#: A record that lies before the log's end is there at once.
+_WAIT_MS = 500
+
+Known = Mapping[TopicPartition, LastRecord]
+#: An error where no leader answered.
+Told = dict[TopicPartition, bool | MirrorError]
+
+
+async def compare_last_records(client: RawClient, known: Known) -> Told:
+    """Whether the records are still there; partitions of which nobody can tell are missing."""
+    if not known:
+        return {}
+    found: Told = {}
+    again = dict(known)
+    # The first answer may come from a broker that has just ceased to lead.
+    for _ in range(2):
+        failed = await client.refresh_leaders(partition.topic for partition in again)
+        by_leader: dict[int, dict[TopicPartition, LastRecord]] = {}
+        for partition, record in again.items():
+            node = client.leader(partition)
+            if node is None:
+                code = failed.get(partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
+                found[partition] = _error(client, partition, code)
+            else:
+                by_leader.setdefault(node, {})[partition] = record
+        for told in await asyncio.gather(*(_ask(client, node, wanted) for node, wanted in by_leader.items())):
+            found |= told
+        again = {each: known[each] for each, told in found.items() if isinstance(told, MirrorError) and told.retriable}
+        if not again:
+            break
+    # Of what a broker cannot read, the copy says what is wrong if it needs it.
+    return {each: told for each, told in found.items() if isinstance(told, bool) or told.retriable}
+
+
+async def _ask(client: RawClient, node: int, known: Known) -> Told:
+    found: Told = {}
+    unread: list[TopicPartition] = []
+    try:
+        for part in _requests(known):
+            for answer in await _fetch(client, node, part, known):
+                partition = TopicPartition(answer.topic, answer.partition)
+                if answer.error_code:
+                    found[partition] = _error(client, partition, answer.error_code)
+                elif (same := is_same(answer.records, known[partition])) is not None:
+                    found[partition] = same
+                elif not _is_whole(answer):
+                    unread.append(partition)
+        # A batch that is larger than the one that was copied comes whole only to those who ask for nothing else.
+        for partition in unread:
+            for answer in await _fetch(client, node, [partition], known):
+                same = None if answer.error_code else is_same(answer.records, known[partition])
+                if same is not None:
+                    found[partition] = same
+    except ClusterError as error:
+        return {**dict.fromkeys(known, error), **found}
+    return found
+
+
+def _is_whole(answer: FetchedPartition) -> bool:
+    """Whether what came says all that can be said: a batch in which the record is missing."""
+    size = len(answer.records)
+    return size >= _LENGTH_END and size >= _LENGTH_END + int.from_bytes(answer.records[8:_LENGTH_END], "big")
+
+
+#: Where the length of a batch ends, and what it counts begins.
+_LENGTH_END = 12
+
+
+async def _fetch(
+    client: RawClient, node: int, partitions: Iterable[TopicPartition], known: Known
+) -> list[FetchedPartition]:
+    wanted = [FetchRequestPartition(*each, known[each].offset, known[each].batch_bytes) for each in partitions]
+    return await client.fetch(node, wanted, max_bytes=_REQUEST_BYTES, max_wait_ms=_WAIT_MS, read_committed=False)
+
+
+def _requests(known: Known) -> Iterator[list[TopicPartition]]:
+    part: list[TopicPartition] = []
+    size = 0
+    for partition, record in known.items():
+        if part and size + record.batch_bytes > _REQUEST_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(partition)
+        size += record.batch_bytes
+    if part:
+        yield part
+
+
+def _error(client: RawClient, partition: TopicPartition, code: int) -> MirrorError:
+    where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
+    needs = Grant.on_topic(Operation.READ, partition.topic)
+    return error_for_code(code, where=where, doing="read the record that was copied last", needs=needs)

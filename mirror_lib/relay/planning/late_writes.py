@@ -1,0 +1,216 @@
+"""Late records: written to the source of a topic after a cutover has moved the topic's writers to the target.
+
+No flow copies them, and no reader on the target misses them. So each look at a flow compares the end of every source
+partition that was handed over with the end up to which all is accounted for: the cut, what the flow back has written
+behind it, and what an operator has fetched or accepted since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.admin.client import OffsetSpec
+from mirror_lib.cluster.topics.internal import StoredPosition
+from mirror_lib.cluster.topics.positions import PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import Where, WrittenAfterCutoverError
+from mirror_lib.ledger.cutover_rows import HandedOverRow
+from mirror_lib.ledger.rows import GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.backfill.model import FROM_CUTOVER
+from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+
+
+@dataclass(frozen=True, slots=True)
+class LateWrites:
+    """Source records [first, following) of one partition, written after its cutover."""
+
+    source: TopicPartition
+    first: int
+    following: int
+    topic_id: str | None
+    target_topic: str
+    #: The cutover that has moved the writers.
+    cutover: str
+
+    def problem(self, flow: FlowId) -> PartitionProblem:
+        """The records as a problem of the flow that does not copy the topic any more."""
+        error = WrittenAfterCutoverError(
+            f"offsets {self.first} to {self.following - 1} were written to the source after cutover {self.cutover} had "
+            f"moved the topic's writers to {self.target_topic} on {flow.target}: no flow copies them.",
+            where=Where(flow=str(flow), topic=self.source.topic, partition=self.source.partition, offset=self.first),
+            action=_find_and_fetch(flow, self.source.topic),
+        )
+        return PartitionProblem(self.source, error, SourceLoss(self.first, self.following, self.topic_id))
+
+
+def _find_and_fetch(flow: FlowId, topic: str) -> str:
+    return (
+        "Find that writer and move it. Then copy the records into a topic next to the moved one: `mirror backfill run "
+        f"--flow '{flow}' --topics '{topic}' --from {FROM_CUTOVER} --into-suffix .late`; or leave them where they are: "
+        f"`mirror gaps accept --flow '{flow}' --topic {topic}`."
+    )
+
+
+def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Ledger | None) -> tuple[LateWrites, ...]:
+    """The late records of all topics that cutovers have taken from a flow, by topic and partition.
+
+    Args:
+        topology: the flow's; only its limits to some topics count.
+
+    Raises:
+        MirrorError: the source cannot be asked, or the ledger cannot be used.
+    """
+    flow = FlowId(topology.flow.source, topology.flow.target)
+    rows = {
+        row.topic: row
+        for row in (ledger.cutovers.handed_over(str(flow)) if ledger else ())
+        if all(limit.fullmatch(row.topic) for limit in topology.limits)
+    }
+    if ledger is None or not rows:
+        return ()
+    described = clusters.source_admin.describe_topics(sorted(rows))
+    sources = [
+        TopicPartition(name, partition.partition)
+        for name, topic in sorted(described.items())
+        for partition in topic.partitions
+    ]
+    # The ends first: what the flow back writes afterwards must not look like a late record.
+    ends = clusters.source_admin.list_offsets(sources, OffsetSpec.LATEST)
+    known = accounted_for(ledger, flow, rows.values())
+    written_back = _written_back(ledger, flow)
+    found = []
+    for source in sources:
+        row, end = rows[source.topic], ends[source]
+        expected = known.get(source)
+        back = written_back.get(TopicPartition(row.target_topic, source.partition))
+        if back is not None:
+            if back.target_offset is None and end.offset > (expected or 0):
+                # A run of the flow back writes now, or was interrupted: that flow finds out whose records these are.
+                continue
+            expected = max(expected or 0, back.target_offset or 0)
+        if expected is None and _was_cut(ledger, row):
+            # A partition that was added since.
+            expected = 0
+        if end.error is None and expected is not None and end.offset > expected:
+            topic_id = described[source.topic].topic_id
+            found.append(LateWrites(source, expected, end.offset, topic_id, row.target_topic, row.cutover))
+    return tuple(found)
+
+
+def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -> dict[TopicPartition, int]:
+    """Source offsets up to which nothing is late: cuts, accepted records, and records that backfills have fetched.
+
+    Args:
+        flow: the one that does not copy the topics of `rows` any more.
+    """
+    topics = {row.topic for row in rows}
+    ends = {
+        TopicPartition(cut.topic, cut.partition): cut.source_end
+        for cutover in {row.cutover for row in rows}
+        for cut in ledger.cutovers.cuts(cutover)
+        if cut.topic in topics
+    }
+    settled = [
+        (TopicPartition(gap.topic, gap.partition), gap.next_offset)
+        for gap in ledger.gaps(str(flow), limit=None)
+        if gap.cause == WrittenAfterCutoverError.reason and gap.state != GapState.OPEN and gap.topic in topics
+    ]
+    for backfill in ledger.backfills.of_flow(str(flow)):
+        if backfill.definition["request"]["from"] == FROM_CUTOVER:
+            name = FlowId(flow.source, flow.target, f"backfill-{backfill.name}")
+            settled += [
+                (TopicPartition(each.topic, each.partition), each.offset + 1)
+                for each in ledger.positions(str(name))
+                if each.topic in topics
+            ]
+    for source, end in settled:
+        ends[source] = max(end, ends.get(source, 0))
+    return ends
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenBack:
+    #: Where the flow back has written to last; None while that is not certain.
+    target_offset: int | None
+
+
+def _written_back(ledger: Ledger, flow: FlowId) -> Mapping[TopicPartition, _WrittenBack]:
+    """How far the flow back has written on our source, by the partitions of its own source."""
+    back = str(flow.opposite)
+    running = ledger.lock_holder(back) is not None
+    return {
+        TopicPartition(row.topic, row.partition): _WrittenBack(
+            None if running or row.state != PositionState.CLOSED.value else row.target_offset
+        )
+        for row in ledger.positions(back)
+    }
+
+
+def _was_cut(ledger: Ledger, row: HandedOverRow) -> bool:
+    return any(cut.topic == row.topic for cut in ledger.cutovers.cuts(row.cutover))
+
+
+@dataclass(frozen=True, slots=True)
+class WayHome:
+    """What late records mean for the flow back, on whose target they stand."""
+
+    #: Where copying may go on, although the log does not end where the position says: positions behind late records
+    #: that an operator has dealt with.
+    moved: Mapping[TopicPartition, StoredPosition]
+    problems: tuple[PartitionProblem, ...]
+
+
+def late_writes_on_target(
+    flow: FlowConfig, clusters: FlowClusters, facts: Sequence[PartitionFacts], ledger: Ledger | None
+) -> WayHome:
+    """Late records that stand on the target of a flow back, behind what it has written there.
+
+    Only clean starts are judged: behind an open position the records of an interrupted run may stand.
+    """
+    here = flow.handovers.here
+    behind = [
+        fact
+        for fact in facts
+        if fact.source.topic in here and not fact.interrupted and fact.position is not None and _grown(fact)
+    ]
+    if ledger is None or not behind:
+        return WayHome({}, ())
+    led_here = flow.flow.opposite
+    rows = ledger.cutovers.handed_over(str(led_here))
+    known = accounted_for(ledger, led_here, rows)
+    by_home = {row.topic: row for row in rows}
+    # A run may have begun between the reading of positions and of ends.
+    since = {stored.position.source for stored in clusters.positions.read_since(clusters.positions_at_plan)}
+    moved, problems = {}, []
+    for fact in behind:
+        row = by_home.get(fact.target.topic)
+        stored = clusters.positions_at_plan.positions.get(fact.source)
+        if row is None or stored is None or fact.source in since or fact.target_now is None:
+            continue
+        end, first = fact.target_now.log_end or 0, stored.position.target_offset or 0
+        if end <= known.get(fact.target, 0):
+            moved[fact.source] = replace(stored, position=replace(stored.position, target_offset=end))
+            continue
+        error = WrittenAfterCutoverError(
+            f"offsets {first} to {end - 1} of {fact.target} were written to {flow.flow.target} after cutover "
+            f"{row.cutover} had moved the topic's writers to {flow.flow.source}: nothing is copied behind them yet.",
+            where=Where(flow=str(flow.flow), topic=fact.source.topic, partition=fact.source.partition),
+            action=_find_and_fetch(led_here, fact.target.topic)
+            + f" Then flow {flow.flow} continues behind these records by itself.",
+        )
+        problems.append(PartitionProblem(fact.source, error))
+    return WayHome(moved, tuple(problems))
+
+
+def _grown(fact: PartitionFacts) -> bool:
+    then, now = fact.copied_to, fact.target_now
+    # A partition that was empty at the cut has nothing there yet.
+    written_to = 0 if then is None else then.log_end
+    if written_to is None or now is None or now.log_end is None:
+        return False
+    return now.log_end > written_to

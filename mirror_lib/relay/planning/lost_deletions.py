@@ -1,0 +1,223 @@
+"""Deletions that a compacted source may have removed before they were copied.
+
+A deletion is a record without a value. The source's cleaner removes it `delete.retention.ms` after it has cleaned it
+for the first time. A run that comes later finds neither the key nor its deletion, and the key, copied before, lives on
+the target for ever. Nothing on the source shows which keys these are, so a run can only say that it
+may be so, and stops nothing: what follows is right, and waiting would lose more.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.errors import DeletionsPossiblyLostError, MirrorError, Where
+from mirror_lib.ledger.observed_rows import PartitionObservationRow
+from mirror_lib.ledger.offset_rows import PositionRow
+from mirror_lib.ledger.rows import GapRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.forecasts import duration
+from mirror_lib.relay.model import PartitionPlan, PartitionProblem, PartitionResult
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.planning.topic_limits import read_limits
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+_log = logging.getLogger(__name__)
+#: Kafka's default, for a source that does not answer.
+_DAY_MS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedStretch:
+    """Source offsets [first_offset, next_offset) of a partition that a run has read."""
+
+    source: TopicPartition
+    first_offset: int
+    next_offset: int
+    topic_id: str | None
+    #: Epoch milliseconds: when the copy was at the end of the log before, None where no position says it.
+    caught_up_at: int | None
+
+
+def holed_stretches(
+    results: Iterable[PartitionResult], plans: Mapping[TopicPartition, PartitionPlan]
+) -> list[CopiedStretch]:
+    """The stretches that hold fewer records than offsets: where none is missing the cleaner has removed none.
+
+    Transactions leave such holes too, and transforms that drop records. Backfills are left out.
+    """
+    found = []
+    for result in results:
+        plan = plans[result.source]
+        if plan.asked_at is None:
+            continue
+        first = min([plan.start, *(run.source_first for run in result.runs[:1])])
+        held = sum(run.count for run in result.runs)
+        left_out = sum(each.next_offset - each.first_offset for each in result.poison)
+        if result.source_next - first > held + left_out:
+            stretch = CopiedStretch(result.source, first, result.source_next, plan.topic_id, plan.caught_up_at)
+            found.append(stretch)
+    return found
+
+
+def caught_up_at(
+    source: TopicPartition,
+    position: int,
+    stored: int | None,
+    seen: Mapping[TopicPartition, PartitionObservationRow],
+    ledger_positions: Mapping[TopicPartition, PositionRow],
+) -> int | None:
+    """When the copy of a partition was at the end of the source's log for the last time, in epoch milliseconds.
+
+    A run writes no position for a partition that has nothing new, so the newest observation of it counts too.
+
+    Args:
+        position: the next offset to copy.
+        stored: what the position says.
+        seen: where partitions stood when the flow was observed last.
+        ledger_positions: the ledger's copies, for positions of version 0.1.0, which do not say it.
+    """
+    if stored is None:
+        row = ledger_positions.get(source)
+        if row is not None and row.updated_at is not None and row.offset + 1 <= position:
+            stored = _milliseconds(row.updated_at)
+    observed = seen.get(source)
+    if observed is None or not observed.position == observed.log_end == position:
+        return stored
+    idle_at = _milliseconds(observed.observed_at)
+    return idle_at if stored is None else max(stored, idle_at)
+
+
+def last_caught_up(
+    ledger: Ledger, flow: FlowId, partitions: Mapping[TopicPartition, tuple[int, int | None]]
+) -> dict[TopicPartition, int | None]:
+    """As `caught_up_at`, for some partitions with position and stored time."""
+    name = str(flow)
+    seen = {TopicPartition(row.topic, row.partition): row for row in ledger.observations.partitions(name)}
+    rows: dict[TopicPartition, PositionRow] = {}
+    if any(stored is None for _, stored in partitions.values()):
+        rows = {TopicPartition(row.topic, row.partition): row for row in ledger.positions(name)}
+    return {
+        source: caught_up_at(source, position, stored, seen, rows) for source, (position, stored) in partitions.items()
+    }
+
+
+def find_lost_deletions(
+    flow: FlowId,
+    results: Iterable[PartitionResult],
+    plans: Mapping[TopicPartition, PartitionPlan],
+    clusters: FlowClusters,
+    ledger: Ledger,
+) -> tuple[PartitionProblem, ...]:
+    """The partitions of compacted topics in which a round may have come too late for deletions.
+
+    Asks for the configs of topics with holes only.
+    """
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    stretches = holed_stretches(results, plans)
+    if not stretches:
+        return ()
+    kept = _tombstones_kept(clusters.source_admin, {each.source.topic for each in stretches})
+    late = [each for each in stretches if _is_late(kept.get(each.source.topic), each.caught_up_at, now)]
+    if not late:
+        return ()
+    # Only now is the ledger worth asking: it holds a row for each partition of the flow.
+    times = last_caught_up(ledger, flow, {each.source: (each.first_offset, each.caught_up_at) for each in late})
+    found = []
+    for each in late:
+        limit, since = kept[each.source.topic], times[each.source]
+        if since is not None and _is_late(limit, since, now):
+            found.append(PartitionProblem(each.source, lost_deletions(flow, each, limit, since, now)))
+    return tuple(found)
+
+
+def _tombstones_kept(source: ClusterAdmin, topics: Iterable[str]) -> dict[str, int]:
+    """Milliseconds by compacted topic."""
+    topics = sorted(topics)
+    try:
+        limits = read_limits(source, topics)
+    except MirrorError as error:
+        # Positions must be stored all the same; an alarm too many is better than silence.
+        _log.warning("How long the source keeps deletions cannot be asked, a day is assumed: %s", error)
+        return dict.fromkeys(topics, _DAY_MS)
+    for topic in topics:
+        if topic not in limits:
+            _log.warning("The configs of %s cannot be read: whether deletions were lost there is not known.", topic)
+    return {topic: each.tombstones_kept_ms for topic, each in limits.items() if each.tombstones_kept_ms is not None}
+
+
+def _is_late(kept: int | None, since: int | None, now: int) -> bool:
+    """Whether deletions may be gone; one whose time is not known may be."""
+    return kept is not None and (since is None or now - since > kept)
+
+
+def lost_deletions(
+    flow: FlowId, stretch: CopiedStretch, kept_ms: int, since_ms: int, now_ms: int
+) -> DeletionsPossiblyLostError:
+    """The error that says it."""
+    topic, partition = stretch.source
+    at = datetime.fromtimestamp(since_ms / 1000, UTC)
+    chosen = f"--flow '{flow}' --topic {topic} --partition {partition}"
+    return DeletionsPossiblyLostError(
+        f"deletions may be lost: the copy was at the end of the partition at {at:%Y-%m-%dT%H:%M:%SZ} and came back "
+        f"{duration((now_ms - since_ms) / 1000)} later, the source keeps deletions for {duration(kept_ms / 1000)} "
+        f"(delete.retention.ms), and between offsets {stretch.first_offset} and {stretch.next_offset} records are "
+        "missing there.",
+        where=Where(flow=str(flow), topic=topic, partition=partition, offset=stretch.first_offset),
+        action="All that the source still holds was copied; keys that were deleted meanwhile may live on the target. "
+        f"Find out: `mirror verify --flow '{flow}' --topics '{topic}' --mode state` counts such keys. Then decide: "
+        f"`mirror gaps delete-keys {chosen}` shows them and writes their deletions to the target, `mirror gaps accept "
+        f"{chosen}` leaves them there. Or copy the topic afresh: delete it on the target, run the flow, which stops "
+        f"with target-deleted, and `mirror gaps recopy {chosen}`. Raise delete.retention.ms on the source, or run the "
+        "flow more often.",
+    )
+
+
+def note_lost_deletions(
+    flow: FlowId,
+    found: Sequence[PartitionProblem],
+    plans: Mapping[TopicPartition, PartitionPlan],
+    ledger: Ledger,
+    *,
+    run_id: str,
+) -> None:
+    """Make sure that each of them has an open row in the ledger.
+
+    Its range is empty, since no offset is known to be lost: nothing else may be excused by it. As long as nobody has
+    decided about a partition it keeps its first row.
+    """
+    if not found:
+        return
+    reason = DeletionsPossiblyLostError.reason
+    known = {
+        TopicPartition(row.topic, row.partition): row.first_offset
+        for row in ledger.open_gaps(str(flow))
+        if row.cause == reason
+    }
+    now = datetime.now(UTC)
+    for problem in found:
+        offset = known.get(problem.source, problem.error.where.offset or 0)
+        ledger.record_gap(
+            GapRow(
+                id=str(uuid.uuid4()),
+                flow=str(flow),
+                topic=problem.source.topic,
+                partition=problem.source.partition,
+                cause=reason,
+                first_offset=offset,
+                next_offset=offset,
+                last_time=now,
+                topic_id=plans[problem.source].topic_id,
+                detail=problem.error.what,
+                run_id=run_id,
+                found_at=now,
+            )
+        )
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,133 @@
+"""Open transactions of the source, as a flow of committed records meets them: pure rules and words.
+
+A transaction that is open for a moment is normal; its records are part of the lag. One that is older than any
+transaction may become (`transaction.max.timeout.ms` of the brokers) ends by itself no more: an operator must abort it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.raw.open_transactions import HiddenRecords
+from mirror_lib.errors import AuthorizationError, SourceTransactionOpenError, Where
+from mirror_lib.observe.forecasts import duration
+from mirror_lib.relay.model import HiddenPartition, PartitionProblem
+from mirror_lib.relay.planning.source_logs import LONG_OPEN_SECONDS
+from mirror_lib.topology.names import FlowId
+
+#: Kafka's default of `transaction.max.timeout.ms`, for brokers that do not tell.
+DEFAULT_LONGEST_SECONDS = 900.0
+#: A coordinator looks for transactions to abort every 10 s, and markers take a moment.
+_GRACE_SECONDS = 60.0
+_NAMED = 3
+
+
+def longest_transaction_seconds(admin: ClusterAdmin) -> float:
+    """For how long a transaction may stay open on a cluster.
+
+    Raises:
+        MirrorError: the cluster did not answer in time.
+    """
+    try:
+        configs = admin.broker_configs()
+    except AuthorizationError:
+        return DEFAULT_LONGEST_SECONDS
+    return longest_by(configs)
+
+
+def longest_by(configs: Mapping[str, str | None]) -> float:
+    """The same by a broker's configs."""
+    told = configs.get("transaction.max.timeout.ms")
+    return int(told) / 1000 if told is not None and told.isdigit() else DEFAULT_LONGEST_SECONDS
+
+
+def is_hanging(hidden: HiddenRecords, *, now: float, longest_seconds: float) -> bool:
+    """Whether nothing but an operator will end the transaction.
+
+    Args:
+        now: epoch seconds.
+        longest_seconds: for which a transaction may stay open on this cluster.
+    """
+    age, limit = _age(hidden, now), longest_seconds
+    if hidden.is_coordinated and hidden.timeout_ms is not None:
+        limit = hidden.timeout_ms / 1000
+    return age is not None and age > limit + _GRACE_SECONDS
+
+
+def hanging_problems(
+    flow: FlowId, hidden: Iterable[HiddenPartition], *, now: float, longest_seconds: float
+) -> tuple[PartitionProblem, ...]:
+    """The partitions whose records stay hidden until an operator acts."""
+    return tuple(
+        PartitionProblem(each.source, _error(flow, each, now))
+        for each in hidden
+        if is_hanging(each.records, now=now, longest_seconds=longest_seconds)
+    )
+
+
+def _error(flow: FlowId, hidden: HiddenPartition, now: float) -> SourceTransactionOpenError:
+    records, (topic, partition) = hidden.records, hidden.source
+    place = f"--topic {topic} --partition {partition}"
+    return SourceTransactionOpenError(
+        f"a transaction on the source is open from offset {records.first} on, {_since(records, now)} "
+        f"({_producer(records)}): {hidden.offsets:,} offsets up to the high watermark {records.end} are hidden from "
+        "readers of committed records and cannot be copied, and retention may delete them.",
+        where=Where(flow=str(flow), topic=topic, partition=partition, offset=records.first),
+        action=f"On cluster {flow.source}: stop its producer if it still runs. Then `kafka-transactions.sh "
+        f"--bootstrap-server ... find-hanging {place}`, and `kafka-transactions.sh --bootstrap-server ... abort "
+        f"{place} --start-offset {records.first}`; the next run continues.",
+    )
+
+
+def open_transaction_notes(hidden: Sequence[HiddenPartition], *, now: float) -> Iterator[str]:
+    """A sentence about the transactions that have been open for long, the oldest first, if there are any.
+
+    Args:
+        now: epoch seconds.
+    """
+    old = [each for each in hidden if (_age(each.records, now) or 0.0) > LONG_OPEN_SECONDS]
+    old.sort(key=lambda each: -(_age(each.records, now) or 0.0))
+    if old:
+        shown = "; ".join(
+            f"{each.source} from offset {each.records.first} on, {_since(each.records, now)} "
+            f"({_producer(each.records)}; {each.offsets:,} offsets are hidden)"
+            for each in old[:_NAMED]
+        )
+        more = f"; and {len(old) - _NAMED:,} more partitions" if len(old) > _NAMED else ""
+        yield f"Transactions are open on the source: {shown}{more}. They are copied once the transactions have ended."
+
+
+def hidden_detail(hidden: HiddenRecords, position: int) -> str:
+    """What an observation says of records that are hidden without a reason to act."""
+    offsets = hidden.end - max(hidden.first, position)
+    return f"{offsets:,} offsets are hidden by a transaction of the source that is open from offset {hidden.first} on"
+
+
+def _age(hidden: HiddenRecords, now: float) -> float | None:
+    return None if hidden.open_since is None else now - hidden.open_since / 1000
+
+
+def _since(hidden: HiddenRecords, now: float) -> str:
+    age = _age(hidden, now)
+    if age is None or hidden.open_since is None:
+        return "since when is not known"
+    at = _moment(hidden.open_since)
+    return f"since {at} ({duration(max(age, 0.0))})" if at else "since when is not known"
+
+
+def _moment(milliseconds: int) -> str | None:
+    try:
+        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _producer(hidden: HiddenRecords) -> str:
+    if hidden.producer_id is None:
+        return "producer id not known"
+    if hidden.transactional_id is None:
+        return f"producer id {hidden.producer_id}, no coordinator tells its transactional id"
+    known = "" if hidden.is_coordinated else ", whose coordinator does not know that it covers the partition"
+    return f"producer id {hidden.producer_id}, transactional id {hidden.transactional_id}{known}"

@@ -1,0 +1,36 @@
+"""What the target's brokers remember of producers: read once in a run, from one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.errors import AuthorizationError
+from mirror_lib.relay.model import ProducerMemory
+
+_EXPIRATION = "producer.id.expiration.ms"
+_VERIFICATION = "transaction.partition.verification.enable"
+
+
+def producer_memory(admin: ClusterAdmin) -> ProducerMemory:
+    """Ask a broker of the target.
+
+    Raises:
+        MirrorError: the cluster did not answer in time.
+    """
+    try:
+        configs = admin.broker_configs()
+    except AuthorizationError:
+        # Most users may not read a broker's configs. Kafka's defaults are a good guess, and the copy task looks whether
+        # brokers are too old for them.
+        return ProducerMemory(verifies_transactions=True)
+    return memory_by(configs)
+
+
+def memory_by(configs: Mapping[str, str | None]) -> ProducerMemory:
+    """What a broker's configs say. Brokers before Kafka 3.6 do not know the verification (KIP-890)."""
+    expiration = configs.get(_EXPIRATION)
+    memory = ProducerMemory(verifies_transactions=configs.get(_VERIFICATION) == "true")
+    if expiration is None or not expiration.isdigit():
+        return memory
+    return ProducerMemory(int(expiration) / 1000, memory.verifies_transactions)

@@ -1,0 +1,146 @@
+"""How fast a run may copy: what its flow, its starter and its clusters allow, round by round.
+
+A flow's own limit holds for its rounds as it is. A cluster's is shared by all runs that copy from or to it, as the
+ledger tells (`ledger.rate_claims`): a run claims its share when a round begins, and its tasks keep to that until the
+round's end. So that others need not wait long for theirs, a round under such a limit copies about a minute's worth;
+where there is more, the run goes on with another round, whatever its time budget, up to where the first one would have
+ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.rows import RateSide
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.rate_claims import RateAsk
+from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
+from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
+#: What one round copies of a cluster's share, and so the longest that a share is kept.
+ROUND_SECONDS = 60
+#: A round that could be over within so many seconds leaves the rest of the limit to others.
+_SHORT_SECONDS = 5
+#: Though not all of it: how much there is to copy is an estimate.
+_LEAST_WANTED = 1024 * 1024
+
+
+def cluster_limits(flow: FlowConfig) -> tuple[RateAsk, ...]:
+    """The limits that the flow's clusters set for all flows together."""
+    limits = (
+        RateAsk(RateSide.READ, flow.clients.data_consumer.cluster, flow.source_rate_limit_read_bytes),
+        RateAsk(RateSide.WRITE, flow.clients.data_producer.cluster, flow.target_rate_limit_write_bytes),
+    )
+    return tuple(ask for ask in limits if ask.limit)
+
+
+class RunRate:
+    """The limits of one run, and what it may copy in the round under way."""
+
+    def __init__(
+        self,
+        flow: FlowConfig,
+        ledger: Ledger,
+        *,
+        run_id: str,
+        bytes_per_second: int | None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Args:
+        flow: as configured.
+        ledger: through which runs share the limits of clusters.
+        run_id: a run that holds its flow's lock.
+        bytes_per_second: instead of the flow's own limit; None leaves that.
+        clock: seconds that do not jump.
+        sleep: waits for seconds.
+        """
+        self._own = bytes_per_second or flow.copy_settings.rate_limit_bytes or None
+        self._asks = cluster_limits(flow)
+        self._flow = str(flow.flow)
+        self._run_id = run_id
+        self._ledger = ledger
+        self._clock = clock
+        self._sleep = sleep
+        #: What all tasks of the round together may read in a second; None: no limit.
+        self.bytes_per_second = self._own
+        #: Whether the round leaves something for another one that belongs to it.
+        self.goes_on = False
+        self._ends: dict[TopicPartition, int] = {}
+        self._began = 0.0
+        self._free_at = 0.0
+
+    def begin(self, plan: RunPlan) -> RunPlan:
+        """Take a share of the limits for what was planned; returns what of it this round is to copy.
+
+        Waits where the round before has read more than its time allowed.
+        """
+        if (pause := self._free_at - self._clock()) > 0:
+            self._sleep(pause)
+        self._began = self._clock()
+        if not self._asks:
+            return plan
+        if self.goes_on:
+            plan = _up_to(plan, self._ends)
+        self.goes_on = False
+        self._ends = {each.source: each.end for each in plan.partitions}
+        claims = self._ledger.claim_rate(
+            flow=self._flow, run_id=self._run_id, wanted=self._wanted(plan), asks=self._asks
+        )
+        self.bytes_per_second = claims[0].bytes_per_second
+        _log.info("flow %s may copy %d bytes per second in this round", self._flow, self.bytes_per_second)
+        return _first_bytes(plan, self.bytes_per_second * ROUND_SECONDS)
+
+    def end(self, results: Sequence[PartitionResult]) -> None:
+        """Give the share back, and note what the round has taken of it."""
+        if self.bytes_per_second:
+            # Tasks may read some of it at once; from one round to the next that must not add up.
+            self._free_at = self._began + sum(result.bytes for result in results) / self.bytes_per_second
+        if self._asks:
+            # What failed, or was not opened, is left alone until the next run.
+            done = {each.source: each.source_next for each in results if each.error is None}
+            self._ends = {source: end for source, end in self._ends.items() if done.get(source, end) < end}
+            self.goes_on = bool(self._ends)
+            self._ledger.release_rate(flow=self._flow, run_id=self._run_id)
+
+    def _wanted(self, plan: RunPlan) -> int | None:
+        known = all(each.estimated_bytes for each in plan.partitions)
+        need = max(plan.estimated_bytes // _SHORT_SECONDS, _LEAST_WANTED) if known else None
+        return min((limit for limit in (self._own, need) if limit is not None), default=None)
+
+
+def _up_to(plan: RunPlan, ends: dict[TopicPartition, int]) -> RunPlan:
+    """What a plan holds of earlier planned ranges."""
+    return _mapped(plan, lambda each: _ending(each, min(each.end, ends[each.source])) if each.source in ends else None)
+
+
+def _first_bytes(plan: RunPlan, most: int) -> RunPlan:
+    """About so many bytes of a plan, evenly of all partitions; partitions of unknown size are left whole."""
+    total = plan.estimated_bytes
+    if total <= most:
+        return plan
+    return _mapped(plan, lambda each: _ending(each, each.start + _part(each, most, total)))
+
+
+def _part(each: PartitionPlan, most: int, total: int) -> int:
+    offsets = each.end - each.start
+    return max(offsets * most // total, 1) if each.estimated_bytes else offsets
+
+
+def _ending(each: PartitionPlan, end: int) -> PartitionPlan | None:
+    if end <= each.start:
+        # Without anything to copy it is planned so that an interrupted run is taken over.
+        return each if each.end <= each.start else None
+    part = (end - each.start) / (each.end - each.start)
+    return each if part >= 1 else replace(each, end=end, estimated_bytes=max(int(each.estimated_bytes * part), 1))
+
+
+def _mapped(plan: RunPlan, change: Callable[[PartitionPlan], PartitionPlan | None]) -> RunPlan:
+    changed = [[change(each) for each in bin_] for bin_ in plan.bins]
+    bins = tuple(tuple(each for each in bin_ if each is not None) for bin_ in changed)
+    return replace(plan, bins=tuple(bin_ for bin_ in bins if bin_))

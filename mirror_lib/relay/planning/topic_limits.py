@@ -1,0 +1,311 @@
+"""What topics accept, on both sides: compared before a copy, and told to the copy so that it knows what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, TopicConfigs
+from mirror_lib.cluster.admin.results import batches
+from mirror_lib.cluster.batches.rules import RecordRules
+from mirror_lib.config.model import CopySettings, PoisonPolicy
+from mirror_lib.config.schedule import longest_interval_seconds
+from mirror_lib.observe.forecasts import duration
+from mirror_lib.observe.retention import Retention, is_compacted, tombstones_kept_ms
+
+#: The broker's default for `max.message.bytes`, used when a topic's configs may not be read.
+DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+#: Java's `Long.MAX_VALUE`, which stands for no bound.
+_UNBOUNDED = 2**63 - 1
+_TOPICS_NAMED = 5
+#: Several requests' worth, which are under way at the same time.
+_TOPICS_AT_ONCE = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLimits:
+    """What one topic accepts, broker defaults included; a bound that is None does not exist.
+
+    Attributes:
+        max_message_bytes: of a batch, as it is sent.
+        timestamp_before_max_ms: how far in the past timestamps may lie; None with log-append times too.
+        timestamp_after_max_ms: how far in the future.
+        log_append_time: the broker replaces the records' timestamps.
+        compacted: records need a key.
+        tombstones_kept_ms: how long a record that deletes a key stays at least, None where nothing is compacted.
+        retention_ms: age from which records are deleted.
+        retention_bytes: size of a partition from which its oldest records are deleted.
+    """
+
+    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    timestamp_before_max_ms: int | None = None
+    timestamp_after_max_ms: int | None = None
+    log_append_time: bool = False
+    compacted: bool = False
+    tombstones_kept_ms: int | None = None
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+
+    @classmethod
+    def of(cls, configs: TopicConfigs) -> TopicLimits:
+        """Read a topic's configs as brokers do (Java `LogConfig`)."""
+        append_time = configs.value("message.timestamp.type") == "LogAppendTime"
+        retention = Retention.of(configs)
+        return cls(
+            max_message_bytes=_number(configs, "max.message.bytes") or DEFAULT_MAX_MESSAGE_BYTES,
+            timestamp_before_max_ms=None if append_time else _bound(configs, "message.timestamp.before.max.ms"),
+            timestamp_after_max_ms=None if append_time else _bound(configs, "message.timestamp.after.max.ms"),
+            log_append_time=append_time,
+            compacted=is_compacted(configs),
+            tombstones_kept_ms=tombstones_kept_ms(configs),
+            retention_ms=None if retention.seconds is None else round(retention.seconds * 1000),
+            retention_bytes=retention.bytes,
+        )
+
+    def max_batch_bytes(self, settings: CopySettings) -> int:
+        """Bytes of a batch that the topic accepts and that a request of the flow may have."""
+        return min(self.max_message_bytes, settings.request_max_bytes or self.max_message_bytes)
+
+
+def _bound(configs: TopicConfigs, name: str) -> int | None:
+    """A bound of timestamps; where it is not set, or unknown before Kafka 3.6, the older one counts (KIP-937)."""
+    for candidate in (name, "message.timestamp.difference.max.ms"):
+        value = _number(configs, candidate)
+        if value is not None and value != _UNBOUNDED:
+            return value
+    return None
+
+
+def _number(configs: TopicConfigs, name: str) -> int | None:
+    value = configs.value(name)
+    return None if value is None else int(value)
+
+
+def record_rules(source: TopicLimits | None, target: TopicLimits) -> RecordRules:
+    """What the copy checks of each record.
+
+    A source that is compacted takes no records without a key either, so its keys are not looked at: that would mean to
+    decompress every batch. The few from before it was compacted are found by the target.
+    """
+    return RecordRules(
+        timestamp_before_max_ms=target.timestamp_before_max_ms,
+        timestamp_after_max_ms=target.timestamp_after_max_ms,
+        needs_key=target.compacted and not (source is not None and source.compacted),
+    )
+
+
+def read_limits(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, TopicLimits]:
+    """The limits of those topics that exist and whose configs may be read; one request for some hundred topics.
+
+    A topic has dozens of configs, so those of many topics are let go as soon as their limits are known.
+    """
+    limits: dict[str, TopicLimits] = {}
+    known: dict[TopicLimits, TopicLimits] = {}
+    for names in batches(sorted(set(topics)), _TOPICS_AT_ONCE):
+        for topic, configs in admin.topic_configs(names).items():
+            found = TopicLimits.of(configs)
+            # Most topics of a cluster have the same.
+            limits[topic] = known.setdefault(found, found)
+    return limits
+
+
+def read_rules(
+    source: ClusterAdmin, limits: Mapping[str, TopicLimits], remote: Mapping[str, str]
+) -> dict[str, RecordRules]:
+    """What the copy checks, by source topic.
+
+    Args:
+        limits: of the target topics.
+        remote: target topic by source topic.
+    """
+    known = {topic: limits[target] for topic, target in remote.items() if target in limits}
+    # Only where the target needs keys does the source have a say.
+    sources = read_limits(source, [topic for topic, target in known.items() if target.compacted])
+    return {topic: record_rules(sources.get(topic), target) for topic, target in known.items()}
+
+
+class LimitKind(StrEnum):
+    """In which way a target topic accepts or keeps less than its source."""
+
+    SIZE = "size"
+    TIMESTAMP_BEFORE = "timestamp-before"
+    TIMESTAMP_AFTER = "timestamp-after"
+    LOG_APPEND_TIME = "log-append-time"
+    KEY = "key"
+    RETENTION = "retention"
+
+
+_REPLACES = "The target replaces timestamps (message.timestamp.type=LogAppendTime)."
+_ACTIONS = {
+    LimitKind.SIZE: "raise max.message.bytes of the target topics",
+    LimitKind.TIMESTAMP_BEFORE: "raise message.timestamp.before.max.ms of the target topics",
+    LimitKind.TIMESTAMP_AFTER: "raise message.timestamp.after.max.ms of the target topics",
+    LimitKind.LOG_APPEND_TIME: "set message.timestamp.type=CreateTime on the target topics",
+    LimitKind.RETENTION: "raise retention.ms and retention.bytes of the target topics if that is not wanted; "
+    "use.defaults.from=source takes the source's defaults",
+    LimitKind.KEY: "take `compact` out of cleanup.policy of the target topics",
+}
+
+
+#: Limits of target topics that are to be created, given target topics by source topic.
+NewLimits = Callable[[Mapping[str, str]], Mapping[str, "TopicLimits"]]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitWarning:
+    """Target topics that accept or keep less than their sources hold, perhaps; nothing says that such records exist."""
+
+    kind: LimitKind
+    #: Source topics, in order.
+    topics: tuple[str, ...]
+    #: What differs, with the numbers of the first topic.
+    what: str
+
+    def text(self, policy: PoisonPolicy) -> str:
+        """The warning with what follows from it and what to do."""
+        named = ", ".join(self.topics[:_TOPICS_NAMED])
+        more = f" and {len(self.topics) - _TOPICS_NAMED} more" if len(self.topics) > _TOPICS_NAMED else ""
+        return f"{self.what} Topics: {named}{more}. {_consequence(self.kind, policy)}; {_ACTIONS[self.kind]}."
+
+
+def _consequence(kind: LimitKind, policy: PoisonPolicy) -> str:
+    if kind is LimitKind.LOG_APPEND_TIME:
+        return "Every record gets the time of its copy"
+    if kind is LimitKind.RETENTION:
+        return "The target deletes such records, perhaps right after they were copied, and no run fails for it"
+    if policy is PoisonPolicy.FAIL:
+        return "A partition stops before the first such record (mirror.poison.policy=fail)"
+    done = "put into the quarantine topic" if policy is PoisonPolicy.QUARANTINE else "left out"
+    return f"Such records are {done} (mirror.poison.policy={policy.value})"
+
+
+def compare_limits(
+    remote: Mapping[str, str], sources: Mapping[str, TopicLimits], targets: Mapping[str, TopicLimits]
+) -> list[LimitWarning]:
+    """Where target topics accept less than their sources, by kind. Topics whose limits are not known are left out.
+
+    Args:
+        remote: target topic by source topic.
+    """
+    found: dict[LimitKind, list[tuple[str, str]]] = {kind: [] for kind in LimitKind}
+    for topic, target in sorted(remote.items()):
+        if topic in sources and target in targets:
+            for kind, what in _differences(sources[topic], targets[target]):
+                found[kind].append((topic, what))
+    return [LimitWarning(kind, tuple(topic for topic, _ in each), each[0][1]) for kind, each in found.items() if each]
+
+
+def _differences(source: TopicLimits, target: TopicLimits) -> Iterator[tuple[LimitKind, str]]:
+    if target.max_message_bytes < source.max_message_bytes:
+        yield (
+            LimitKind.SIZE,
+            f"The target accepts batches of {target.max_message_bytes:,} bytes, the source of "
+            f"{source.max_message_bytes:,}: a single record may be too large.",
+        )
+    # An age that the source allows is one that its records had when they were written; they are older now.
+    if target.timestamp_before_max_ms is not None:
+        yield (
+            LimitKind.TIMESTAMP_BEFORE,
+            f"The target refuses records that are older than {target.timestamp_before_max_ms:,} ms.",
+        )
+    if _narrower(target.timestamp_after_max_ms, source.timestamp_after_max_ms) and not source.log_append_time:
+        yield (
+            LimitKind.TIMESTAMP_AFTER,
+            f"The target refuses timestamps more than {target.timestamp_after_max_ms:,} ms in the future, which the "
+            "source allows.",
+        )
+    if target.log_append_time:
+        yield LimitKind.LOG_APPEND_TIME, _REPLACES
+    if target.compacted and not source.compacted:
+        yield LimitKind.KEY, "The target is compacted and refuses records without a key, the source is not."
+    if _narrower(target.retention_ms, source.retention_ms):
+        kept = "without limit" if source.retention_ms is None else f"for {duration(source.retention_ms / 1000)}"
+        there = duration((target.retention_ms or 0) / 1000)
+        yield LimitKind.RETENTION, f"The target keeps records for {there} (retention.ms), the source {kept}."
+    elif _narrower(target.retention_bytes, source.retention_bytes):
+        kept = "without limit" if source.retention_bytes is None else f"{source.retention_bytes:,} bytes"
+        there = f"{target.retention_bytes:,} bytes"
+        yield LimitKind.RETENTION, f"The target keeps {there} of a partition (retention.bytes), the source {kept}."
+
+
+def timestamp_warnings(topics: Sequence[str], policy: PoisonPolicy) -> tuple[str, ...]:
+    """What a run says about topics whose target replaces timestamps."""
+    return (LimitWarning(LimitKind.LOG_APPEND_TIME, tuple(topics), _REPLACES).text(policy),) if topics else ()
+
+
+def _narrower(target: int | None, source: int | None) -> bool:
+    return target is not None and (source is None or target < source)
+
+
+def limit_warnings(source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str]) -> Sequence[LimitWarning]:
+    """Read the limits of both sides, a request for some hundred topics each, and compare them."""
+    return compare_limits(remote, *_both_limits(source, target, remote))
+
+
+def _both_limits(
+    source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str]
+) -> tuple[Mapping[str, TopicLimits], Mapping[str, TopicLimits]]:
+    targets = read_limits(target, remote.values())
+    return read_limits(source, [topic for topic, there in remote.items() if there in targets]), targets
+
+
+def topic_warnings(
+    source: ClusterAdmin,
+    target: ClusterAdmin,
+    remote: Mapping[str, str],
+    *,
+    policy: PoisonPolicy,
+    schedule: str | None,
+    to_create: NewLimits | None = None,
+) -> list[str]:
+    """Read the limits of both sides, a request for some hundred topics each, and compare them and the schedule.
+
+    Args:
+        remote: target topic by source topic.
+        policy: of the flow, for what its target topics refuse.
+        schedule: of the flow.
+        to_create: limits of target topics that are not there yet, by target topic.
+    """
+    targets = read_limits(target, remote.values())
+    missing = {topic: there for topic, there in remote.items() if there not in targets}
+    if to_create is not None and missing:
+        targets |= to_create(missing)
+    sources = read_limits(source, [topic for topic, there in remote.items() if there in targets])
+    told = [each.text(policy) for each in compare_limits(remote, sources, targets)]
+    return told + deletion_warnings(sources, schedule)
+
+
+def retention_warnings(
+    source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str], policy: PoisonPolicy
+) -> tuple[str, ...]:
+    """What a run says when it begins to copy topics whose target deletes records earlier than their source."""
+    found = limit_warnings(source, target, remote) if remote else ()
+    return tuple(each.text(policy) for each in found if each.kind is LimitKind.RETENTION)
+
+
+def deletion_warnings(sources: Mapping[str, TopicLimits], schedule: str | None) -> list[str]:
+    """What is to be said of compacted topics that forget deletions before the next run of the schedule.
+
+    Args:
+        sources: limits by source topic.
+        schedule: as `parse_schedule` takes it.
+    """
+    interval = longest_interval_seconds(schedule)
+    if interval is None:
+        return []
+    short = sorted(
+        (each.tombstones_kept_ms, topic)
+        for topic, each in sources.items()
+        if each.tombstones_kept_ms is not None and each.tombstones_kept_ms < interval * 1000
+    )
+    if not short:
+        return []
+    named = ", ".join(topic for _, topic in short[:_TOPICS_NAMED])
+    more = f" and {len(short) - _TOPICS_NAMED} more" if len(short) > _TOPICS_NAMED else ""
+    return [
+        f"Between two runs of mirror.schedule={schedule} there may be {duration(interval)}, and the source keeps "
+        f"deletions in compacted topics for {duration(short[0][0] / 1000)} only (delete.retention.ms). "
+        f"Topics: {named}{more}. Keys that are deleted and cleaned in between live on the target for ever; raise "
+        "delete.retention.ms of the source topics above the longest pause of the flow, or run it more often."
+    ]

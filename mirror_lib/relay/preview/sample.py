@@ -1,0 +1,308 @@
+"""A few records of a source topic, to be looked at. Reads only: no position, no claim and no group is touched.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec
+from mirror_lib.cluster.batches.arrow.read import read_arrow
+from mirror_lib.cluster.batches.arrow.rows import NO_TIMESTAMP_TYPE, InexactRowError
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.rows.layout import READ_SCHEMA, SOURCE_COLUMN, number_and_codec, place_of, with_source
+from mirror_lib.config.model import CopySettings, FlowConfig, IsolationLevel
+from mirror_lib.errors import ConfigurationError, CorruptBatchError, MirrorError, OversizedBatchError, Where
+from mirror_lib.relay.takeover.partition_reader import PatientReader
+from mirror_lib.sync.admins import source_admin
+from mirror_lib.sync.translation import parse_time
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.transform.preview.preview import Headers, RecordPlace, SourceRecord
+
+#: How much further back is looked when the end of a partition holds fewer records than offsets.
+_FURTHER = 4
+_MICROSECONDS = 1000
+#: A record keeps the memory of all that were read in one part with it, and there may be many partitions.
+_LIMITS = DecodeLimits(part=64 * 1024)
+
+
+class Edge(StrEnum):
+    """An end of the log."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleStart:
+    """From where records are taken: one of the three is given.
+
+    Attributes:
+        edge: the first records of the log, or the last.
+        offset: of one partition.
+        timestamp: epoch milliseconds: the first record that is not older, and those behind it.
+    """
+
+    edge: Edge | None = None
+    offset: int | None = None
+    timestamp: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> SampleStart:
+        """Read `earliest`, `latest`, an offset, or an ISO time; one without a zone is UTC.
+
+        Raises:
+            ConfigurationError: it is none of them.
+        """
+        if text in tuple(Edge):
+            return cls(edge=Edge(text))
+        if text.isdecimal():
+            return cls(offset=int(text))
+        try:
+            return cls(timestamp=parse_time(text))
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"{text!r} is no place in a topic.",
+                action="Give earliest, latest, an offset, or a time such as 2026-01-31T00:00:00Z.",
+            ) from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Records as rows of `layout.READ_SCHEMA`, by partition and offset; their place is the number of the partition.
+
+    Attributes:
+        unreadable: records that cannot be rows, and damaged batches by their first offset.
+    """
+
+    rows: pa.Table
+    unreadable: Mapping[RecordPlace, MirrorError]
+
+    def records(self) -> tuple[SourceRecord, ...]:
+        """The rows as values."""
+        columns = {name: self.rows.column(name) for name in READ_SCHEMA.names}
+        times = columns["timestamp"].cast(pa.int64()).to_pylist()
+        return tuple(
+            SourceRecord(
+                RecordPlace(partition, offset),
+                key,
+                value,
+                headers_of(headers),
+                None if kind == NO_TIMESTAMP_TYPE or time is None else time // _MICROSECONDS,
+            )
+            for partition, offset, key, value, headers, time, kind in zip(
+                *(columns[name].to_pylist() for name in ("partition", "offset", "key", "value", "headers")),
+                times,
+                columns["timestampType"].to_pylist(),
+                strict=True,
+            )
+        )
+
+
+def headers_of(found: Sequence[Mapping[str, object]] | None) -> Headers:
+    """The headers of one row of Arrow, as Python has them; null and none are the same to Kafka."""
+    return tuple((each["key"], each["value"]) for each in found or ())  # type: ignore[misc]
+
+
+def places_of(rows: pa.Table) -> list[RecordPlace]:
+    """Where the records of rows are from that came out of a sample's."""
+    source = rows.column(SOURCE_COLUMN).combine_chunks()
+    pairs = zip(source.field(0).to_pylist(), source.field(1).to_pylist(), strict=True)
+    return [RecordPlace(number_and_codec(place)[0], offset) for place, offset in pairs]
+
+
+def read_sample(flow: FlowConfig, topic: str, start: SampleStart, *, most: int, partition: int | None = None) -> Sample:
+    """Records of a topic, spread over its partitions as evenly as they hold them.
+
+    Args:
+        most: so many records altogether; fewer where the topic does not hold more from there.
+        partition: only of this one.
+
+    Raises:
+        ConfigurationError: there is no such partition, or it does not hold the offset.
+        MirrorError: the source does not answer, or has no such topic.
+    """
+    with source_admin(flow) as admin:
+        ranges = _ranges(admin, flow, _partitions(admin, topic, partition), start)
+    if not ranges:
+        return Sample(READ_SCHEMA.empty_table(), {})
+    return asyncio.run(_read(flow, ranges[:most], most, last=start.edge is Edge.LATEST))
+
+
+class _Range(NamedTuple):
+    """Offsets [first, end) of a partition."""
+
+    source: TopicPartition
+    first: int
+    end: int
+
+
+def _partitions(admin: ClusterAdmin, topic: str, only: int | None) -> list[TopicPartition]:
+    found = admin.describe_topics([topic])
+    if topic in found.errors:
+        raise found.errors[topic]
+    numbers = [each.partition for each in found[topic].partitions]
+    if only is not None and only not in numbers:
+        raise ConfigurationError(
+            f"the topic has {len(numbers)} partitions, and none with the number {only}.",
+            where=Where(cluster=admin.cluster, topic=topic),
+            action="Give one of them, or none.",
+        )
+    return [TopicPartition(topic, number) for number in numbers if only in (None, number)]
+
+
+def _ranges(
+    admin: ClusterAdmin, flow: FlowConfig, partitions: Sequence[TopicPartition], start: SampleStart
+) -> list[_Range]:
+    """What partitions hold from there on; only those that hold something."""
+    firsts = _offsets(admin.list_offsets(partitions, OffsetSpec.EARLIEST))
+    is_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
+    ends = _offsets(admin.list_offsets(partitions, OffsetSpec.LAST_STABLE if is_committed else OffsetSpec.LATEST))
+    if start.timestamp is not None:
+        found = _offsets(admin.offsets_at(dict.fromkeys(partitions, start.timestamp)))
+        # -1: all records are older.
+        firsts = {each: ends[each] if offset < 0 else max(offset, firsts[each]) for each, offset in found.items()}
+    elif start.offset is not None:
+        _check_offset(admin.cluster, firsts, ends, start.offset)
+        firsts = dict.fromkeys(partitions, start.offset)
+    return [_Range(each, firsts[each], ends[each]) for each in partitions if firsts[each] < ends[each]]
+
+
+def _offsets(facts: Mapping[TopicPartition, OffsetFact]) -> dict[TopicPartition, int]:
+    for fact in facts.values():
+        if fact.error is not None:
+            raise fact.error
+    return {each: fact.offset for each, fact in facts.items()}
+
+
+def _check_offset(
+    cluster: str, firsts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], offset: int
+) -> None:
+    if len(firsts) != 1:
+        raise ConfigurationError(
+            f"an offset is one of a partition, and the topic has {len(firsts)}.", action="Add --partition."
+        )
+    ((source, first),) = firsts.items()
+    if not first <= offset < ends[source]:
+        raise ConfigurationError(
+            f"the partition does not hold offset {offset}: its first is {first}, and {ends[source]} would be the next.",
+            where=Where(cluster=cluster, topic=source.topic, partition=source.partition),
+            action="Give an offset that it holds, earliest or latest.",
+        )
+
+
+async def _read(flow: FlowConfig, ranges: Sequence[_Range], most: int, *, last: bool) -> Sample:
+    async with open_clients(Connection.from_settings(flow.clients.data_consumer)) as (client,):
+        partitions = [_PartitionSample(client, each, flow, last=last) for each in ranges]
+        count = -(-most // len(partitions))
+        while True:
+            for each in partitions:
+                await each.read(count)
+            if count >= most or sum(len(each.found) for each in partitions) >= most:
+                break
+            # Some hold fewer than their share.
+            count = min(2 * count, most)
+        fair = shares([len(each.found) for each in partitions], most)
+        taken = [row for each, share in zip(partitions, fair, strict=True) for row in each.taken(share)]
+    rows = [row for row in taken if isinstance(row, pa.RecordBatch)]
+    unreadable = {each.place: each.error for each in taken if isinstance(each, _Unreadable)}
+    return Sample(pa.Table.from_batches(rows, READ_SCHEMA), unreadable)
+
+
+def shares(held: Sequence[int], most: int) -> list[int]:
+    """How many of each are taken: as even as can be, and together no more than `most`."""
+    found = [0] * len(held)
+    left = most
+    while left and any(share < count for share, count in zip(found, held, strict=True)):
+        for number, count in enumerate(held):
+            if left and found[number] < count:
+                found[number] += 1
+                left -= 1
+    return found
+
+
+class _Unreadable(NamedTuple):
+    """A record, or a batch by its first offset, that cannot be rows."""
+
+    place: RecordPlace
+    error: MirrorError
+
+
+class _PartitionSample:
+    """Some records of one partition: the first of a range, or the last."""
+
+    def __init__(self, client: RawClient, range_: _Range, flow: FlowConfig, *, last: bool) -> None:
+        self._range = range_
+        self._last = last
+        self._is_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
+        settings: CopySettings = flow.copy_settings
+        self._reader = PatientReader(client, range_.source, settings, read_committed=self._is_committed)
+        #: Each record by itself.
+        self.found: list[pa.RecordBatch | _Unreadable] = []
+        self._is_all = False
+
+    async def read(self, count: int) -> None:
+        """Read so many records, or all where there are no more."""
+        if self._is_all or len(self.found) >= count:
+            return
+        if not self._last:
+            self.found = await self._first(self._range.first, count)
+            self._is_all = len(self.found) < count
+            return
+        width = count
+        while True:
+            first = max(self._range.first, self._range.end - width)
+            self.found = (await self._first(first, self._range.end - first))[-count:]
+            self._is_all = first == self._range.first
+            if self._is_all or len(self.found) >= count:
+                return
+            width *= _FURTHER
+
+    def taken(self, count: int) -> list[pa.RecordBatch | _Unreadable]:
+        """So many of what was found."""
+        return self.found[len(self.found) - count :] if self._last else self.found[:count]
+
+    async def _first(self, first: int, count: int) -> list[pa.RecordBatch | _Unreadable]:
+        found: list[pa.RecordBatch | _Unreadable] = []
+        offset, source = first, self._range.source
+        while len(found) < count and offset < self._range.end:
+            answer = await self._reader.fetch(offset)
+            before = offset
+            try:
+                for part in read_arrow(
+                    memoryview(answer.records),
+                    answer.aborted,
+                    topic=source.topic,
+                    partition=source.partition,
+                    start=offset,
+                    end=self._range.end,
+                    read_committed=self._is_committed,
+                    limits=_LIMITS,
+                ):
+                    rows = with_source(part.records, place_of(source.partition, Codec.NONE))
+                    found += (rows.slice(row, 1) for row in range(min(rows.num_rows, count - len(found))))
+                    offset = part.next_offset
+                    if len(found) >= count:
+                        break
+            except InexactRowError as error:
+                # It names the record; those behind it may be rows again.
+                at = offset if error.where.offset is None else error.where.offset
+                found.append(_Unreadable(RecordPlace(source.partition, at), error))
+                offset = at + 1
+            except (CorruptBatchError, OversizedBatchError) as error:
+                found.append(_Unreadable(RecordPlace(source.partition, offset), error))
+                break
+            if offset == before:
+                # The end of what can be read.
+                break
+        return found

@@ -1,0 +1,90 @@
+"""The topics of a flow whose records may name schemas, and the schemas that a sample of each names. Reads only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.relay.preview.job import chain_of
+from mirror_lib.relay.preview.sample import Edge, Sample, SampleStart, read_sample
+from mirror_lib.sync.admins import source_admin
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.transform.schemas.preflight import SIDES, SchemaUse, TopicSample, decoded_formats, used_schemas
+
+
+class TopicSchemas(NamedTuple):
+    """What a sample of a topic names, by side."""
+
+    sample: TopicSample
+    used: Mapping[str, Counter[SchemaUse]]
+
+
+def topics_with_schemas(flow: FlowConfig, topology: FlowTopology) -> dict[str, int]:
+    """The topics of the flow whose records may name schemas, with how many offsets each holds.
+
+    Heartbeats are none unless a transform decodes them: their fields look like schema ids and are none.
+
+    Raises:
+        MirrorError: the source does not answer.
+    """
+    with source_admin(flow) as admin:
+        found = [
+            topic
+            for topic in admin.list_topics()
+            if topology.replicates(topic)
+            and (not topology.policy.is_heartbeats_topic(topic) or _is_decoded(flow, topic))
+        ]
+        return _held(admin, flow, sorted(found))
+
+
+def _is_decoded(flow: FlowConfig, topic: str) -> bool:
+    chain = chain_of(flow, topic)
+    return any(decoded_formats(chain, side) for side in SIDES)
+
+
+def _held(admin: ClusterAdmin, flow: FlowConfig, topics: Sequence[str]) -> dict[str, int]:
+    described = admin.describe_topics(topics)
+    for error in described.errors.values():
+        raise error
+    partitions = [TopicPartition(topic, each.partition) for topic in topics for each in described[topic].partitions]
+    is_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
+    firsts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
+    ends = admin.list_offsets(partitions, OffsetSpec.LAST_STABLE if is_committed else OffsetSpec.LATEST)
+    held = dict.fromkeys(topics, 0)
+    for each in partitions:
+        held[each.topic] += max(0, _offset(ends[each]) - _offset(firsts[each]))
+    return held
+
+
+def _offset(fact: OffsetFact) -> int:
+    if fact.error is not None:
+        raise fact.error
+    return fact.offset
+
+
+def sampled_schemas(flow: FlowConfig, topic: str, held: int, most: int) -> TopicSchemas:
+    """The schemas that the oldest and the newest records of all partitions of a topic name.
+
+    Args:
+        held: offsets of the topic.
+        most: so many records altogether.
+
+    Raises:
+        MirrorError: the source does not answer, or has no such topic any more.
+    """
+    samples: list[Sample] = []
+    if held > most:
+        # Schemas change with time: the middle has hardly any that neither end has.
+        wanted = {Edge.EARLIEST: -(-most // 2), Edge.LATEST: most // 2}
+        samples = [read_sample(flow, topic, SampleStart(edge), most=count) for edge, count in wanted.items() if count]
+    elif held:
+        samples = [read_sample(flow, topic, SampleStart(Edge.EARLIEST), most=most)]
+    # Both ends may have met in partitions that hold little.
+    records = {record.place: record for sample in samples for record in sample.records()}
+    unreadable = {place for sample in samples for place in sample.unreadable}
+    told = TopicSample(topic, len(records), held, len(unreadable))
+    return TopicSchemas(told, {side: used_schemas(records.values(), side) for side in SIDES})

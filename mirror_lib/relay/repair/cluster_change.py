@@ -1,0 +1,122 @@
+"""What an operator decides when an alias names another cluster than before: the same flow, or a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from mirror_lib.cluster.topics.internal import PositionSnapshot
+from mirror_lib.cluster.topics.positions import ClusterPair, Position
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.errors import ClusterError, Where
+from mirror_lib.ledger.rows import ClusterPairRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.commit.rewound_syncs import rewind_syncs
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.sync.cluster_identity import ledger_name
+from mirror_lib.topology.names import TopicPartition
+
+
+class ClusterDecision(StrEnum):
+    """How a flow continues with other clusters."""
+
+    #: The new cluster holds the same records at the same offsets (restored, or moved to a new id).
+    SAME = "same"
+    #: The new cluster is another one: nothing that was stored is about it.
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """What a decision does; printable before it is carried out."""
+
+    flow: str
+    decision: ClusterDecision
+    #: None where the ledger knows none.
+    before: ClusterPairRow | None
+    now: ClusterPair
+    #: Positions that are stored again for the clusters of now.
+    kept: tuple[Position, ...] = ()
+    #: Partitions whose positions are forgotten: the next run is their first.
+    forgotten: tuple[TopicPartition, ...] = ()
+
+    def __str__(self) -> str:
+        if self.decision is ClusterDecision.SAME:
+            return (
+                f"flow {self.flow}: {len(self.kept)} positions continue at the same offsets on clusters "
+                f"{self.now.source} -> {self.now.target}; the ledger's rows stay"
+            )
+        return (
+            f"flow {self.flow} begins anew on clusters {self.now.source} -> {self.now.target}: {len(self.forgotten)} "
+            "positions are forgotten, and the ledger's rows (runs, map, gaps, hand-overs, cutovers) are set aside"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        before = None if self.before is None else {"source": self.before.source_id, "target": self.before.target_id}
+        return {
+            "flow": self.flow,
+            "decision": self.decision.value,
+            "before": before,
+            "now": self.now._asdict(),
+            "positions_kept": len(self.kept),
+            "positions_forgotten": len(self.forgotten),
+        }
+
+
+def plan_cluster_change(
+    flow: FlowConfig, clusters: FlowClusters, ledger: Ledger, decision: ClusterDecision
+) -> ClusterChange:
+    """What a decision about the clusters of a flow would do; changes nothing.
+
+    Raises:
+        MirrorError: a cluster cannot be used or has no id, or the ledger cannot be used.
+    """
+    name, now = ledger_name(flow.flow), clusters.ids()
+    if now is None:
+        raise ClusterError("a cluster reports no id: brokers before Kafka 0.10.1 have none.", where=Where(flow=name))
+    snapshot = clusters.positions.read_all()
+    before = ledger.cluster_pairs.find(name)
+    # Another file with the same aliases may copy other topics to the same target.
+    takes = flow_topology(flow).replicates
+    others = {
+        source: stored.position
+        for source, stored in sorted(snapshot.positions.items())
+        if takes(source.topic) and stored.position.clusters != now
+    }
+    if decision is ClusterDecision.NEW:
+        return ClusterChange(name, decision, before, now, forgotten=tuple(others))
+    kept = tuple(_on(now, position, snapshot) for position in others.values())
+    return ClusterChange(name, decision, before, now, kept=kept)
+
+
+def _on(now: ClusterPair, position: Position, snapshot: PositionSnapshot) -> Position:
+    """The position on other clusters: offsets and records are the same there, ids and leader epochs are not."""
+    claim = None if position.claim is None else snapshot.claims.get(position.source, 0) + 1
+    return replace(position, clusters=now, topic_id=None, target_topic_id=None, leader_epoch=None, claim=claim)
+
+
+def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: Ledger, *, by: str) -> None:
+    """Carry out a decision. Nobody may be copying: take the run lock first.
+
+    Raises:
+        MirrorError: the position topic or the ledger cannot be written.
+    """
+    aside = None
+    # The ledger last: until then every run refuses, and the decision can be made again.
+    if change.decision is ClusterDecision.SAME:
+        clusters.positions.write(change.kept)
+        ledger.cluster_pairs.replace(change.flow, *change.now, by=by)
+    else:
+        rewind_syncs(clusters.flow, dict.fromkeys(change.forgotten, 0))
+        clusters.positions.forget(change.forgotten)
+        aside = ledger.cluster_pairs.begin_anew(change.flow, *change.now, by=by)
+    ledger.audits.note(
+        by=by,
+        action="clusters-accept",
+        subject=change.decision.value,
+        flow=change.flow,
+        detail={**change.to_dict(), "set_aside_as": aside},
+    )

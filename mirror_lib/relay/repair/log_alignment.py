@@ -1,0 +1,393 @@
+"""Which record of a target partition is which of the source, when nothing but the two logs is left.
+
+The target holds what was copied of the source, in its order. Since then compaction and retention may have taken records
+from either side, so both are walked along, and where the next records differ, the nearest records that are equal on
+both sides are looked for.
+
+Offsets say which pairs are possible. Each record that was copied took one offset of the target, so the distance of a
+record, its source offset less its target offset (markers on the target not counted), never shrinks along the log. It
+grows by at most as many as the source has offsets without a record, and at the end it is known from the partition's
+position. In a log without holes that alone decides, and equal records cannot be taken for one another. Where records
+were compacted away and equal ones stand close together they could be, and are counted as ambiguous.
+
+Pure: stretches of both logs in, runs out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from typing import NamedTuple
+
+from mirror_lib.cluster.batches.records import Record
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.offsets.runs import RunBuilder
+from mirror_lib.relay.takeover.tail_match import MismatchError
+
+#: So many records of each side are looked through for the next equal ones; it bounds memory too.
+LOOKAHEAD = 20_000
+#: The nearest are found among so many first, which is enough nearly always.
+_FIRST_LOOK, _LOOK_GROWTH = 32, 8
+_DIGEST_BYTES = 16
+_UNBOUNDED = 1 << 63
+
+
+class _Entry(NamedTuple):
+    """A record, with what lies before it in its log."""
+
+    offset: int
+    digest: bytes
+    #: Offsets before it where a reader sees nothing.
+    hidden: int
+    #: Offsets before it where nothing stands at all.
+    holes: int
+
+    @property
+    def data_offset(self) -> int:
+        """What its offset would be without markers."""
+        return self.offset - self.hidden
+
+
+@dataclass(frozen=True, slots=True)
+class LogShape:
+    """What a first reading of a log [start, end) tells."""
+
+    start: int
+    end: int
+    hidden: int = 0
+    holes: int = 0
+    #: Whether the broker gave the records new timestamps (`message.timestamp.type=LogAppendTime`).
+    own_timestamps: bool = False
+
+    def with_stretches(self, stretches: Iterable[Stretch], read_to: int) -> LogShape:
+        """The same with more of the log.
+
+        Args:
+            read_to: the offset up to which it was read before.
+        """
+        hidden, holes, own = self.hidden, self.holes, self.own_timestamps
+        for each in stretches:
+            first, end = max(each.first, read_to), min(each.next_offset, self.end)
+            if end <= first:
+                continue
+            holes += first - read_to
+            if each.hidden:
+                hidden += end - first
+            elif not each.dense:
+                holes += end - first - sum(first <= record.offset < end for record in each.records())
+            own = own or each.log_append_time
+            read_to = end
+        return LogShape(self.start, self.end, hidden, holes, own)
+
+    def ended(self, read_to: int) -> LogShape:
+        """The same when nothing more can be read."""
+        return LogShape(self.start, self.end, self.hidden, self.holes + self.end - read_to, self.own_timestamps)
+
+
+@dataclass(frozen=True, slots=True)
+class LogMatch:
+    """What two logs say about each other."""
+
+    columns: RunColumns
+    #: Records of the source that the target does not hold: never copied, left out, compacted or deleted there.
+    only_on_source: int
+    #: Records of the target that the source does not hold any more.
+    only_on_target: int
+    #: Mapped records that are equal to others near them, so that offsets alone do not tell them apart.
+    ambiguous: int
+
+
+def joined(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
+    """What the logs say as a whole, from what parts of them say, in their order.
+
+    Args:
+        matches: each with whether its source is the other's target.
+    """
+    return LogMatch(
+        RunColumns.joined([each.columns.inverse() if inverse else each.columns for each, inverse in matches]),
+        sum(each.only_on_target if inverse else each.only_on_source for each, inverse in matches),
+        sum(each.only_on_source if inverse else each.only_on_target for each, inverse in matches),
+        sum(each.ambiguous for each, _ in matches),
+    )
+
+
+class _Side:
+    """One log as it is walked through."""
+
+    def __init__(self, shape: LogShape, *, timestamps: bool) -> None:
+        self.start, self.end = shape.start, shape.end
+        #: Offsets up to which everything was fed.
+        self.fed_to = self.start
+        self.ended = self.start >= self.end
+        self.waiting: deque[_Entry] = deque()
+        self.hidden = self.holes = 0
+        self._timestamps = timestamps
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left of it."""
+        return self.ended and not self.waiting
+
+    def feed(self, stretches: Iterable[Stretch]) -> None:
+        fed = False
+        for stretch in stretches:
+            if stretch.next_offset <= self.fed_to:
+                continue
+            fed = True
+            if stretch.first >= self.end:
+                # What stands behind the end says nothing about what is before it.
+                self._advance(self.end, self.end, hidden=False)
+                break
+            if stretch.hidden:
+                self._advance(max(stretch.first, self.fed_to), min(stretch.next_offset, self.end), hidden=True)
+            else:
+                for record in stretch.records():
+                    if self.fed_to <= record.offset < self.end:
+                        self._take(record)
+                self._advance(min(stretch.next_offset, self.end), min(stretch.next_offset, self.end), hidden=False)
+        if not fed or self.fed_to >= self.end:
+            self._advance(self.end, self.end, hidden=False)
+            self.ended = True
+
+    def _take(self, record: Record) -> None:
+        self._advance(record.offset, record.offset, hidden=False)
+        digest = blake2b(record.tail, digest_size=_DIGEST_BYTES)
+        if self._timestamps:
+            digest.update(record.timestamp.to_bytes(8, "big", signed=True))
+        self.waiting.append(_Entry(record.offset, digest.digest(), self.hidden, self.holes))
+        self.fed_to = record.offset + 1
+
+    def _advance(self, first: int, to: int, *, hidden: bool) -> None:
+        """Go on to `to`; from where it stands up to `first` there is nothing."""
+        self.holes += max(0, first - self.fed_to)
+        if hidden:
+            self.hidden += max(0, to - max(first, self.fed_to))
+        self.fed_to = max(self.fed_to, to)
+
+
+class _Ranges:
+    """Ascending ranges of offsets."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int]], start: int) -> None:
+        self._firsts: list[int] = []
+        self._ends: list[int] = []
+        #: Offsets in the ranges before each of them.
+        self._before: list[int] = [0]
+        for first, end in ranges:
+            begin = max(first, start, self._ends[-1] if self._ends else 0)
+            if begin < end:
+                self._firsts.append(begin)
+                self._ends.append(end)
+                self._before.append(self._before[-1] + end - begin)
+
+    def before(self, offset: int) -> int:
+        """How many of their offsets are lower."""
+        after = bisect_left(self._firsts, offset)
+        if after == 0:
+            return 0
+        return self._before[after - 1] + min(offset, self._ends[after - 1]) - self._firsts[after - 1]
+
+
+class LogMatcher:
+    """Walks along both logs; feed whichever side is asked for."""
+
+    def __init__(
+        self,
+        source: LogShape,
+        target: LogShape,
+        *,
+        certain_end: bool,
+        left_out: Sequence[tuple[int, int]] | None = (),
+    ) -> None:
+        """Begin at the start of both logs.
+
+        Args:
+            certain_end: all before the source's end was copied, or rightly dropped, when the target ended at its end.
+            left_out: ranges of source offsets, ascending, of which records may not have been copied although they are
+                there; None where anything may have been left out.
+        """
+        self._shapes = source, target
+        timestamps = not target.own_timestamps
+        self._source, self._target = _Side(source, timestamps=timestamps), _Side(target, timestamps=timestamps)
+        self._left_out = None if left_out is None else _Ranges(left_out, source.start)
+        self._without_record = source.hidden + source.holes + self._left_out_before(source.end)
+        self._end_distance = source.end - (target.end - target.hidden) if certain_end else None
+        self._target_holes = target.holes
+        self._runs = RunBuilder()
+        self._last: tuple[_Entry, _Entry] | None = None
+        self._only_on_source = self._only_on_target = self._ambiguous = 0
+        #: How many records are needed of each side before the walk can go on.
+        self._need = 1
+
+    @property
+    def source_offset(self) -> int:
+        """The source offset to read on from."""
+        return self._source.fed_to
+
+    @property
+    def target_offset(self) -> int:
+        """The target offset to read on from."""
+        return self._target.fed_to
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether more of the source must be fed."""
+        return not self._source.ended and len(self._source.waiting) < self._need
+
+    @property
+    def needs_target(self) -> bool:
+        """Whether more of the target must be fed."""
+        return not self._target.ended and len(self._target.waiting) < self._need
+
+    @property
+    def finished(self) -> bool:
+        """Whether both logs have been walked through."""
+        return self._source.over and self._target.over
+
+    @property
+    def as_shaped(self) -> bool:
+        """Whether both logs, walked through, had the holes and the hidden offsets that their shapes say."""
+        sides = zip(self._shapes, (self._source, self._target), strict=True)
+        return all((shape.hidden, shape.holes) == (side.hidden, side.holes) for shape, side in sides)
+
+    def feed_source(self, stretches: Iterable[Stretch]) -> None:
+        """Give what the source holds from `source_offset` on; nothing when it holds nothing more."""
+        self._source.feed(stretches)
+
+    def feed_target(self, stretches: Iterable[Stretch]) -> None:
+        """Give what the target holds from `target_offset` on; nothing when it holds nothing more."""
+        self._target.feed(stretches)
+
+    def walk(self) -> None:
+        """Go on as far as what was fed allows.
+
+        Raises:
+            MismatchError: the target holds what the source never had.
+        """
+        source, target = self._source.waiting, self._target.waiting
+        while not (self.needs_source or self.needs_target or self.finished):
+            if not target:
+                self._drop_source()
+                continue
+            if not source:
+                self._drop_target()
+                continue
+            here, there = source[0], target[0]
+            distance, (lowest, highest) = here.offset - there.data_offset, self._distances(here, there)
+            if distance > highest:
+                self._drop_target()
+            elif distance < lowest:
+                self._drop_source()
+            elif here.digest == there.digest:
+                self._pair(certain=lowest == highest)
+            elif lowest == highest and not self._may_be_left_out(here):
+                raise MismatchError(here.offset, there.offset)
+            elif not self._skip_to_equal():
+                return
+
+    def match(self) -> LogMatch:
+        """The result; the walk must be finished.
+
+        Raises:
+            MismatchError: both logs hold records, and not one of them is the same.
+        """
+        assert self.finished
+        columns = RunColumns.of(self._runs.runs())
+        if not len(columns) and self._only_on_source and self._only_on_target:
+            raise MismatchError(self._source.start, self._target.start)
+        return LogMatch(columns, self._only_on_source, self._only_on_target, self._ambiguous)
+
+    def _distances(self, here: _Entry, there: _Entry) -> tuple[int, int]:
+        """The least and the most that the distance of this pair can be.
+
+        A hole on the target may have been a marker, which takes no record's place: it loosens both.
+        """
+        lowest, highest = -_UNBOUNDED, _UNBOUNDED
+        known = self._left_out is not None
+        if self._last is not None:
+            here_before, there_before = self._last
+            before = here_before.offset - there_before.data_offset
+            lowest = before - (there.holes - there_before.holes)
+            if known:
+                highest = before + self._without_record_before(here) - self._without_record_before(here_before)
+        if self._end_distance is not None:
+            highest = min(highest, self._end_distance + self._target_holes - there.holes)
+            if known:
+                after = self._without_record - self._without_record_before(here)
+                lowest = max(lowest, self._end_distance - after)
+        return lowest, highest
+
+    def _without_record_before(self, here: _Entry) -> int:
+        return here.hidden + here.holes + self._left_out_before(here.offset)
+
+    def _may_be_left_out(self, here: _Entry) -> bool:
+        return self._left_out is None or self._left_out_before(here.offset + 1) > self._left_out_before(here.offset)
+
+    def _left_out_before(self, offset: int) -> int:
+        return 0 if self._left_out is None else self._left_out.before(offset)
+
+    def _skip_to_equal(self) -> bool:
+        """Drop what stands before the nearest records that are equal; False when more must be fed first.
+
+        Raises:
+            MismatchError: there are none.
+        """
+        source, target = self._source, self._target
+        look = max(_FIRST_LOOK, self._need)
+        while True:
+            self._need = look
+            if self.needs_source or self.needs_target:
+                return False
+            found = self._nearest_equal(look)
+            if found is None and max(len(source.waiting), len(target.waiting)) < look:
+                # The last records of both: each side has lost what the other kept.
+                found = len(source.waiting), len(target.waiting)
+            if found is not None:
+                for _ in range(found[0]):
+                    self._drop_source()
+                for _ in range(found[1]):
+                    self._drop_target()
+                self._need = 1
+                return True
+            if look >= LOOKAHEAD:
+                raise MismatchError(source.waiting[0].offset, target.waiting[0].offset)
+            look = min(look * _LOOK_GROWTH, LOOKAHEAD)
+
+    def _nearest_equal(self, look: int) -> tuple[int, int] | None:
+        source = list(islice(self._source.waiting, look))
+        places: dict[bytes, list[int]] = {}
+        for place, entry in enumerate(source):
+            places.setdefault(entry.digest, []).append(place)
+        best: tuple[int, int] | None = None
+        for there_place, there in enumerate(islice(self._target.waiting, look)):
+            if best is not None and there_place >= sum(best):
+                break
+            for here_place in places.get(there.digest, ()):
+                lowest, highest = self._distances(source[here_place], there)
+                fits = lowest <= source[here_place].offset - there.data_offset <= highest
+                if fits and (best is None or here_place + there_place < sum(best)):
+                    best = here_place, there_place
+        return best
+
+    def _drop_source(self) -> None:
+        self._source.waiting.popleft()
+        self._only_on_source += 1
+
+    def _drop_target(self) -> None:
+        self._target.waiting.popleft()
+        self._only_on_target += 1
+
+    def _pair(self, *, certain: bool) -> None:
+        here, there = self._source.waiting.popleft(), self._target.waiting.popleft()
+        if not certain:
+            near = [side.waiting[0].digest for side in (self._source, self._target) if side.waiting]
+            near += [self._last[0].digest] if self._last is not None else []
+            self._ambiguous += here.digest in near
+        self._runs.add(here.offset, there.offset, 1)
+        self._last = here, there
+        self._need = 1

@@ -1,0 +1,409 @@
+"""Deriving the offset map again from the two logs, for when the ledger is lost or does not say the truth.
+
+Both logs are read from what they still hold, twice: first their shape (markers, holes), then their records, which are
+matched with one another (`log_match`). Brokers may compact a log between the two readings: then both logs are read
+again (`match_logs`). The end is the partition's position, a pair of offsets that is
+certain; it tells how far the source is ahead there. Memory is bounded by a fetch and a look-ahead of each side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.config.model import FlowConfig, IsolationLevel, PoisonPolicy
+from mirror_lib.errors import CorruptBatchError, MirrorError, TargetDivergedError, TransientError, Where
+from mirror_lib.ledger.directions import MapPart, map_parts, run_id_in, with_ends
+from mirror_lib.ledger.offset_rows import SegmentRow
+from mirror_lib.ledger.rows import GapRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape, joined
+from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
+from mirror_lib.relay.takeover.partition_reader import PatientReader
+from mirror_lib.relay.takeover.stable_end import until_stable
+from mirror_lib.relay.takeover.tail_match import MismatchError
+from mirror_lib.topology.names import TopicPartition
+
+#: Partitions that are read at the same time.
+_AT_A_TIME = 2
+#: Runs in one row of the ledger.
+_RUNS_PER_ROW = 50_000
+#: Times that both logs are read when they change between two readings; a cleaner is rarely back so soon.
+_READINGS = 5
+
+#: Told how many offsets were read; each of both logs is read twice.
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What the ledger and the logs say about the same partition."""
+
+    #: Records that both map to the same place.
+    same: int
+    #: Records that only the ledger knows: retention or compaction has taken them from a log since.
+    only_in_ledger: int
+    #: Records that only the logs tell of.
+    only_in_logs: int
+    #: Records that both map, to different places.
+    contradicting: int
+
+    @classmethod
+    def between(cls, ledger: RunColumns, logs: RunColumns) -> Difference:
+        """Compare two maps."""
+        if not len(ledger) or not len(logs):
+            return cls(0, ledger.records, logs.records, 0)
+        edges = sorted(
+            {
+                *ledger.source_first.tolist(),
+                *ledger.source_next.tolist(),
+                *logs.source_first.tolist(),
+                *logs.source_next.tolist(),
+            }
+        )
+        found = (OffsetMap(ledger).to_target_many(edges[:-1]), OffsetMap(logs).to_target_many(edges[:-1]))
+        same = contradicting = 0
+        both = zip(edges, edges[1:], *(zip(each.offsets, each.codes, strict=True) for each in found), strict=False)
+        for first, end, (there, code), (logs_there, logs_code) in both:
+            if code or logs_code:
+                continue
+            if there == logs_there:
+                same += end - first
+            else:
+                contradicting += end - first
+        known = same + contradicting
+        return cls(same, ledger.records - known, logs.records - known, contradicting)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What became of one partition; either `error` is set, or `match` and `difference`."""
+
+    plan: RebuildPlan
+    match: LogMatch | None = None
+    difference: Difference | None = None
+    error: MirrorError | None = None
+    #: Which of both flows has copied what, as the ledger has it.
+    parts: tuple[MapPart, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether the ledger lacks something, or says something else."""
+        return self.difference is not None and bool(self.difference.only_in_logs or self.difference.contradicting)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        found: dict[str, Any] = self.plan.to_dict()
+        if self.error is not None:
+            return {**found, "error": self.error.attributes()}
+        assert self.match is not None
+        assert self.difference is not None
+        return {
+            **found,
+            "records": self.match.columns.records,
+            "runs": len(self.match.columns),
+            "only_on_source": self.match.only_on_source,
+            "only_on_target": self.match.only_on_target,
+            "ambiguous": self.match.ambiguous,
+            "same": self.difference.same,
+            "only_in_ledger": self.difference.only_in_ledger,
+            "only_in_logs": self.difference.only_in_logs,
+            "contradicting": self.difference.contradicting,
+            "changes": self.changes,
+        }
+
+
+def rebuild(
+    flow: FlowConfig,
+    plans: Sequence[RebuildPlan],
+    clusters: FlowClusters,
+    ledger: Ledger,
+    advance: Advance,
+    *,
+    opposite: FlowConfig | None = None,
+) -> list[Rebuilt]:
+    """Read the logs and compare what they say with the ledger; changes nothing. Partitions fail alone.
+
+    Args:
+        opposite: the flow back, as the file has it: the isolation level and policies of what it has copied.
+
+    Raises:
+        MirrorError: a cluster cannot be connected to.
+    """
+    return asyncio.run(_rebuild_all(flow, opposite, plans, clusters, ledger, advance))
+
+
+def apply_rebuilt(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, run_id: str) -> int:
+    """Write the maps that changed in the place of the ledger's; returns how many.
+
+    What the ledger knows of records before the first that the logs still hold is kept, unless it contradicts them.
+    """
+    written = 0
+    for each in rebuilt:
+        if each.match is None or each.difference is None or not each.changes:
+            continue
+        source, columns = each.plan.source, each.match.columns
+        if not each.difference.contradicting:
+            columns = _with_older(_stored(flow, ledger, source), columns)
+        ledger.replace_segments(str(flow.flow), *source, _rows_by_direction(flow, source, columns, each.parts, run_id))
+        written += 1
+    return written
+
+
+async def _rebuild_all(
+    flow: FlowConfig,
+    opposite: FlowConfig | None,
+    plans: Sequence[RebuildPlan],
+    clusters: FlowClusters,
+    ledger: Ledger,
+    advance: Advance,
+) -> list[Rebuilt]:
+    limit = asyncio.Semaphore(_AT_A_TIME)
+
+    gaps = {name: ledger.gaps(name, limit=None) for name in (str(flow.flow), str(flow.flow.opposite))}
+
+    async def match_piece(piece: RebuildPlan, source: RawClient, target: RawClient) -> LogMatch:
+        """As the flow that has copied it."""
+        rules, name = flow, str(flow.flow)
+        if piece.by_opposite:
+            rules, name, source, target = opposite or flow, str(flow.flow.opposite), target, source
+        logs = _Logs.of(rules, name, piece, source, target)
+        return await logs.match(_left_out(rules, piece, gaps[name]), advance)
+
+    async def one(plan: RebuildPlan, source: RawClient, target: RawClient) -> Rebuilt:
+        parts = map_parts(ledger.segments(str(flow.flow), *plan.source))
+        async with limit:
+            try:
+                found = [
+                    (await match_piece(piece, source, target), piece.by_opposite) for piece in by_direction(plan, parts)
+                ]
+            except MirrorError as error:
+                return Rebuilt(plan, error=error)
+        match = joined(found)
+        known = _stored(flow, ledger, plan.source)
+        return Rebuilt(plan, match, Difference.between(known, match.columns), parts=parts)
+
+    async with open_clients(clusters.source_data, clusters.target_data) as (source, target):
+        return list(await asyncio.gather(*(one(plan, source, target) for plan in plans)))
+
+
+def _left_out(flow: FlowConfig, plan: RebuildPlan, gaps: Iterable[GapRow]) -> Sequence[tuple[int, int]] | None:
+    """Where source records may have been left out; None when the ledger cannot be asked, and the policy does that."""
+    ranges = sorted(
+        (gap.first_offset, gap.next_offset)
+        for gap in gaps
+        # An empty range says that something is lost, and not what.
+        if (gap.topic, gap.partition) == plan.source and gap.next_offset > max(plan.source_start, gap.first_offset)
+    )
+    if not ranges and flow.copy_settings.poison_policy is not PoisonPolicy.FAIL:
+        return None
+    return ranges
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """Both logs of one partition."""
+
+    plan: RebuildPlan
+    source: PatientReader
+    target: PatientReader
+    where: Where
+    #: Of the target.
+    client: RawClient
+    retry_seconds: float
+
+    @classmethod
+    def of(cls, flow: FlowConfig, name: str, plan: RebuildPlan, source: RawClient, target: RawClient) -> _Logs:
+        """Nothing is read yet."""
+        read_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
+        return cls(
+            plan,
+            PatientReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
+            # What a transaction has written and taken back is on no reader's target.
+            PatientReader(target, plan.target, flow.copy_settings, read_committed=True),
+            Where(flow=name, topic=plan.source.topic, partition=plan.source.partition),
+            target,
+            flow.copy_settings.retry_max_seconds,
+        )
+
+    async def match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
+        """Read them, and find out which record is which.
+
+        Raises:
+            MirrorError: a log cannot be read, or they do not match.
+        """
+        try:
+            return await self._match(left_out, advance)
+        except MismatchError as error:
+            raise TargetDivergedError(
+                f"{self.plan.target} offset {error.target_offset} does not hold what the source has at offset "
+                f"{error.source_offset}, nor does anything near it: the map cannot be told from the logs.",
+                where=replace(self.where, offset=error.source_offset),
+                action="Somebody else wrote to the target, or too much was compacted away. The ledger is unchanged.",
+            ) from error
+        except (RecordError, CodecError) as error:
+            raise CorruptBatchError(
+                f"the logs cannot be compared: {error}.",
+                where=self.where,
+                action="Compare the replicas of both partitions (kafka-dump-log).",
+            ) from error
+
+    async def _match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
+        plan = self.plan
+        await until_stable(
+            self.client,
+            plan.target,
+            self.target,
+            upto=plan.target_end,
+            retry_seconds=self.retry_seconds,
+            where=self.where,
+        )
+        return await match_logs(plan, self.source, _Copied(self.target, self.where.flow or ""), left_out, advance)
+
+
+class _Copied:
+    """A target's log without the deletions that the flow has written there by itself."""
+
+    def __init__(self, log: LogReader, flow: str) -> None:
+        self._log = log
+        self._flow = flow
+
+    async def read(self, offset: int) -> Sequence[Stretch]:
+        return hide_own_deletions(await self._log.read(offset), self._flow)
+
+
+class LogReader(Protocol):
+    """One log, a fetch at a time."""
+
+    async def read(self, offset: int) -> Sequence[Stretch]:
+        """Return the stretches from `offset` on; empty at the end of the log."""
+        ...
+
+
+async def match_logs(
+    plan: RebuildPlan,
+    source: LogReader,
+    target: LogReader,
+    left_out: Sequence[tuple[int, int]] | None,
+    advance: Advance,
+) -> LogMatch:
+    """Match the records of both logs, and begin again when a broker compacts one of them meanwhile.
+
+    Raises:
+        MismatchError: the logs do not match although neither of them changes.
+        TransientError: a log changes at each reading.
+    """
+    shapes = await _shapes(plan, source, target, advance)
+    for _ in range(_READINGS):
+        matcher = LogMatcher(*shapes, certain_end=plan.certain_end, left_out=left_out)
+        mismatch: MismatchError | None = None
+        try:
+            await _walk(matcher, source, target, advance)
+            match = matcher.match()
+            if matcher.as_shaped:
+                return match
+        except MismatchError as error:
+            mismatch = error
+        before, shapes = shapes, await _shapes(plan, source, target, advance)
+        if mismatch is not None and shapes == before:
+            raise mismatch
+    raise TransientError(
+        f"the brokers removed records of {plan.source} or {plan.target} each of the {_READINGS} times that both logs "
+        "were read, so the logs cannot be compared. The ledger is unchanged.",
+        action="Run the command again when the log cleaner has caught up.",
+    )
+
+
+async def _walk(matcher: LogMatcher, source: LogReader, target: LogReader, advance: Advance) -> None:
+    while not matcher.finished:
+        before = matcher.source_offset + matcher.target_offset
+        if matcher.needs_target:
+            matcher.feed_target(await target.read(matcher.target_offset))
+        if matcher.needs_source:
+            matcher.feed_source(await source.read(matcher.source_offset))
+        advance(matcher.source_offset + matcher.target_offset - before)
+        matcher.walk()
+
+
+async def _shapes(
+    plan: RebuildPlan, source: LogReader, target: LogReader, advance: Advance
+) -> tuple[LogShape, LogShape]:
+    return (
+        await _shape(LogShape(plan.source_start, plan.source_end), source, advance),
+        await _shape(LogShape(plan.target_start, plan.target_end), target, advance),
+    )
+
+
+async def _shape(shape: LogShape, log: LogReader, advance: Advance) -> LogShape:
+    offset = shape.start
+    while offset < shape.end:
+        stretches = [each for each in await log.read(offset) if each.next_offset > offset]
+        if not stretches:
+            return shape.ended(offset)
+        shape = shape.with_stretches(stretches, offset)
+        read_to = min(stretches[-1].next_offset, shape.end)
+        advance(read_to - offset)
+        offset = read_to
+    return shape
+
+
+def _stored(flow: FlowConfig, ledger: Ledger, source: TopicPartition) -> RunColumns:
+    try:
+        return RunColumns.of_segments(ledger.segments(str(flow.flow), *source))
+    except MirrorError:
+        # It is damaged: that is what a rebuild is for.
+        return RunColumns.of(())
+
+
+def _with_older(known: RunColumns, columns: RunColumns) -> RunColumns:
+    if not len(columns):
+        return known
+    older = known.before(source=int(columns.source_first[0]), target=int(columns.target_first[0]))
+    return RunColumns.joined([older, columns])
+
+
+def _rows_by_direction(
+    flow: FlowConfig, source: TopicPartition, columns: RunColumns, parts: Sequence[MapPart], run_id: str
+) -> list[SegmentRow]:
+    """The rows of a map, of which each still says which flow has copied it."""
+    if not parts:
+        return _rows(flow, source, columns, run_id)
+    rows: list[SegmentRow] = []
+    for part, behind in with_ends(parts):
+        inside = columns
+        if behind is not None:
+            inside = columns.before(source=behind.source_first, target=behind.target_first)
+            columns = columns.behind(source=behind.source_first, target=behind.target_first)
+        rows += _rows(flow, source, inside, run_id_in(part, run_id))
+    return rows
+
+
+def _rows(flow: FlowConfig, source: TopicPartition, columns: RunColumns, run_id: str) -> list[SegmentRow]:
+    rows = []
+    for start in range(0, len(columns), _RUNS_PER_ROW):
+        part = columns.part(start, start + _RUNS_PER_ROW)
+        rows.append(
+            SegmentRow(
+                flow=str(flow.flow),
+                topic=source.topic,
+                partition=source.partition,
+                source_first=int(part.source_first[0]),
+                source_next=int(part.source_next[-1]),
+                target_first=int(part.target_first[0]),
+                target_next=int(part.target_next[-1]),
+                records=part.records,
+                runs=None if len(part) == 1 else part.encode(),
+                run_id=run_id,
+            )
+        )
+    return rows

@@ -1,0 +1,332 @@
+"""Positions as a person sees and sets them: the way on where a partition stands still and no rule may decide.
+
+A target that holds something else than the source does, or less than it had acknowledged, an interrupted merge: the
+replicator cannot know what is right there. Whoever has found out says where copying goes on, behind whatever stands on
+the target, which is never changed. Each change is noted in the ledger with who made it and why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
+from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.errors import (
+    POSITION_REASONS,
+    ConfigurationError,
+    MirrorError,
+    TopicMissingError,
+    Where,
+)
+from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.backfill.model import backfill_id
+from mirror_lib.relay.commit.commit import position_row, segment_rows
+from mirror_lib.relay.commit.rewound_syncs import rewind_syncs
+from mirror_lib.relay.copy.open_positions import transactional_id
+from mirror_lib.relay.copy.poison_records import omission_rows
+from mirror_lib.relay.planning.facts import FlowClusters, of_flow
+from mirror_lib.relay.takeover.fencing import fence_name
+from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change, target_cluster_change
+from mirror_lib.topology.names import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PositionChange:
+    """What setting one position does; printable before it is done."""
+
+    source: TopicPartition
+    target: TopicPartition
+    #: Where it stands now, None where nothing is known to have been copied.
+    before: Position | None
+    #: What is to be written; None to forget the position, so that the next run is the partition's first.
+    after: Position | None
+    #: Several source partitions share the target.
+    merged: bool = False
+    #: The target does not hold any more what was copied to it: map and offset-syncs are about other records.
+    map_is_void: bool = False
+    #: Where the next copied record lands.
+    target_end: int = 0
+    #: Why it cannot be done.
+    error: MirrorError | None = None
+
+    @property
+    def skipped(self) -> tuple[int, int]:
+        """Source offsets [first, next) that are passed over; empty when it goes back, or forgets."""
+        if self.before is None or self.after is None:
+            return 0, 0
+        first, following = self.before.offset + 1, self.after.offset + 1
+        return (first, following) if following > first else (first, first)
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{self.source}: {self.error.what}"
+        if self.after is None:
+            return f"{self.source}: the position is forgotten; the next run is its first (mirror.first.start)"
+        first, following = self.skipped
+        came = "" if self.before is None else f" instead of {self.before.offset + 1}"
+        what = f"{self.source}: copying goes on at source offset {self.after.offset + 1}{came}"
+        where = f"it lands on {self.target} at offset {self.after.target_offset}"
+        if following > first:
+            return f"{what}; offsets {first} to {following - 1} are passed over; {where}"
+        if self.before is not None and self.after.offset < self.before.offset:
+            return f"{what}; what was copied since then is copied again; {where}"
+        return f"{what}; {where}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "position": None if self.before is None else self.before.offset + 1,
+            "new_position": None if self.after is None else self.after.offset + 1,
+            "target_offset": None if self.after is None else self.after.target_offset,
+            "error": None if self.error is None else self.error.attributes(),
+        }
+
+
+def plan_changes(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    topic: str,
+    partitions: Collection[int],
+    start: FirstStart | None,
+    *,
+    run_id: str,
+) -> tuple[PositionChange, ...]:
+    """What setting the positions of a source topic would do; changes nothing.
+
+    Args:
+        topic: of the source; the flow must replicate it.
+        partitions: all of the topic when it is empty.
+        start: where copying is to go on; None to forget the positions.
+        run_id: whom the new positions name as their writer.
+
+    Raises:
+        ConfigurationError: the flow does not replicate the topic, or it has no such partition.
+        MirrorError: a cluster cannot be asked.
+    """
+    topology = flow_topology(flow)
+    if not topology.replicates(topic):
+        raise ConfigurationError(
+            f"flow {flow.flow} does not replicate topic {topic!r}.", action="`mirror topics plan` lists what it does."
+        )
+    described = clusters.source_admin.describe_topics([topic])[topic]
+    known = {each.partition for each in described.partitions}
+    if unknown := set(partitions) - known:
+        raise ConfigurationError(
+            f"topic {topic} has no partition {min(unknown)}.", action=f"Its partitions are 0 to {max(known)}."
+        )
+    remote = topology.remote_topic(topic)
+    sources = [TopicPartition(topic, number) for number in sorted(partitions or known)]
+    targets = {source: TopicPartition(remote, source.partition) for source in sources}
+    snapshot = clusters.positions.read_all()
+    others = {each.topic for each in snapshot.positions if each.topic != topic}
+    merged = topology.rename.merge and any(topology.remote_topic(other) == remote for other in others)
+    ends = clusters.target_admin.list_offsets(targets.values(), OffsetSpec.LATEST)
+    there = clusters.target_admin.describe_topics([remote]).get(remote)
+    starts = {} if start is None else _starts(clusters, sources, start)
+    changes = []
+    for source in sources:
+        stored = snapshot.positions.get(source)
+        before, end = None if stored is None else stored.position, ends[targets[source]]
+        held = None if isinstance(end.error, TopicMissingError) else end.offset
+        if held is None:
+            # The next run creates it.
+            end = OffsetFact(offset=0)
+        now = TargetPartition(remote, there.topic_id if there is not None else None, held)
+        void = end.error is None and before is not None and _is_void(before, now, clusters.ids())
+        change = PositionChange(source, targets[source], before, None, merged, void, end.offset)
+        if start is not None:
+            begin = starts[source]
+            error = begin.error or end.error
+            if error is not None:
+                change = replace(change, error=of_flow(flow, error, source))
+            else:
+                claim = snapshot.claims.get(source, 0) + 1
+                after = set_position(change.before, source, begin.offset, end.offset, described.topic_id, claim, run_id)
+                after = replace(
+                    after,
+                    target_topic=remote,
+                    target_topic_id=there.topic_id if there is not None else None,
+                    clusters=clusters.ids(),
+                    first_partitions=None if change.before is None else change.before.first_partitions,
+                    # What was deleted while nothing was copied is not copied by moving the position.
+                    caught_up_at=None if change.before is None else change.before.caught_up_at,
+                )
+                change = replace(change, after=after)
+        changes.append(change)
+    return tuple(changes)
+
+
+def set_position(
+    before: Position | None,
+    source: TopicPartition,
+    start: int,
+    target_end: int,
+    topic_id: str | None,
+    claim: int,
+    run_id: str,
+) -> Position:
+    """The position by which copying goes on at `start`, behind the target's end.
+
+    Where a run was interrupted it stays open with that run's writer, so that the next run fences it first.
+    """
+    position = Position(
+        source.topic,
+        source.partition,
+        start - 1,
+        target_offset=target_end,
+        state=PositionState.CLOSED,
+        run_id=run_id,
+        topic_id=topic_id,
+        claim=claim,
+    )
+    if before is None or before.state is not PositionState.OPEN:
+        return position
+    return replace(position, state=PositionState.OPEN, producer_id=before.producer_id, epoch=before.epoch)
+
+
+def _starts(
+    clusters: FlowClusters, sources: Sequence[TopicPartition], start: FirstStart
+) -> Mapping[TopicPartition, OffsetFact]:
+    admin = clusters.source_admin
+    latest = OffsetSpec.LAST_STABLE if clusters.read_committed else OffsetSpec.LATEST
+    if start.reset is not None:
+        return admin.list_offsets(sources, OffsetSpec.EARLIEST if start.reset == "earliest" else latest)
+    first, last = admin.list_offsets(sources, OffsetSpec.EARLIEST), admin.list_offsets(sources, latest)
+    if start.timestamp_ms is not None:
+        found = admin.offsets_at(dict.fromkeys(sources, start.timestamp_ms))
+        # All records are older: it goes on with the next one.
+        return {source: each if each.error or each.offset >= 0 else last[source] for source, each in found.items()}
+    assert start.offset is not None
+    return {source: _within(source, start.offset, first[source], last[source]) for source in sources}
+
+
+def _within(source: TopicPartition, offset: int, first: OffsetFact, last: OffsetFact) -> OffsetFact:
+    error = first.error or last.error
+    if error is None and not first.offset <= offset <= last.offset:
+        error = ConfigurationError(
+            f"{source} holds offsets {first.offset} to {last.offset - 1}, and {offset} is none of them.",
+            where=Where(topic=source.topic, partition=source.partition, offset=offset),
+            action=f"Name an offset from {first.offset} to {last.offset}.",
+        )
+    return OffsetFact(offset=offset) if error is None else OffsetFact(offset=-1, error=error)
+
+
+def apply_changes(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    ledger: Ledger,
+    changes: Iterable[PositionChange],
+    *,
+    by: str,
+    note: str | None = None,
+    run_id: str,
+) -> None:
+    """Carry out the changes that have no error, and note in the ledger who made them.
+
+    Nobody else may be copying: take the run lock first.
+
+    Raises:
+        MirrorError: the position topic or the ledger cannot be written.
+    """
+    wanted = [_fenced(flow, clusters, change) for change in changes if change.error is None]
+    written = [change.after for change in wanted if change.after is not None]
+    rewind_syncs(flow, {change.source: change.target_end for change in wanted if change.map_is_void})
+    clusters.positions.write(written)
+    clusters.positions.forget(change.source for change in wanted if change.after is None)
+    ledger.save_positions([position_row(flow, position) for position in written])
+    now = datetime.now(UTC)
+    waiting: dict[TopicPartition, list[GapRow]] = {}
+    for gap in ledger.open_gaps(str(flow.flow)):
+        if gap.cause in POSITION_REASONS:
+            waiting.setdefault(TopicPartition(gap.topic, gap.partition), []).append(gap)
+    for change in wanted:
+        if change.before is not None:
+            keep_account(flow, ledger, change.before, by=by)
+            if change.map_is_void:
+                ledger.replace_segments(str(flow.flow), *change.source, [])
+        noted = _noted(flow, change, now, by=by, note=note, run_id=run_id)
+        ledger.record_gap(noted)
+        for gap in waiting.get(change.source, ()):
+            ledger.decide_gap(gap.id, GapState(noted.state), by=by, note=note or "by a position that was set")
+
+
+def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
+    """Fence here and now whom no take-over would: writers of a merge, and of a backfill into the flow's topic.
+
+    In a merge a position cannot be taken over, so it is closed as well. A backfill has names of its own, which a
+    take-over by the flow does not know.
+    """
+    before = change.before
+    if change.after is None or before is None or before.state is not PositionState.OPEN:
+        return change
+    names = [transactional_id(flow.flow, change.target)] if change.merged else []
+    if before.backfill is not None:
+        names.append(transactional_id(backfill_id(flow.flow, before.backfill), change.target))
+    if not names:
+        return change
+
+    async def fence() -> None:
+        async with open_clients(clusters.target_data) as (client,):
+            retry_seconds = flow.copy_settings.retry_max_seconds
+            where = Where(flow=str(flow.flow), cluster=client.cluster)
+            for name in names:
+                await fence_name(client, name, [change.target], retry_seconds=retry_seconds, where=where)
+
+    if flow.fencing is Fencing.TRANSACTIONAL:
+        asyncio.run(fence())
+    end = clusters.target_admin.list_offsets([change.target], OffsetSpec.LATEST)[change.target]
+    if end.error is not None:
+        raise of_flow(flow, end.error, change.source)
+    after = replace(change.after, target_offset=end.offset)
+    if change.merged:
+        after = replace(after, state=PositionState.CLOSED, producer_id=None, epoch=None)
+    return replace(change, after=after)
+
+
+def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | None) -> bool:
+    then = copied_to(before)
+    if then is None:
+        return False
+    return (target_cluster_change(then.clusters, clusters) or target_change(then, now)) is not None
+
+
+def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:
+    """What an interrupted run did, and only its position tells: where its records are, and what it left out."""
+    ledger.append_segments(segment_rows(flow, before.run_id or "", before.source, before.runs))
+    for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):
+        ledger.record_gap(row)
+
+
+def _noted(
+    flow: FlowConfig, change: PositionChange, now: datetime, *, by: str, note: str | None, run_id: str
+) -> GapRow:
+    first, following = change.skipped
+    return GapRow(
+        id=str(uuid.uuid4()),
+        flow=str(flow.flow),
+        topic=change.source.topic,
+        partition=change.source.partition,
+        cause=POSITION_SET,
+        first_offset=first,
+        next_offset=following,
+        topic_id=None if change.after is None else change.after.topic_id,
+        detail=str(change),
+        run_id=run_id,
+        found_at=now,
+        state=(GapState.ACCEPTED if following > first else GapState.RECOPIED).value,
+        decided_by=by,
+        decided_at=now,
+        note=note,
+    )

@@ -1,0 +1,514 @@
+"""One run of a flow: plan, open, copy, commit, again until caught up or out of time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR
+from mirror_lib.cluster.topics.reader import HiddenRecordsError
+from mirror_lib.config.first_start import first_starts
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.named_exclusions import about_excluded
+from mirror_lib.config.topology import flow_topology, quarantine_topic, replication_policy
+from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError, attributes_of
+from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.claim.claim import chains_of, name_positions, open_partitions, store_first_positions
+from mirror_lib.relay.claim.hidden_positions import uncover_positions
+from mirror_lib.relay.commit.commit import commit_round
+from mirror_lib.relay.commit.progress import RoundProgress
+from mirror_lib.relay.commit.round_metrics import RoundAccount, Step, expectation
+from mirror_lib.relay.gaps.gaps import close_settled, note_losses, settle_losses, truncations
+from mirror_lib.relay.model import (
+    CopyJob,
+    PartitionFacts,
+    PartitionProblem,
+    PartitionResult,
+    PositionTopic,
+    ProducerMemory,
+    RunPlan,
+)
+from mirror_lib.relay.pacing import RoundPace
+from mirror_lib.relay.planning.altered_positions import altered_notes, note_altered
+from mirror_lib.relay.planning.by_transform_chain import whole_takeovers
+from mirror_lib.relay.planning.facts import FlowClusters, gather_facts
+from mirror_lib.relay.planning.foreign_writes import foreign_notes
+from mirror_lib.relay.planning.late_writes import find_late_writes, late_writes_on_target
+from mirror_lib.relay.planning.new_topics import limits_of_new_topics
+from mirror_lib.relay.planning.open_transactions import hanging_problems, is_hanging, open_transaction_notes
+from mirror_lib.relay.planning.plan import plan_round
+from mirror_lib.relay.planning.rate_limits import RunRate
+from mirror_lib.relay.planning.source_logs import LONG_OPEN_SECONDS
+from mirror_lib.relay.planning.topic_limits import retention_warnings, timestamp_warnings, topic_warnings
+from mirror_lib.relay.run_lock import RunLease, hold_lock
+from mirror_lib.relay.run_options import CopyRunner, Planner, RunOptions, RunReport
+from mirror_lib.sync.cluster_identity import check_clusters
+from mirror_lib.sync.hidden import about_missing
+from mirror_lib.sync.loops.ledger import refuse_ledger_loops
+from mirror_lib.sync.topics.needed import check_needed_topics
+from mirror_lib.transform.paths import TopicPath, topic_paths
+
+_log = logging.getLogger(__name__)
+
+
+def plan_flow(
+    flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None, connected: FlowClusters | None = None
+) -> RunPlan:
+    """What a run would do now, after its topics were synced. Reads both clusters, changes nothing.
+
+    Args:
+        ledger: knows which partitions are stopped; None where there is none yet.
+        connected: clients that are open already.
+    """
+    flow = with_handovers(flow, ledger)
+    with FlowClusters.connect(flow) if connected is None else nullcontext(connected) as clusters:
+        check_clusters(flow, ledger, clusters.ids())
+        plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
+        remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
+        policy, schedule = flow.copy_settings.poison_policy, flow.schedule
+        admins = clusters.source_admin, clusters.target_admin
+        told = (
+            *topic_warnings(
+                *admins,
+                remote,
+                policy=policy,
+                schedule=schedule,
+                to_create=partial(limits_of_new_topics, flow, *admins),
+            ),
+            *_topics_not_creatable(flow, clusters),
+        )
+        # Timestamps that are replaced are in both.
+        told = tuple(each for each in told if each not in plan.warnings)
+    expected = expectation(plan, ledger, str(flow.flow))
+    return replace(
+        plan, warnings=(*plan.warnings, *told), expected=expected, paths=_paths(flow, (*facts, *plan.problems))
+    )
+
+
+def _topics_not_creatable(flow: FlowConfig, clusters: FlowClusters) -> Iterator[str]:
+    try:
+        check_needed_topics(flow, clusters.source_admin, clusters.target_admin)
+    except TopicNotCreatableError as error:
+        yield f"a run is refused: {error.what} {error.action}"
+
+
+def _paths(flow: FlowConfig, found: Iterable[PartitionFacts | PartitionProblem]) -> tuple[TopicPath, ...]:
+    """The ways of the topics of a flow, also of those with nothing new and of those that no run has created yet."""
+    found = tuple(found)
+    by_target: dict[str, set[str]] = {}
+    for each in found:
+        if isinstance(each, PartitionFacts):
+            by_target.setdefault(each.target.topic, set()).add(each.source.topic)
+    return topic_paths(
+        sorted({each.source.topic for each in found}),
+        flow.transforms,
+        replication_policy(flow).is_heartbeats_topic,
+        transactions=flow.transactions,
+        merged={topic for topics in by_target.values() if len(topics) > 1 for topic in topics},
+    )
+
+
+def replicate(
+    flow: FlowConfig,
+    *,
+    ledger: Ledger,
+    make_runner: Callable[[], CopyRunner],
+    options: RunOptions,
+    planner: Planner | None = None,
+) -> RunReport:
+    """Copy what is new since the stored positions.
+
+    A failing partition does not stop the others; it is in the report with its error. Only what concerns the whole
+    flow raises.
+
+    Args:
+        make_runner: called once, when there is something to copy and before any position is opened: starting Spark
+            costs seconds that an idle run need not pay, and when it fails nothing has begun yet.
+        planner: says what is copied where that is not simply all that is new.
+
+    Raises:
+        RunLockedError: another run of the flow is active.
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used.
+    """
+    report = _replicate(flow, ledger, make_runner, options, planner=planner)
+    assert report is not None
+    return report
+
+
+def replicate_if(
+    wanted: Callable[[RunPlan, FlowClusters], bool],
+    flow: FlowConfig,
+    *,
+    ledger: Ledger,
+    make_runner: Callable[[], CopyRunner],
+    options: RunOptions,
+) -> RunReport | None:
+    """Make a run if its first plan is wanted; otherwise None, and neither the clusters nor the ledger were changed.
+
+    It plans once, under the lock of the flow, so the run does exactly what was judged.
+
+    Args:
+        wanted: judges the first plan. Nothing was begun yet.
+
+    Raises:
+        MirrorError: as `replicate`.
+    """
+    return _replicate(flow, ledger, make_runner, options, wanted=wanted)
+
+
+def _replicate(
+    flow: FlowConfig,
+    ledger: Ledger,
+    make_runner: Callable[[], CopyRunner],
+    options: RunOptions,
+    *,
+    planner: Planner | None = None,
+    wanted: Callable[[RunPlan, FlowClusters], bool] | None = None,
+) -> RunReport | None:
+    began = time.monotonic()
+    max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
+    name = str(flow.flow)
+    with hold_lock(ledger, flow=name, run_id=options.run_id, lease_seconds=flow.run_lease_seconds) as lease:
+        # Read under the lock: a cutover that hands topics over holds it.
+        flow = with_handovers(flow, ledger)
+        run = _Run(flow, ledger, lease, make_runner, options, planner)
+        connector = planner.connector if planner else SOURCE_CONNECTOR
+        with ExitStack() as stack:
+            seen: FlowClusters | None = None
+            if wanted is not None:
+                seen = stack.enter_context(FlowClusters.connect(flow, connector=connector))
+                check_clusters(flow, ledger, seen.ids())
+                if not wanted(run.look_ahead(seen), seen):
+                    return None
+            for dead in ledger.close_dead_runs(name, living=options.run_id):
+                _log.warning("flow %s: run %s has died; this one continues where it came to.", name, dead)
+            ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
+            try:
+                clusters = seen or stack.enter_context(FlowClusters.connect(flow, connector=connector))
+                check_clusters(flow, ledger, clusters.ids(), note=True)
+                until = began + max_seconds
+                while run.keeps_pace(until) if run.round(clusters) else run.waits(until):
+                    pass
+            except BaseException as error:
+                ledger.finish_run(options.run_id, state="failed", error=attributes_of(error))
+                raise
+        report = run.report(time.monotonic() - began)
+        errors = report.errors
+        # Before the lock is given up: who has none and is `running` counts as dead.
+        ledger.finish_run(
+            options.run_id,
+            state="succeeded" if not errors else "partial" if report.records else "failed",
+            rounds=report.rounds,
+            records=report.records,
+            bytes=report.bytes,
+            error=errors[0].attributes() if errors else None,
+        )
+        return report
+
+
+def _plan(
+    flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool = True
+) -> RunPlan:
+    return plan_with_facts(flow, clusters, options, ledger, topics_synced=topics_synced)[0]
+
+
+def plan_with_facts(
+    flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool
+) -> tuple[RunPlan, tuple[PartitionFacts, ...]]:
+    """A plan and what it was made of: unlike the plan, the facts name the partitions that have nothing to copy.
+
+    Raises:
+        ConfigurationError: the run is limited to topics of which the flow takes none.
+        MirrorError: a cluster or the ledger cannot be asked.
+    """
+    facts, problems = gather_facts(
+        flow,
+        flow_topology(flow, options.topics),
+        clusters,
+        topics_synced=topics_synced,
+        stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
+        truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
+    )
+    remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
+    refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
+    late = find_late_writes(flow_topology(flow, options.topics), clusters, ledger)
+    home = late_writes_on_target(flow, clusters, facts, ledger)
+    if home.moved:
+        known = clusters.positions_at_plan
+        clusters.positions_at_plan = replace(known, positions={**known.positions, **home.moved})
+    refused = {problem.source for problem in home.problems}
+    plan = plan_round(
+        flow.flow,
+        [fact for fact in facts if fact.source not in refused],
+        tasks_max=options.tasks_max or flow.tasks_max,
+        first_starts=first_starts(flow),
+        problems=(*problems, *home.problems, *(each.problem(flow.flow) for each in late)),
+    )
+    if not facts and not plan.problems:
+        flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
+    told = (
+        *about_excluded(flow),
+        *about_missing(flow, clusters.missing_topics),
+        *altered_notes(clusters.altered),
+        *(() if _may_route(flow, facts) else foreign_notes(facts)),
+        *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
+        *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
+    )
+    return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *told)), clusters), tuple(facts)
+
+
+def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts]) -> tuple[str, ...]:
+    """What a run's report says of topics of which nothing was copied yet: most of what they hold is old then."""
+    new = {
+        fact.source.topic: fact.target.topic
+        for fact in facts
+        if fact.position is None and not fact.stopped and fact.log_start < fact.log_end
+    }
+    return retention_warnings(clusters.source_admin, clusters.target_admin, new, flow.copy_settings.poison_policy)
+
+
+def _may_route(flow: FlowConfig, facts: Iterable[PartitionFacts]) -> bool:
+    """Whether transforms may send records of one partition to the target partition of another one."""
+    return any(chain.may_route for chain in chains_of(flow, {fact.source.topic for fact in facts}).values())
+
+
+def _with_open_transactions(plan: RunPlan, clusters: FlowClusters) -> RunPlan:
+    """A plan in which the partitions are problems whose records stay hidden until an operator acts."""
+    now = time.time()
+    # No transaction may be shorter than this: most plans need not ask for the longest.
+    longest = LONG_OPEN_SECONDS
+    old = [each for each in plan.hidden if is_hanging(each.records, now=now, longest_seconds=longest)]
+    if not old:
+        return plan
+    longest_seconds = clusters.longest_transaction_seconds()
+    hanging = hanging_problems(plan.flow, old, now=now, longest_seconds=longest_seconds)
+    return replace(plan, problems=tuple(sorted((*plan.problems, *hanging), key=lambda problem: problem.source)))
+
+
+class _Run:
+    """The rounds of one run, added up. Partitions that failed in one round are left alone in the next."""
+
+    def __init__(
+        self,
+        flow: FlowConfig,
+        ledger: Ledger,
+        lease: RunLease,
+        make_runner: Callable[[], CopyRunner],
+        options: RunOptions,
+        planner: Planner | None,
+    ) -> None:
+        self._planner = planner
+        self._flow = flow
+        self._ledger = ledger
+        self._lease = lease
+        self._make_runner = make_runner
+        self._runner: CopyRunner | None = None
+        self._options = options
+        self._results: list[PartitionResult] = []
+        self._problems: dict[object, PartitionProblem] = {}
+        self._rounds = 0
+        self._idle = 0
+        self._copy_seconds = 0.0
+        self._caught_up = False
+        self._rate = RunRate(flow, ledger, run_id=options.run_id, bytes_per_second=options.bytes_per_second)
+        # What an operator asks for is copied as fast as can be.
+        self._pace = RoundPace(0.0 if planner else flow.copy_settings.run_round_seconds)
+        self._accounts: list[RoundAccount] = []
+        self._warnings: tuple[str, ...] = ()
+        self._deletions: dict[object, PartitionProblem] = {}
+        #: What the first round plans, where somebody has looked at it.
+        self._ahead: tuple[RunPlan, tuple[PartitionFacts, ...]] | None = None
+
+    def look_ahead(self, clusters: FlowClusters) -> RunPlan:
+        """The plan of the first round; changes nothing."""
+        self._ahead = plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
+        return self._ahead[0]
+
+    def waits(self, until: float) -> bool:
+        """Wait for new records where the flow polls; False where the run ends, having caught up or not.
+
+        Args:
+            until: the end of the time budget, by the monotonic clock.
+        """
+        chosen = self._options.poll_seconds
+        pause = self._flow.copy_settings.run_poll_seconds if chosen is None else chosen
+        caught_up = self._caught_up and not self._problems and self._planner is None
+        if not pause or not caught_up or time.monotonic() + pause >= until:
+            return False
+        time.sleep(pause)
+        return True
+
+    def keeps_pace(self, until: float) -> bool:
+        """Wait for the time of the next round; False where the time budget ends before.
+
+        Args:
+            until: the end of the time budget, by the monotonic clock.
+        """
+        if self._goes_on:
+            return True
+        start = self._pace.next_start()
+        if max(start, time.monotonic()) >= until:
+            return False
+        time.sleep(max(0.0, start - time.monotonic()))
+        return True
+
+    def round(self, clusters: FlowClusters) -> bool:
+        """Plan and copy once; returns whether another round could find more to do."""
+        self._pace.begin()
+        self._caught_up = False
+        account = RoundAccount(
+            self._ledger, flow=str(self._flow.flow), run_id=self._options.run_id, number=self._rounds + 1
+        )
+        with account.measured(Step.PLANNING):
+            plan = self._plan_with_all_positions(clusters)
+        self._rounds += 1
+        self._idle = plan.idle
+        self._note(plan.problems)
+        # Their numbers differ from round to round: the newest are told.
+        noted = (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time()))
+        self._warnings = noted or self._warnings
+        account.planned(plan)
+        self._lease.check()
+        self._note(store_first_positions(self._flow, plan, clusters, run_id=self._options.run_id))
+        name_positions(plan, clusters, run_id=self._options.run_id)
+        taken = {each.source for each in (*plan.partitions, *plan.unnamed)}
+        altered = [each for each in clusters.altered if each.after.source in taken]
+        note_altered(self._flow.flow, altered, self._ledger, run_id=self._options.run_id)
+        self._caught_up = not plan.partitions
+        if self._caught_up:
+            return False
+        self._accounts.append(account)
+        runner = self._runner = self._runner or self._make_runner()
+        whole, plan = plan, self._rate.begin(plan)
+        if not plan.partitions:
+            return False
+        if plan is not whole:
+            account.begins(plan)
+        self._lease.check()
+        if self._planner is not None:
+            self._planner.opening(clusters, plan)
+        with account.measured(Step.OPENING):
+            opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
+        self._note(tuple(replace(each, error=self._with_way_on(each.error)) for each in refused))
+        bins = tuple(bin_ for bin_ in opened if bin_)
+        if not bins:
+            return False
+        chains = chains_of(self._flow, {opened.plan.source.topic for bin_ in bins for opened in bin_})
+        bins = whole_takeovers(bins, whole, chains)
+        job = CopyJob(
+            flow=self._flow.flow,
+            run_id=self._options.run_id,
+            source=clusters.source_data,
+            target=clusters.target_data,
+            read_committed=clusters.read_committed,
+            settings=self._flow.copy_settings,
+            bins=bins,
+            positions=PositionTopic(
+                clusters.positions_connection,
+                self._flow.offset_storage_topic,
+                self._flow.source_alias,
+                self._flow.offset_flush_interval_ms / 1000,
+                self._planner.connector if self._planner else SOURCE_CONNECTOR,
+            ),
+            quarantine_topic=quarantine_topic(self._flow),
+            bytes_per_second=self._rate.bytes_per_second,
+            chains=chains,
+            producer_memory=clusters.producer_memory() if self._flow.old_records_in_transactions else ProducerMemory(),
+        )
+        began = time.monotonic()
+        with account.measured(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
+            results = [
+                result if result.error is None else replace(result, error=self._with_way_on(result.error))
+                for result in runner(job)
+            ]
+        self._rate.end(results)
+        self._copy_seconds += time.monotonic() - began
+        # Whoever has the lock now takes over from what the positions say, so they are not ours to close.
+        self._lease.check()
+        with account.measured(Step.COMMITTING):
+            late = commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
+        for problem in late:
+            told = replace(problem, error=self._with_way_on(problem.error))
+            self._deletions.setdefault(problem.source, told)
+        account.committed(bins, results, datetime.now(UTC))
+        self._results += results
+        if self._planner is not None:
+            self._planner.copied(results)
+        return self._goes_on or all(result.error is None for result in self._results)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the last round was only a part of what was planned, and another one is to follow in any case."""
+        return self._rate.goes_on
+
+    def _plan_with_all_positions(self, clusters: FlowClusters) -> RunPlan:
+        try:
+            return self._plan_or_part(clusters)
+        except HiddenRecordsError as hidden:
+            self._lease.check()
+            if not uncover_positions(self._flow, clusters.target_data, hidden.partitions):
+                raise
+            return self._plan_or_part(clusters)
+
+    def _plan_or_part(self, clusters: FlowClusters) -> RunPlan:
+        return self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
+
+    def _plan(self, clusters: FlowClusters) -> RunPlan:
+        ahead, self._ahead = self._ahead, None
+        plan, facts = ahead or plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
+        self._restore_buried(clusters)
+        run_id, by = self._options.run_id, self._options.trigger
+        noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=run_id)
+        close_settled(self._flow.flow, facts, plan.problems, self._ledger, by=by, run_id=run_id)
+        # What a run may decide is about the source; what has become of the target is decided by an operator.
+        gaps = tuple(gap for gap in noted if gap.cause in SOURCE_LOSS_REASONS)
+        if not gaps or self._options.losses is None:
+            return plan
+        self._lease.check()
+        decision = self._options.losses
+        self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
+        return _plan(self._flow, clusters, self._options, self._ledger)
+
+    def _planned(self, planner: Planner, clusters: FlowClusters) -> RunPlan:
+        plan = planner.plan(clusters)
+        self._restore_buried(clusters)
+        return plan
+
+    def _restore_buried(self, clusters: FlowClusters) -> None:
+        snapshot = clusters.positions_at_plan
+        if snapshot.unneeded_parts:
+            self._lease.check()
+            clusters.positions.discard_parts(snapshot.unneeded_parts)
+        if snapshot.buried:
+            self._lease.check()
+            known = snapshot.buried & snapshot.positions.keys()
+            clusters.positions.write(snapshot.positions[source].position for source in known)
+            clusters.positions.forget(snapshot.buried - known - snapshot.unreadable.keys())
+
+    def _with_way_on(self, error: MirrorError) -> MirrorError:
+        return error if self._planner is None else self._planner.with_way_on(error)
+
+    def _note(self, problems: tuple[PartitionProblem, ...]) -> None:
+        for problem in problems:
+            self._problems.setdefault(problem.source, problem)
+
+    def report(self, seconds: float) -> RunReport:
+        return RunReport(
+            run_id=self._options.run_id,
+            flow=str(self._flow.flow),
+            rounds=self._rounds,
+            idle=self._idle,
+            seconds=seconds,
+            copy_seconds=self._copy_seconds,
+            results=tuple(self._results),
+            problems=tuple(self._problems.values()),
+            round_lags=tuple(account.row for account in self._accounts),
+            warnings=self._warnings,
+            deletions=tuple(self._deletions.values()),
+        )

@@ -1,0 +1,127 @@
+"""A run of a flow from outside: what it is given, who copies and who plans for it, and how it ended."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.rows import RoundRow
+from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, RunPlan
+from mirror_lib.relay.planning.facts import FlowClusters
+
+#: Copies every bin of a job and returns a result for every partition; Spark in production.
+CopyRunner = Callable[[CopyJob], list[PartitionResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What one run may override of its flow's configuration."""
+
+    run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    #: Who started the run, for the ledger.
+    trigger: str = "cli"
+    #: Java regexes; empty copies all topics of the flow.
+    topics: tuple[str, ...] = ()
+    tasks_max: int | None = None
+    #: Seconds after which no new round begins; 0 makes one round.
+    max_seconds: float | None = None
+    #: Seconds after which a run that has caught up looks again, until the time is used up; 0: it ends.
+    poll_seconds: float | None = None
+    #: What to do about whatever the source has lost; None leaves it to be asked, and the partition standing still.
+    losses: Decision | None = None
+    #: Bytes of the source that a second may cost at the most, over all tasks; None: what the flow's limit says.
+    bytes_per_second: int | None = None
+
+
+class Planner(Protocol):
+    """Decides what a run copies, for runs beside the flow's own."""
+
+    #: Whose positions the run keeps.
+    connector: str
+
+    def plan(self, clusters: FlowClusters) -> RunPlan:
+        """What the next round copies; nothing ends the run."""
+
+    def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:
+        """Called before the positions of a plan are opened, and nothing is written yet."""
+
+    def copied(self, results: Sequence[PartitionResult]) -> None:
+        """Called when a round is committed."""
+
+    def with_way_on(self, error: MirrorError) -> MirrorError:
+        """The error of a partition, with what to do about it in this run instead of in one of the flow."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """How a run ended."""
+
+    run_id: str
+    flow: str
+    rounds: int
+    idle: int
+    seconds: float
+    #: Seconds of the copy stage alone, over all rounds.
+    copy_seconds: float
+    results: tuple[PartitionResult, ...]
+    problems: tuple[PartitionProblem, ...]
+    #: What each round that had something to copy was expected to take, what it took, and how old its records were.
+    round_lags: tuple[RoundRow, ...] = ()
+    #: Of the plans, each once: partitions that the run waited for.
+    warnings: tuple[str, ...] = ()
+    #: Partitions that were copied, and in which deletions may be lost.
+    deletions: tuple[PartitionProblem, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """Records copied."""
+        return sum(result.records for result in self.results)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of record batches written to the target."""
+        return sum(result.bytes for result in self.results)
+
+    @property
+    def left_out(self) -> int:
+        """Records that cannot be copied and were left out by the flow's policy; an unreadable batch counts as one."""
+        return sum(poison.records or 1 for result in self.results for poison in result.poison)
+
+    @property
+    def errors(self) -> tuple[MirrorError, ...]:
+        """Why partitions were not copied, or not to their end."""
+        failed = [result.error for result in self.results if result.error is not None]
+        return (*failed, *(problem.error for problem in self.problems))
+
+    @property
+    def exit_code(self) -> int:
+        """0 when everything was copied; 3 when a person has to decide something, else 1."""
+        if self.deletions:
+            return 3
+        if not self.errors:
+            return 0
+        return 3 if any(error.exit_code == 3 for error in self.errors) else 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` and the report file."""
+        return {
+            "run_id": self.run_id,
+            "flow": self.flow,
+            "rounds": self.rounds,
+            "seconds": round(self.seconds, 3),
+            "copy_seconds": round(self.copy_seconds, 3),
+            "records": self.records,
+            "bytes": self.bytes,
+            "left_out": self.left_out,
+            "idle_partitions": self.idle,
+            "exit_code": self.exit_code,
+            "partitions": [result.to_dict() for result in self.results],
+            "problems": [problem.to_dict() for problem in self.problems],
+            "round_lags": [row.to_dict() for row in self.round_lags],
+            "warnings": list(self.warnings),
+            "deletions": [problem.to_dict() for problem in self.deletions],
+        }

@@ -1,0 +1,62 @@
+"""Appending to a small topic beside the copy itself: a batch at a time, each until it is acknowledged."""
+
+from __future__ import annotations
+
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.partition_client import Patience
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
+
+_PRODUCE_TIMEOUT_MS = 30_000
+
+
+class PatientWriter(Patience):
+    """Appends to one partition, through leader changes and restarts."""
+
+    def __init__(
+        self,
+        client: RawClient,
+        partition: TopicPartition,
+        retry_seconds: float,
+        *,
+        where: Where,
+        doing: str,
+        transactional_id: str | None = None,
+    ) -> None:
+        """Args:
+        retry_seconds: how long faults may last that may pass.
+        where: the place of errors.
+        doing: what it is for, such as `store positions in mm2-offsets-0`.
+        transactional_id: of the producer in whose open transaction the batches are.
+        """
+        super().__init__(client, partition, retry_seconds, where=where, operation=Operation.WRITE)
+        self._doing = doing
+        self._transactional_id = transactional_id
+
+    async def append(self, batch: ReadyBatch) -> None:
+        """Append a batch that is stamped. One without a producer may come to stand there twice.
+
+        Raises:
+            MirrorError: a fault did not pass in time, or will not pass.
+        """
+        backoff = self.patient()
+        while True:
+            try:
+                return await self._append(batch)
+            except MirrorError as error:
+                await self.pause(backoff, error)
+
+    async def _append(self, batch: ReadyBatch) -> None:
+        (answer,) = await self._client.produce(
+            await self.leader(),
+            [(*self._partition, batch.payload)],
+            timeout_ms=_PRODUCE_TIMEOUT_MS,
+            transactional_id=self._transactional_id,
+        )
+        # A duplicate was appended by an earlier try, whose answer was lost.
+        if answer.error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            raise error_for_code(answer.error_code, where=self._where, doing=self._doing, needs=self._needs)

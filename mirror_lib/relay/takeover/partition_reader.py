@@ -1,0 +1,76 @@
+"""Reading a log where two writers may have met: a fetch at a time, through leader changes and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.partition_client import Patience
+from mirror_lib.config.model import CopySettings
+from mirror_lib.errors import MirrorError, UncleanStartError, Where
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
+
+_FETCH_WAIT_MS = 500
+_READ_BYTES = 4 * 1024 * 1024
+#: What a person can do where the target does not hold what was expected.
+CHOICES = (
+    "Only the replicator may write to remote topics: find the other writer. Then say where copying goes on "
+    "(`mirror position set`), or copy the topic again under another name (mirror.topics.rename)."
+)
+
+
+class PatientReader(Patience):
+    """Reads one partition a fetch at a time, through leader changes and restarts."""
+
+    def __init__(
+        self, client: RawClient, partition: TopicPartition, settings: CopySettings, *, read_committed: bool
+    ) -> None:
+        where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
+        super().__init__(client, partition, settings.retry_max_seconds, where=where, operation=Operation.READ)
+        self._read_committed = read_committed
+
+    async def read(self, offset: int) -> Sequence[Stretch]:
+        """What stands from `offset` on; empty at the end of what can be read."""
+        answer = await self.fetch(offset)
+        stretches, _ = read_stretches(answer.records, answer.aborted, read_committed=self._read_committed)
+        return stretches
+
+    async def fetch(self, offset: int) -> FetchedPartition:
+        """What a broker sends from `offset` on; without records at the end of what can be read.
+
+        Raises:
+            UncleanStartError: the offset is not there any more.
+            MirrorError: a fault did not pass in time, or will not pass.
+        """
+        backoff = self.patient()
+        while True:
+            try:
+                return await self._fetch(offset)
+            except MirrorError as error:
+                await self.pause(backoff, error)
+
+    async def _fetch(self, offset: int) -> FetchedPartition:
+        wanted = FetchRequestPartition(*self._partition, offset, _READ_BYTES)
+        (answer,) = await self._client.fetch(
+            await self.leader(),
+            [wanted],
+            max_bytes=_READ_BYTES,
+            max_wait_ms=_FETCH_WAIT_MS,
+            read_committed=self._read_committed,
+        )
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise UncleanStartError(
+                f"{self._partition} on {self._client.cluster} no longer holds offset {offset}, so an interrupted copy "
+                "cannot be compared with its source.",
+                where=replace(self._where, offset=offset),
+                action=CHOICES,
+            )
+        if answer.error_code:
+            where = replace(self._where, offset=offset)
+            raise error_for_code(answer.error_code, where=where, doing="read the end of the log", needs=self._needs)
+        return answer

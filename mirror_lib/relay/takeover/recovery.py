@@ -1,0 +1,336 @@
+"""Taking over a target partition from a writer that did not finish, or may still live.
+
+The commit protocol's unclean start (docs/architecture.md, "Exactly once"): the former writer is fenced, so that the
+broker refuses whatever it still sends and all that it appended is visible; then the target's log behind the last
+certain pair of offsets is compared with the source. What stands there is skipped, and copying goes on behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.batches.builder import grown
+from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.header import HEADER_SIZE
+from mirror_lib.cluster.batches.records import Record, RecordError
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.errors import (
+    CorruptBatchError,
+    MirrorError,
+    RecordTooLargeError,
+    TargetDivergedError,
+    TargetTruncatedError,
+    TransientError,
+    UncleanStartError,
+    Where,
+)
+from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
+from mirror_lib.relay.takeover.fencing import fence
+from mirror_lib.relay.takeover.partition_reader import CHOICES, PatientReader
+from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatch, TailMatcher
+
+#: What a log holds from an offset on.
+Read = Callable[[int], Awaitable[Sequence[Stretch]]]
+#: Each reads both logs, so this bounds memory too.
+_AT_A_TIME = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was found on the target: where copying goes on, by whom, and where the records found are."""
+
+    opened: OpenPartition
+    runs: tuple[OffsetRun, ...] = ()
+    #: What the interrupted run had left out, and may not have told.
+    poison: tuple[Poison, ...] = ()
+
+
+async def take_over_all(
+    job: CopyJob, partitions: Sequence[OpenPartition], source: RawClient, target: RawClient
+) -> list[tuple[OpenPartition, Recovered | MirrorError]]:
+    """Take over many partitions, some at a time; each has its own outcome."""
+    limit = asyncio.Semaphore(_AT_A_TIME)
+    sharing = Counter(opened.plan.target for opened in partitions)
+
+    async def one(opened: OpenPartition) -> tuple[OpenPartition, Recovered | MirrorError]:
+        if sharing[opened.plan.target] > 1:
+            return opened, _merged(job, opened)
+        async with limit:
+            try:
+                return opened, await take_over(job, opened, source, target)
+            except MirrorError as error:
+                return opened, error
+
+    return list(await asyncio.gather(*(one(opened) for opened in partitions)))
+
+
+def _merged(job: CopyJob, opened: OpenPartition) -> UncleanStartError:
+    plan = opened.plan
+    return UncleanStartError(
+        f"an earlier attempt wrote to {plan.target}, into which several topics are merged: how far each of them came "
+        "cannot be told from its log.",
+        where=Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition),
+        action="Copy the merged topics again into a new topic (mirror.topics.rename), or say where each goes on "
+        "(`mirror position set`).",
+    )
+
+
+async def take_over(job: CopyJob, opened: OpenPartition, source: RawClient, target: RawClient) -> Recovered:
+    """Fence the writer before, find out how far it came, and return the partition opened for the rest.
+
+    Raises:
+        TargetDivergedError: the target holds what the source does not; somebody else wrote there.
+        TargetTruncatedError: the target is shorter than what was certainly copied.
+        UncleanStartError: what the target holds cannot be found out for certain.
+        MirrorError: a cluster did not answer in time, or refused.
+    """
+    return await _Recovery(job, opened, source, target).run()
+
+
+class _Recovery:
+    def __init__(self, job: CopyJob, opened: OpenPartition, source: RawClient, target: RawClient) -> None:
+        assert opened.takeover is not None
+        self._job = job
+        self._opened = opened
+        self._takeover: Takeover = opened.takeover
+        self._source = PatientReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
+        # What a transaction has written and taken back is on no reader's target (MM2 with exactly-once support).
+        self._target = PatientReader(target, opened.plan.target, job.settings, read_committed=True)
+        self._client = target
+        self._now_ms = int(time.time() * 1000)
+        plan = opened.plan
+        self._where = Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition)
+
+    async def run(self) -> Recovered:
+        identity, end = await fence(self._job, self._opened, self._client, self._target)
+        if self._takeover.in_transactions and not await self._holds_records(end):
+            # What was not committed is aborted by now.
+            found = TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), left_out=())
+            left_out: Sequence[OmittedRange] = self._takeover.left_out
+        else:
+            found, left_out = await self._match(end)
+        if found.source_next < self._opened.plan.start:
+            raise TargetTruncatedError(
+                f"{self._opened.plan.target} holds the source's records only up to offset {found.source_next - 1}, "
+                f"though they were stored as copied up to {self._opened.plan.start - 1}.",
+                where=self._where,
+                action="The target lost data: find out why, then say where copying goes on (`mirror position set`).",
+            )
+        # The epoch of a later record is another one; a copy that goes on will know it.
+        epoch = self._opened.plan.leader_epoch if found.source_next == self._opened.plan.start else None
+        opened = replace(
+            self._opened,
+            plan=replace(self._opened.plan, start=found.source_next, leader_epoch=epoch),
+            producer_id=identity.producer_id,
+            epoch=identity.epoch,
+            target_offset=end,
+            takeover=None,
+            taken_over=True,
+        )
+        poison = [known_poison(each) for each in left_out if each.first_offset < found.source_next]
+        poison += [self._poison(record) for record in found.left_out]
+        runs = merge((*self._takeover.runs, *found.runs))
+        return Recovered(opened, runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
+
+    async def _holds_records(self, end: int) -> bool:
+        """Whether a reader sees something behind the certain pair."""
+        offset = max(self._takeover.target_offset, self._takeover.target_log_start)
+        while offset < end:
+            stretches = await self._read_target(offset)
+            if any(not each.hidden and each.first < end for each in stretches):
+                return True
+            offset = stretches[-1].next_offset
+        return False
+
+    async def _match(self, end: int) -> tuple[TailMatch, Sequence[OmittedRange]]:
+        """Compare the target's tail with the source; also returns what was left out for certain."""
+        left_out = self._takeover.left_out
+        try:
+            return await self._matched(end, left_out), left_out
+        except (TargetDivergedError, CorruptBatchError):
+            # The writer before may have left something out since its position was read; now it is fenced.
+            later = await asyncio.to_thread(self._stored_omissions)
+            if set(later) <= set(left_out):
+                raise
+        left_out = _united(left_out, later)
+        return await self._matched(end, left_out), left_out
+
+    async def _check_held(self, end: int) -> None:
+        """See that the target still holds something behind the certain pair, if anything was written there.
+
+        Raises:
+            UncleanStartError: it does not.
+        """
+        deleted = self._takeover.target_log_start > self._takeover.target_offset
+        # The fence may have left a marker there: it is no record.
+        if deleted and not await self._holds_records(end):
+            raise UncleanStartError(
+                f"{self._opened.plan.target} has deleted all that was written from offset "
+                f"{self._takeover.target_offset} to {end - 1}: how far an interrupted copy came cannot be told.",
+                where=self._where,
+                action="Retention or DeleteRecords removed it. Say where copying continues (`mirror position set`), or "
+                "copy the topic again under another name (mirror.topics.rename).",
+            )
+
+    async def _matched(self, end: int, left_out: Sequence[OmittedRange]) -> TailMatch:
+        await self._check_held(end)
+        matcher = TailMatcher(
+            self._takeover.source_offset,
+            self._takeover.target_offset,
+            end,
+            left_out=left_out,
+            may_be_left_out=self._may_be_left_out,
+        )
+        await self._walk(matcher)
+        return matcher.match()
+
+    def _stored_omissions(self) -> list[OmittedRange]:
+        """What all positions of this partition say was left out of what is compared."""
+        # Seldom needed, and another Kafka client, which is not to be loaded before Spark forks its workers.
+        from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
+
+        plan, topic = self._opened.plan, self._job.positions
+        if topic is None:
+            return []
+        with PositionStore(topic.connection, topic.topic, topic.source_alias, connector=topic.connector) as store:
+            stored = [each.position for each in store.read_since(PositionSnapshot())]
+        return [
+            each
+            for position in stored
+            if position.source == plan.source and position.topic_id == plan.topic_id
+            for each in position.left_out
+            if each.next_offset > self._takeover.source_offset
+        ]
+
+    async def _walk(self, matcher: TailMatcher) -> None:
+        try:
+            await walk_along(matcher, self._read_source, self._read_target)
+        except MismatchError as error:
+            raise TargetDivergedError(
+                f"{self._opened.plan.target} offset {error.target_offset} does not hold what the source has at offset "
+                f"{error.source_offset}: somebody else wrote there, or records were deleted since that would tell.",
+                where=replace(self._where, offset=error.source_offset),
+                action=CHOICES,
+            ) from error
+        except (RecordError, CodecError) as error:
+            raise CorruptBatchError(
+                f"the end of {self._opened.plan.target} cannot be compared with the source: {error}.",
+                where=self._where,
+                action="Compare the replicas of both partitions (kafka-dump-log).",
+            ) from error
+
+    def _may_be_left_out(self, record: Record) -> bool:
+        """Whether the flow's policy leaves such a record out; what the target alone knows to refuse is not among it."""
+        return self._job.settings.poison_policy is not PoisonPolicy.FAIL and self._refusal(record) is not None
+
+    def _refusal(self, record: Record) -> MirrorError | None:
+        plan = self._opened.plan
+        size = HEADER_SIZE + grown(len(record.tail), 1)
+        if size > plan.target_max_message_bytes:
+            return RecordTooLargeError(
+                f"the record takes about {size} bytes, the target accepts {plan.target_max_message_bytes}."
+            )
+        return plan.target_rules.refusal(record, plan.target_rules.allowed_times(self._now_ms))
+
+    def _poison(self, record: Record) -> Poison:
+        refusal = self._refusal(record)
+        assert refusal is not None
+        return Poison(
+            first_offset=record.offset,
+            next_offset=record.offset + 1,
+            records=1,
+            cause=refusal.reason,
+            detail=refusal.what,
+            first_timestamp=record.timestamp,
+            last_timestamp=record.timestamp,
+            quarantined=self._job.settings.poison_policy is PoisonPolicy.QUARANTINE,
+        )
+
+    async def _read_source(self, offset: int) -> Sequence[Stretch]:
+        """What the source holds from an offset on; nothing at its end, which lies at the plan's or behind it."""
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        while not (found := await self._source.read(offset)) and offset < self._opened.plan.end:
+            # A new leader does not know yet what is replicated; remote storage may be slow.
+            await self._source.pause(
+                backoff,
+                TransientError(
+                    f"the source gives no records from offset {offset} on, though it held some when this was planned.",
+                    where=replace(self._where, offset=offset),
+                    action="Check the source's brokers; the next run tries again.",
+                ),
+            )
+        return found
+
+    async def _read_target(self, offset: int) -> Sequence[Stretch]:
+        offset = max(offset, self._takeover.target_log_start)
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        while not (found := await self._target.read(offset)):
+            # Its end was asked for a moment ago.
+            await self._target.pause(
+                backoff,
+                TransientError(
+                    f"{self._opened.plan.target} gives no records from offset {offset} on.",
+                    where=self._where,
+                    action="Check the target's brokers.",
+                ),
+            )
+        return found
+
+
+async def walk_along(matcher: TailMatcher, read_source: Read, read_target: Read) -> None:
+    """Feed a matcher what both logs hold until it has seen enough.
+
+    Args:
+        read_source: gives what the source holds from an offset on; nothing at its end.
+        read_target: the same for the target, of which the matcher reads nothing behind its end.
+
+    Raises:
+        MismatchError: the target holds something else than the source.
+        RecordError, CodecError: a batch cannot be read.
+    """
+    source_ended = False
+    while not matcher.finished:
+        if matcher.needs_target:
+            matcher.feed_target(await read_target(matcher.target_offset))
+        elif not source_ended:
+            omitted = matcher.omission_at(matcher.source_offset)
+            if omitted is not None:
+                # It may be what cannot be read.
+                more: Sequence[Stretch] = [Stretch(matcher.source_offset, omitted.next_offset)]
+            else:
+                more = await read_source(matcher.source_offset)
+            matcher.feed_source(more)
+            source_ended = not more
+        matcher.walk(source_ended=source_ended)
+
+
+def known_poison(omitted: OmittedRange) -> Poison:
+    """What a position says was left out, as a partition's account tells it."""
+    return Poison(
+        first_offset=omitted.first_offset,
+        next_offset=omitted.next_offset,
+        records=omitted.records,
+        cause=omitted.cause,
+        detail="left out by an earlier run, as its position says.",
+        quarantined=omitted.quarantined,
+    )
+
+
+def _united(known: Sequence[OmittedRange], later: Sequence[OmittedRange]) -> tuple[OmittedRange, ...]:
+    """Ranges without overlaps: positions tell of the same ones again and again, and a later one may have grown."""
+    united: list[OmittedRange] = []
+    for each in sorted({*known, *later}, key=lambda each: (each.first_offset, -each.next_offset)):
+        if not united or each.first_offset >= united[-1].next_offset:
+            united.append(each)
+        elif each.next_offset > united[-1].next_offset:
+            united.append(each._replace(first_offset=united[-1].next_offset, records=None))
+    return tuple(united)

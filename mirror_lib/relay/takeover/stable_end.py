@@ -1,0 +1,136 @@
+"""The end of a target's log once it cannot change what its readers see: all replicated, no transaction open.
+
+What an open transaction has written may still be aborted, so that nothing can be compared with the source before it
+ends. The broker ends it by itself after the producer's `transaction.timeout.ms`; one that no coordinator knows any more
+("hanging", KIP-664) stays open until an operator aborts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+from mirror_lib.cluster.protocol.transactions import ProducerState
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.describe_producers import producer_states
+from mirror_lib.errors import MirrorError, OpenTransactionError, TransientError, Where
+from mirror_lib.relay.takeover.partition_reader import PatientReader
+from mirror_lib.topology.names import TopicPartition
+
+#: Seconds between looks for the end of a transaction.
+_FIRST_LOOK, _LONGEST_PAUSE = 0.05, 2.0
+
+
+async def replicated_end(
+    client: RawClient, target: TopicPartition, log: PatientReader, *, retry_seconds: float, where: Where
+) -> int:
+    """Return the target's end once all of it is replicated: what is not might still vanish.
+
+    Raises:
+        MirrorError: the cluster did not answer in time, or refused.
+    """
+    backoff = Backoff(retry_seconds)
+    while True:
+        try:
+            high_watermark, end = await client.log_ends(await log.leader(), target)
+            if high_watermark >= end:
+                return end
+            raise TransientError(
+                f"records up to offset {end - 1} of {target} are not replicated yet.",
+                where=where,
+                action="Check that the target's replicas are in sync.",
+            )
+        except MirrorError as error:
+            await log.pause(backoff, error)
+
+
+async def stable_end(
+    client: RawClient,
+    target: TopicPartition,
+    log: PatientReader,
+    *,
+    retry_seconds: float,
+    where: Where,
+    end_own: Callable[[Collection[int]], Awaitable[None]] | None = None,
+) -> int:
+    """Return the target's end once all of it is replicated and every transaction before it has ended.
+
+    Args:
+        retry_seconds: how long a transaction may stay open.
+        end_own: given the ids of the producers with an open transaction, ends the transactions of this flow.
+
+    Raises:
+        OpenTransactionError: a transaction did not end in time.
+        MirrorError: the cluster did not answer in time, or refused.
+    """
+    end = await replicated_end(client, target, log, retry_seconds=retry_seconds, where=where)
+    if end_own is not None and await _stable(client, target, log) < end:
+        writing = await open_producers(client, target, retry_seconds=retry_seconds, where=where)
+        await end_own(writing)
+        # Fencing has put a marker there.
+        end = await replicated_end(client, target, log, retry_seconds=retry_seconds, where=where)
+    await until_stable(client, target, log, upto=end, retry_seconds=retry_seconds, where=where)
+    return end
+
+
+async def until_stable(
+    client: RawClient, target: TopicPartition, log: PatientReader, *, upto: int, retry_seconds: float, where: Where
+) -> None:
+    """Wait until every transaction before an offset has ended.
+
+    Raises:
+        OpenTransactionError: a transaction did not end in time.
+        MirrorError: the cluster did not answer in time, or refused.
+    """
+    pause, until = _FIRST_LOOK, time.monotonic() + retry_seconds
+    while (stable := await _stable(client, target, log)) < upto:
+        if time.monotonic() > until:
+            raise await _open_transaction(client, target, stable, retry_seconds=retry_seconds, where=where)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _stable(client: RawClient, target: TopicPartition, log: PatientReader) -> int:
+    backoff = log.patient()
+    while True:
+        try:
+            return await client.last_stable_offset(await log.leader(), target)
+        except MirrorError as error:
+            await log.pause(backoff, error)
+
+
+async def open_producers(
+    client: RawClient, target: TopicPartition, *, retry_seconds: float, where: Where
+) -> Mapping[int, ProducerState]:
+    """Return the producers with an open transaction on a partition, by their ids; none before Kafka 2.8.
+
+    Raises:
+        MirrorError: the leader did not answer in time, or refused.
+    """
+    known = await producer_states(client, [target], retry_seconds=retry_seconds, where=where)
+    states = known.get(target, {})
+    return {number: state for number, state in states.items() if state.open_from is not None}
+
+
+async def _open_transaction(
+    client: RawClient, target: TopicPartition, stable: int, *, retry_seconds: float, where: Where
+) -> OpenTransactionError:
+    """The error for a transaction that does not end, with who writes in it as far as the brokers tell."""
+    try:
+        writing = await open_producers(client, target, retry_seconds=retry_seconds, where=where)
+        names = await client.producers.names_of(writing) if writing else []
+    except MirrorError:
+        writing, names = {}, []
+    first = min((state.open_from for state in writing.values() if state.open_from is not None), default=stable)
+    producers = ", ".join(map(str, writing)) or "unknown"
+    known = f"transactional id {', '.join(names)}" if names else "no coordinator knows its transactional id"
+    return OpenTransactionError(
+        f"a transaction on {target} is open from offset {first} on (producer id {producers}, {known}), so "
+        "nobody knows yet which of its records count, and they cannot be compared with the source.",
+        where=where,
+        action="Stop that producer: the coordinator aborts its transaction after its transaction.timeout.ms, and the "
+        "next run continues. If no coordinator knows the transaction, abort it: `kafka-transactions.sh "
+        f"--bootstrap-server ... abort --topic {target.topic} --partition {target.partition} --start-offset {first}`.",
+    )

@@ -1,0 +1,359 @@
+"""Finding out how much of the source stands on a target whose last writer did not finish.
+
+Behind the last pair of offsets that is certain, the target holds a beginning of what the source holds there, in the
+same order, if nobody else wrote to it. Walking along both shows where it ends. Between the two attempts compaction or
+retention may have taken records away on either side. Such holes are seen in the offsets: every offset that the target
+lacks was one record of the source, or a marker, and the source may lack as many records as a hole of it has offsets.
+The records behind a hole tell which it was: equal ones may stand on several places. Where that leaves more than one
+way, or does not explain a difference, nothing is certain, and the walk ends with an error.
+
+Pure: stretches of both logs in, the match out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from operator import attrgetter
+
+from mirror_lib.cluster.batches.records import Record
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.topics.positions import OmittedRange
+from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+
+#: So many markers are reckoned with among offsets that a log lacks; it bounds memory.
+_MOST_MARKERS = 1_000
+
+
+class MismatchError(Exception):
+    """The target holds something else than the source does.
+
+    Attributes:
+        source_offset: of the source record that was expected; the source's end where it has no more.
+        target_offset: of the record that stands there.
+    """
+
+    def __init__(self, source_offset: int, target_offset: int) -> None:
+        super().__init__(f"target offset {target_offset} does not hold source offset {source_offset}")
+        self.source_offset = source_offset
+        self.target_offset = target_offset
+
+
+@dataclass(frozen=True, slots=True)
+class TailMatch:
+    """How far the target had come.
+
+    Attributes:
+        source_next: the source offset to copy next.
+        records: how many records of the target were found at the source.
+        unknown: records on the target that compaction has removed from the source meanwhile.
+        runs: where the source records stand.
+        left_out: source records that the policy had left out, though no position says so.
+    """
+
+    source_next: int
+    records: int
+    unknown: int
+    runs: tuple[OffsetRun, ...]
+    left_out: tuple[Record, ...] = ()
+
+
+class _Side:
+    """One log: stretches that wait, and the records of the one that is being walked through."""
+
+    def __init__(self, start: int) -> None:
+        #: The first offset that is not explained yet.
+        self.next_offset = start
+        #: Offsets behind `next_offset` that are explained already, since nothing that a reader sees stood there.
+        self.hidden = 0
+        self.waiting: deque[Stretch] = deque()
+        self.records: deque[Record] = deque()
+        self.own_timestamps = True
+        #: Offsets up to which everything was fed.
+        self.fed_to = start
+
+    def feed(self, stretches: Iterable[Stretch]) -> None:
+        for stretch in stretches:
+            if stretch.next_offset > self.fed_to:
+                self.waiting.append(stretch)
+                self.fed_to = stretch.next_offset
+
+    def whole(self) -> Stretch | None:
+        """The next batch, if nothing of it was used and nothing is missing before it."""
+        if self.records:
+            return None
+        self._skip_hidden()
+        stretch = self.waiting[0] if self.waiting else None
+        return stretch if stretch is not None and stretch.first == self.next_offset + self.hidden else None
+
+    def take_whole(self) -> None:
+        self.next_offset, self.hidden = self.waiting.popleft().next_offset, 0
+
+    def head(self) -> Record | None:
+        """The next record, None when more must be fed."""
+        while not self.records:
+            self._skip_hidden()
+            if not self.waiting:
+                return None
+            stretch = self.waiting.popleft()
+            self.own_timestamps = not stretch.log_append_time
+            self.records.extend(record for record in stretch.records() if record.offset >= self.next_offset)
+        return self.records[0]
+
+    def ahead(self, count: int) -> Sequence[Record] | None:
+        """The next records, at most `count`; None when fewer were fed."""
+        while len(self.records) < count:
+            self._skip_hidden()
+            if not self.waiting:
+                return None
+            stretch = self.waiting.popleft()
+            self.records.extend(record for record in stretch.records() if record.offset >= self.next_offset)
+        return tuple(islice(self.records, count))
+
+    def take(self) -> None:
+        self.next_offset, self.hidden = self.records.popleft().offset + 1, 0
+
+    def hole(self) -> int:
+        """Offsets before the next record that nothing explains."""
+        return self.records[0].offset - self.next_offset - self.hidden
+
+    def unexplained(self, end: int) -> int:
+        """The same before the end of the log."""
+        return end - self.next_offset - self.hidden
+
+    def _skip_hidden(self) -> None:
+        while self.waiting and self.waiting[0].hidden:
+            stretch = self.waiting.popleft()
+            self.hidden += stretch.next_offset - max(stretch.first, self.next_offset)
+
+
+class _Shifts:
+    """By how many source records the walk may have come too far: as many as lacking offsets may have been markers.
+
+    What the source holds so many records earlier must then be equal to what the target holds, record by record.
+    """
+
+    def __init__(self) -> None:
+        #: Lacking offsets since the last pair.
+        self._lacking = 0
+        self._open: frozenset[int] = frozenset()
+        #: Source records before the next one, as far as one of them may be the target's next.
+        self._before: deque[tuple[bytes, int]] = deque(maxlen=_MOST_MARKERS)
+
+    def __bool__(self) -> bool:
+        return self._lacking > 0 or bool(self._open)
+
+    def lack(self, here: Record) -> None:
+        """The target lacks an offset, and `here` is taken for what was there."""
+        self._lacking += 1
+        self._before.append(_print_of(here))
+
+    def pair(self, here: Record, there: Record, *, compare_timestamps: bool) -> None:
+        """`here` is taken for `there`."""
+        if not self:
+            return
+        before, wanted = list(self._before), _print_of(there)
+        lacking = range(min(self._lacking, len(before)) + 1)
+        shifts = {shift + more for shift in (0, *self._open) for more in lacking} - {0}
+        self._open = frozenset(
+            shift
+            for shift in shifts
+            if shift <= len(before)
+            and before[-shift][0] == wanted[0]
+            and (before[-shift][1] == wanted[1] or not compare_timestamps)
+        )
+        self._lacking = 0
+        self._before.append(_print_of(here))
+        if not self._open:
+            self._before.clear()
+
+
+class TailMatcher:
+    """Walks along both logs as they are read; feed whichever side `needs_source` and `needs_target` ask for."""
+
+    def __init__(
+        self,
+        source_offset: int,
+        target_offset: int,
+        target_end: int,
+        *,
+        left_out: Sequence[OmittedRange] = (),
+        may_be_left_out: Callable[[Record], bool] = lambda _: False,
+    ) -> None:
+        """Begin at the last certain pair of offsets.
+
+        Args:
+            target_end: the end of the target's log, where the walk is over.
+            left_out: source offsets that were left out for certain, ascending. What cannot be read there need not be.
+            may_be_left_out: whether a source record may be missing on the target by the flow's policy.
+        """
+        self._known = left_out
+        self._may_be_left_out = may_be_left_out
+        self._left_out: list[Record] = []
+        self._source, self._target = _Side(source_offset), _Side(target_offset)
+        self._end = target_end
+        self._runs = RunBuilder()
+        self._records = self._unknown = 0
+        #: Whether records of the source stood for offsets that the target lacks. Where both sides lack records, the
+        #: one could be taken for the other.
+        self._filled = False
+        self._shifts = _Shifts()
+
+    @property
+    def source_offset(self) -> int:
+        """The source offset to read on from."""
+        return self._source.fed_to
+
+    @property
+    def target_offset(self) -> int:
+        """The target offset to read on from."""
+        return self._target.fed_to
+
+    @property
+    def needs_target(self) -> bool:
+        """Whether the target's log goes on beyond what was fed."""
+        return not self._target.records and not self._target.waiting and self._target.fed_to < self._end
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything on the target is explained."""
+        return not self._target.records and not self._target.waiting and self._target.fed_to >= self._end
+
+    def feed_source(self, stretches: Iterable[Stretch]) -> None:
+        """Give what the source holds from `source_offset` on."""
+        self._source.feed(
+            Stretch(each.first, each.next_offset) if self._is_omitted(each) else each for each in stretches
+        )
+
+    def feed_target(self, stretches: Iterable[Stretch]) -> None:
+        """Give what the target holds from `target_offset` on."""
+        self._target.feed(stretches)
+
+    def walk(self, *, source_ended: bool = False) -> None:
+        """Go on as far as what was fed allows.
+
+        Args:
+            source_ended: the source has nothing more than what was fed.
+
+        Raises:
+            MismatchError: the target does not hold what the source does.
+            RecordError: a batch cannot be read.
+        """
+        source, target = self._source, self._target
+        while True:
+            mine, theirs = source.whole(), target.whole()
+            if (
+                mine is not None
+                and theirs is not None
+                and not self._shifts
+                and not self._holds_omission(mine)
+                and mine.same_batch(theirs)
+            ):
+                assert mine.header is not None
+                self._pair(mine.first, theirs.first, mine.header.count)
+                source.take_whole()
+                target.take_whole()
+                continue
+            there = target.head()
+            if there is None:
+                self._check_end()
+                return
+            here = source.head()
+            if here is None:
+                if source_ended:
+                    raise MismatchError(source.fed_to, there.offset)
+                return
+            if self.omission_at(here.offset) is not None:
+                source.take()
+            elif target.hole() > 0:
+                if not self._fill_hole(here, there, source_ended=source_ended):
+                    return
+            elif _equal(here, there, compare_timestamps=target.own_timestamps):
+                self._take_pair(here, there)
+            elif self._may_be_left_out(here):
+                self._left_out.append(here)
+                source.take()
+            elif source.hole() > 0 and not self._filled:
+                # The target has it, and the source has compacted it away since.
+                target.take()
+                source.next_offset += 1
+                self._unknown += 1
+            else:
+                raise MismatchError(here.offset, there.offset)
+
+    def omission_at(self, source_offset: int) -> OmittedRange | None:
+        """The range of what was left out for certain that holds this offset."""
+        after = bisect_right(self._known, source_offset, key=attrgetter("first_offset"))
+        found = self._known[after - 1] if after else None
+        return found if found is not None and source_offset < found.next_offset else None
+
+    def _is_omitted(self, stretch: Stretch) -> bool:
+        """Whether nothing of it is on the target; its records may be damaged."""
+        omission = self.omission_at(max(stretch.first, self._source.fed_to))
+        return omission is not None and omission.next_offset >= stretch.next_offset
+
+    def _holds_omission(self, stretch: Stretch) -> bool:
+        after = bisect_right(self._known, stretch.next_offset - 1, key=attrgetter("first_offset"))
+        return bool(after) and self._known[after - 1].next_offset > stretch.first
+
+    def _fill_hole(self, here: Record, there: Record, *, source_ended: bool) -> bool:
+        """Explain the next offset that the target lacks; False when more of the source must be fed first.
+
+        Raises:
+            MismatchError: the source lacks records there too, and it cannot be told which.
+        """
+        source, target = self._source, self._target
+        if source.hole() == 0 and not self._unknown:
+            # The target has compacted or deleted it since: each offset was a record.
+            self._filled = True
+            self._shifts.lack(here)
+            source.take()
+            target.next_offset += 1
+            return True
+        if source.hole() < target.hole() or not _equal(here, there, compare_timestamps=target.own_timestamps):
+            raise MismatchError(here.offset, there.offset)
+        # Both have lost what stood before. The source's hole may have held fewer records than the target's.
+        look = min(target.hole(), _MOST_MARKERS) + 1
+        ahead = source.ahead(look)
+        if ahead is None and not source_ended:
+            return False
+        later = islice(source.records, 1, look)
+        if any(_equal(each, there, compare_timestamps=target.own_timestamps) for each in later):
+            raise MismatchError(here.offset, there.offset)
+        self._take_pair(here, there)
+        return True
+
+    def _check_end(self) -> None:
+        if self.finished and (self._target.unexplained(self._end) > 0 or self._shifts):
+            # Records that were deleted before anybody could compare them; markers may have been among them.
+            raise MismatchError(self._source.next_offset, self._target.next_offset)
+
+    def _take_pair(self, here: Record, there: Record) -> None:
+        self._shifts.pair(here, there, compare_timestamps=self._target.own_timestamps)
+        self._pair(here.offset, there.offset, 1)
+        self._source.take()
+        self._target.take()
+
+    def _pair(self, source_offset: int, target_offset: int, count: int) -> None:
+        self._runs.add(source_offset, target_offset, count)
+        self._records += count
+
+    def match(self) -> TailMatch:
+        """The result; the walk must be finished."""
+        assert self.finished
+        return TailMatch(
+            self._source.next_offset, self._records, self._unknown, self._runs.runs(), tuple(self._left_out)
+        )
+
+
+def _print_of(record: Record) -> tuple[bytes, int]:
+    """What tells records apart, in little memory."""
+    return blake2b(record.tail, digest_size=16).digest(), record.timestamp
+
+
+def _equal(here: Record, there: Record, *, compare_timestamps: bool) -> bool:
+    return here.tail == there.tail and (here.timestamp == there.timestamp or not compare_timestamps)

@@ -1,0 +1,165 @@
+"""What follows the end of a transaction: its markers, which come a little later than the coordinator's answer.
+
+Some never come (`hanging`, KAFKA-20734). Whoever has ended the transaction has them written then: nobody else would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.partition_client import Patience
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.errors import FencedError, MirrorError, Where
+from mirror_lib.relay.takeover.hanging_transactions import FIRST_LOOK, LAST_LOOK, Hanging, coordinator_deadline
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
+#: Markers that are not there so long after a commit may have been left out.
+_LATE_SECONDS = 5.0
+
+
+class Markers:
+    """The markers of one producer's transactions."""
+
+    def __init__(self, client: RawClient, name: str, *, retry_seconds: float, where: Where) -> None:
+        """Args:
+        client: of the target.
+        name: the transactional id.
+        retry_seconds: how long leaders are waited for.
+        where: the place of errors.
+        """
+        self._client = client
+        self._name = name
+        self._retry_seconds = retry_seconds
+        self._where = where
+        self._hanging = Hanging(client, name, retry_seconds=retry_seconds, where=where)
+
+    async def complete(
+        self, identity: ProducerIdentity, ends: Mapping[TopicPartition, int], shared: Sequence[TopicPartition]
+    ) -> None:
+        """Wait for the markers of a transaction that was committed, and have those written that do not come.
+
+        Args:
+            ends: of partitions that nobody else writes to, where the log ends behind the marker.
+            shared: the partitions that others write to as well.
+
+        Raises:
+            MirrorError: the coordinator refused, or did not answer in time; or the markers do not appear.
+        """
+        unmarked = await self._unmarked(ends, _LATE_SECONDS)
+        if unmarked or await self._hidden(shared, identity, _LATE_SECONDS):
+            await self._write(identity, unmarked, shared)
+
+    async def _write(
+        self, identity: ProducerIdentity, unmarked: Mapping[TopicPartition, int], shared: Sequence[TopicPartition]
+    ) -> None:
+        """Have markers written by another transaction, which is committed without any row."""
+        # The coordinator takes no partition before it has completed the transaction before. Among those of others one
+        # more marker is in nobody's way; elsewhere it would take an offset that is not counted on, if the first one
+        # was only late.
+        await self._add(identity, shared)
+        left_out = await self._unmarked(unmarked, 0)
+        hidden = await self._hidden(shared, identity, 0)
+        if left_out or hidden:
+            self._warn((*left_out, *hidden))
+        if left_out:
+            await self._add(identity, list(left_out))
+        await self._commit(identity)
+        missing = [
+            *await self._unmarked(left_out, self._retry_seconds),
+            *await self._hidden(hidden, identity, self._retry_seconds),
+        ]
+        if missing:
+            raise self._hanging.no_marker(missing)
+
+    async def behind(self, identity: ProducerIdentity, partition: TopicPartition, end: int) -> int:
+        """Wait for the marker of a transaction of one partition, and have it written if it does not come.
+
+        Args:
+            end: where the log ends behind the marker; nobody else writes there.
+
+        Returns:
+            Where the log ends behind all markers: a late one may have got company.
+
+        Raises:
+            MirrorError: as `complete`.
+        """
+        ends = {partition: end}
+        if not await self._unmarked(ends, _LATE_SECONDS):
+            return end
+        # Answered when the transaction before is complete. From here on there will be one more marker.
+        await self._add(identity, [partition])
+        if not await self._unmarked(ends, 0):
+            ends = {partition: end + 1}
+        else:
+            self._warn([partition])
+        await self._commit(identity)
+        if await self._unmarked(ends, self._retry_seconds):
+            raise self._hanging.no_marker([partition])
+        return ends[partition]
+
+    def _warn(self, partitions: Sequence[TopicPartition]) -> None:
+        names = ", ".join(map(str, partitions))
+        _log.warning("the coordinator of %s left out the markers of %s: they are written now", self._name, names)
+
+    async def _add(self, identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> None:
+        await self._client.producers.add_to_transaction(
+            self._name, identity, partitions, deadline=coordinator_deadline()
+        )
+
+    async def _commit(self, identity: ProducerIdentity) -> None:
+        await self._client.producers.end_transaction(self._name, identity, commit=True, deadline=coordinator_deadline())
+
+    async def _hidden(
+        self, partitions: Sequence[TopicPartition], identity: ProducerIdentity, seconds: float
+    ) -> list[TopicPartition]:
+        """Those of the partitions of others that lack the marker after some seconds; their ends do not tell."""
+        if not partitions:
+            return []
+        return await self._hanging.without_marker(partitions, identity.producer_id, seconds=seconds)
+
+    async def _unmarked(self, ends: Mapping[TopicPartition, int], seconds: float) -> dict[TopicPartition, int]:
+        """Those of some partitions where no marker stands and is replicated after some seconds."""
+        marked = await asyncio.gather(*(self._marked(target, end, seconds) for target, end in ends.items()))
+        return {target: end for (target, end), there in zip(ends.items(), marked, strict=True) if not there}
+
+    async def _marked(self, target: TopicPartition, end: int, seconds: float) -> bool:
+        log = Patience(self._client, target, self._retry_seconds, where=self._where, operation=Operation.DESCRIBE)
+        backoff = log.patient()
+        pause, until = FIRST_LOOK, time.monotonic() + seconds
+        while True:
+            try:
+                high_watermark, _ = await self._client.log_ends(await log.leader(), target)
+            except MirrorError as error:
+                await log.pause(backoff, error)
+                continue
+            if high_watermark >= end:
+                return True
+            if time.monotonic() > until:
+                return False
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LAST_LOOK)
+
+
+def overtime(error: MirrorError, name: str, *, began: float | None, limit_seconds: float, action: str) -> MirrorError:
+    """An error of a transaction's producer, which is fenced as well when its own transaction took too long.
+
+    Args:
+        began: when the transaction began, by the monotonic clock.
+        limit_seconds: after which it may have been aborted.
+        action: what to do if it has.
+    """
+    seconds = 0.0 if began is None else time.monotonic() - began
+    if not isinstance(error, FencedError) or seconds < limit_seconds:
+        return error
+    return FencedError(
+        f"the transaction of {name} was open for {seconds:.0f} s, and the coordinator may abort it after "
+        f"{limit_seconds:.0f} s.",
+        where=error.where,
+        action=action,
+    )

@@ -1,0 +1,146 @@
+"""One source partition in the writing half: from rows to batches, and past what an interrupted run has written.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from mirror_lib.cluster.batches.arrow.write import ArrowBatchBuilder
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.batches.skipped import LeftOut, Unit
+from mirror_lib.cluster.rows.columns import RowColumns
+from mirror_lib.config.model import CopySettings
+from mirror_lib.errors import MirrorError, RecordTooLargeError
+from mirror_lib.relay.model import PartitionPlan
+
+
+class OutgoingBatches:
+    """Makes batches of the rows of one source partition; members as of `relay.assembler.Assembler`, which only reads.
+
+    Rows that are too large for the target are either an error, or told apart before anything else looks at them.
+    """
+
+    def __init__(self, plan: PartitionPlan, settings: CopySettings, *, start: int, leave_out: bool) -> None:
+        self._largest = plan.target_max_message_bytes
+        self._batch_bytes = settings.batch_max_bytes
+        self._leave_out = leave_out
+        self._builder: ArrowBatchBuilder | None = None
+        self._codec = Codec.NONE
+        self.next_offset = start
+        self.leader_epoch = -1
+        self.failure: MirrorError | None = None
+        self.held_bytes = 0
+
+    def take(self, rows: RowColumns, codec: Codec) -> Iterator[ReadyBatch]:
+        """Take rows, and give the batches that they fill.
+
+        Raises:
+            RecordTooLargeError: a row is too large even alone.
+            MirrorError: a row cannot be a record.
+        """
+        if self._builder is not None and codec != self._codec:
+            yield from self.end(int(rows.offsets[0]))
+        if self._builder is None:
+            self._codec = codec
+            self._builder = self._new_builder(codec)
+        yield from _fed(self._builder, rows)
+
+    def end(self, source_next: int) -> Iterator[ReadyBatch]:
+        """Give what waits for more rows; what follows is at `source_next` or behind it."""
+        builder, self._builder = self._builder, None
+        if builder is not None:
+            yield from builder.flush(source_next)
+
+    def without_too_large(self, rows: RowColumns, codec: Codec) -> tuple[list[RowColumns], list[LeftOut]]:
+        """The rows that the target can take, and what is left out of the others' by the flow's policy.
+
+        Always the same for the same rows, whoever asks.
+        """
+        if not self._leave_out:
+            return [rows], []
+        suspects = np.flatnonzero(rows.sizes() + _OVERHEAD > self._largest).tolist()
+        found: list[LeftOut] = []
+        parts: list[RowColumns] = []
+        first = 0
+        for row in suspects:
+            error = self._refusal(rows.part(row, row + 1), codec)
+            if error is not None:
+                parts.append(rows.part(first, row))
+                found.append(_left_out(rows, row, error))
+                first = row + 1
+        parts.append(rows.part(first, len(rows)))
+        return [part for part in parts if len(part)], found
+
+    @property
+    def finished(self) -> bool:
+        """Reading is the other half's."""
+        return False
+
+    def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
+        """Reading is the other half's."""
+        raise NotImplementedError
+
+    @property
+    def has_more(self) -> bool:
+        """Reading is the other half's."""
+        return False
+
+    def more(self) -> list[ReadyBatch]:
+        """Reading is the other half's."""
+        return []
+
+    def take_left_out(self) -> list[LeftOut]:
+        """Reading is the other half's."""
+        return []
+
+    def flush(self) -> None:
+        """What waits is given by `end`."""
+
+    def discard(self) -> None:
+        """Let go of what waits for more rows."""
+        self._builder = None
+
+    def skip_to_end(self) -> None:
+        """Reading is the other half's."""
+
+    def gather_up_to(self, size: int) -> None:
+        """Make batches of about this size from the next on: the target is far away."""
+        self._batch_bytes = max(size, self._batch_bytes)
+
+    def _new_builder(self, codec: Codec) -> ArrowBatchBuilder:
+        return ArrowBatchBuilder(codec, batch_max_bytes=self._batch_bytes, max_message_bytes=self._largest)
+
+    def _refusal(self, row: RowColumns, codec: Codec) -> MirrorError | None:
+        builder = self._new_builder(codec)
+        try:
+            for _ in (*_fed(builder, row), *builder.flush()):
+                pass
+        except RecordTooLargeError as error:
+            return error
+        return None
+
+
+#: What a batch and a record need beside key, value and headers, at the most.
+_OVERHEAD = 61 + 25
+
+
+def _fed(builder: ArrowBatchBuilder, rows: RowColumns) -> Iterator[ReadyBatch]:
+    offsets = np.ascontiguousarray(rows.offsets)
+    return builder.feed(
+        keys=rows.keys,
+        values=rows.values,
+        headers=rows.headers,
+        timestamps=rows.timestamps,
+        source_offsets=pa.Array.from_buffers(pa.int64(), len(offsets), [None, pa.py_buffer(offsets)]),
+    )
+
+
+def _left_out(rows: RowColumns, row: int, error: MirrorError) -> LeftOut:
+    offset = int(rows.offsets[row])
+    return LeftOut(offset, offset + 1, 1, error, rows.encoded_record(row), Unit.RECORD, Codec.NONE)

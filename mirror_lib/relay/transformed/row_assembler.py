@@ -1,0 +1,225 @@
+"""From the fetches of a source partition to parts of rows: the place of `BatchAssembler` where records are transformed.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
+from mirror_lib.cluster.batches.arrow.rows import InexactRowError
+from mirror_lib.cluster.batches.damage import measure_damage
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
+from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, CODEC_BITS, LOG_OVERHEAD, MAGIC, MAGIC_AT, Codec
+from mirror_lib.cluster.batches.records import Record
+from mirror_lib.cluster.batches.skipped import LeftOut, left_out_damage, left_out_record
+from mirror_lib.cluster.batches.spans import read_stretches
+from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
+from mirror_lib.relay.transformed.model import FailedRecord, first_stop
+
+_LEADER_EPOCH_AT = LOG_OVERHEAD
+_UNKNOWN_EPOCH = -1
+
+
+@dataclass(slots=True, eq=False)
+class RowPart:
+    """Some rows of a partition in the order of their offsets; there may be none where nothing is to be seen."""
+
+    records: pa.RecordBatch
+    source_next: int
+    #: Bytes that it takes in memory.
+    size: int
+    #: In which the source keeps these records, or most of them.
+    codec: Codec
+
+
+@dataclass(frozen=True, slots=True)
+class _Fed:
+    """A fetch, the codec of its first batch, and what of its rows was not given yet."""
+
+    data: memoryview
+    codec: Codec
+    parts: Iterator[ArrowPart]
+
+
+class RowAssembler:
+    """Turns [start, end) of one source partition into rows, fetch by fetch; members as of `relay.assembler.Assembler`.
+
+    Nothing here raises for what the source holds: what cannot be read is kept in `failure`, or left out.
+    """
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        partition: int,
+        start: int,
+        end: int,
+        read_committed: bool,
+        leave_out: bool,
+        limits: DecodeLimits,
+        failed: Sequence[FailedRecord] = (),
+    ) -> None:
+        """Begin at source offset `start`.
+
+        Args:
+            leave_out: whether what cannot be read is left out, instead of being a failure.
+            limits: what rows may take while they are made.
+            failed: records that a transform cannot take, ascending: left out likewise, or the failure before them.
+        """
+        self._topic = topic
+        self._partition = partition
+        self._end = end
+        self._read_committed = read_committed
+        self._leave_out = leave_out
+        self._limits = limits
+        #: What is left of the fetch that was fed last; None where nothing is.
+        self._fed: _Fed | None = None
+        self._failed = {each.offset: each.error for each in failed if each.offset >= start}
+        self._stop = first_stop(failed, leave_out=leave_out, start=start, end=end)
+        self._left_out: list[LeftOut] = []
+        self.leader_epoch = _UNKNOWN_EPOCH
+        self.next_offset = start
+        self.failure: MirrorError | None = None
+        self.held_bytes = 0
+        self._check_stop()
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything before the end was fed."""
+        return self.next_offset >= self._end
+
+    def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[RowPart]:
+        """Take what one fetch returned, and give the first part of its rows; `more` gives the others."""
+        self._fed = None
+        if self.failure is not None:
+            return []
+        view = memoryview(data)
+        parts = read_arrow(
+            view,
+            aborted,
+            topic=self._topic,
+            partition=self._partition,
+            start=self.next_offset,
+            end=min(self._end, self._stop),
+            read_committed=self._read_committed,
+            limits=self._limits,
+        )
+        self._fed = _Fed(view, _first_codec(view), parts)
+        return self.more()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be more in the fetch: it is decompressed only as far as it is asked for."""
+        return self._fed is not None
+
+    def more(self) -> list[RowPart]:
+        """Give the next part of what was fed."""
+        fed = self._fed
+        if fed is None:
+            return []
+        part: RowPart | None = None
+        try:
+            found = next(fed.parts, None)
+            if found is not None:
+                part = self._part(found.records, found.next_offset, fed.data, fed.codec)
+                self.next_offset = found.next_offset
+                self.leader_epoch = _last_epoch(fed.data, self.next_offset)
+        except (CorruptBatchError, OversizedBatchError, InexactRowError) as error:
+            self._pass_over(error, fed.data)
+        if part is None or self.finished or self.next_offset >= self._stop:
+            self._fed = None
+        self._check_stop()
+        return [] if part is None else [part]
+
+    def take_left_out(self) -> list[LeftOut]:
+        """What was left out since the last call, in order."""
+        taken, self._left_out = sorted(self._left_out, key=lambda each: each.first_offset), []
+        return taken
+
+    def flush(self) -> None:
+        """Nothing ever waits here."""
+
+    def discard(self) -> None:
+        """Let go of what is left of a fetch."""
+        self._fed = None
+
+    def skip_to_end(self) -> None:
+        """Declare that the source holds nothing more before the end."""
+        if self.next_offset < self._end:
+            self.next_offset, self.leader_epoch = self._end, _UNKNOWN_EPOCH
+
+    def gather_up_to(self, size: int) -> None:
+        """Rows have the size that suits Spark."""
+
+    def _part(self, records: pa.RecordBatch, next_offset: int, data: memoryview, codec: Codec) -> RowPart:
+        # Before rows are taken away: what is left out may be all there is.
+        failed = [offset for offset in self._failed if self.next_offset <= offset < next_offset]
+        if failed:
+            records = self._without(records, failed, data)
+        return RowPart(records, next_offset, records.nbytes, codec)
+
+    def _without(self, records: pa.RecordBatch, failed: Sequence[int], data: memoryview) -> pa.RecordBatch:
+        offsets = records.column("offset").to_numpy(zero_copy_only=False)
+        kept = np.flatnonzero(~np.isin(offsets, failed))
+        for offset in failed:
+            record = self._record(offset, data)
+            if record is not None:
+                self._left_out.append(left_out_record(record, self._failed[offset]))
+        return records.take(pa.array(kept, pa.int64()))
+
+    def _record(self, offset: int, data: memoryview) -> Record | None:
+        """The record as it stands in the source; None where nothing stands there any more."""
+        stretches, _ = read_stretches(data, (), read_committed=False)
+        holding = next((each for each in stretches if each.first <= offset < each.next_offset), None)
+        found = () if holding is None or holding.hidden else holding.records()
+        return next((each for each in found if each.offset == offset), None)
+
+    def _check_stop(self) -> None:
+        if self.failure is None and self._stop < self._end and self.next_offset >= self._stop:
+            self.failure = self._failed[self._stop]
+
+    def _pass_over(self, error: MirrorError, data: memoryview) -> None:
+        """Leave out what cannot be read, if that is wanted and possible."""
+        if self._leave_out and isinstance(error, InexactRowError) and error.where.offset is not None:
+            offset = error.where.offset
+            record = self._record(offset, data)
+            if record is not None:
+                self._left_out.append(left_out_record(record, error))
+                self.next_offset = offset + 1
+                return
+        elif self._leave_out and isinstance(error, CorruptBatchError):
+            damage = measure_damage(data, expected=self.next_offset)
+            if damage is not None:
+                left_out = left_out_damage(data, damage, first=self.next_offset, end=self._end, error=error)
+                self._left_out.append(left_out)
+                self.next_offset, self.leader_epoch = left_out.next_offset, _UNKNOWN_EPOCH
+                return
+        error.where = replace(error.where, topic=self._topic, partition=self._partition)
+        self.failure = error
+
+
+def _first_codec(data: memoryview) -> Codec:
+    if len(data) <= ATTRIBUTES_AT + 1 or data[MAGIC_AT] < MAGIC:
+        return Codec.NONE
+    bits = data[ATTRIBUTES_AT + 1] & CODEC_BITS
+    return Codec(bits) if bits in set(Codec) else Codec.NONE
+
+
+def _last_epoch(data: memoryview, end: int) -> int:
+    """The source's leader epoch of the last whole batch that begins before `end`; -1 in old formats."""
+    position, epoch = 0, _UNKNOWN_EPOCH
+    while position + ATTRIBUTES_AT < len(data):
+        following = position + LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big")
+        if following > len(data) or int.from_bytes(data[position : position + 8], "big", signed=True) >= end:
+            break
+        if data[position + MAGIC_AT] >= MAGIC:
+            at = position + _LEADER_EPOCH_AT
+            epoch = int.from_bytes(data[at : at + 4], "big", signed=True)
+        position = following
+    return epoch

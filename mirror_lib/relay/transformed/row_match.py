@@ -1,0 +1,147 @@
+"""What an interrupted run has written, told apart from what it has not, by making the same rows again.
+
+Behind the last certain pair of offsets the target holds a beginning of the rows that the transform makes of the source
+from there on, if it is deterministic and nobody else wrote there. So they are made again, and not sent while they are
+what stands there.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
+from mirror_lib.cluster.batches.arrow.rows import LOG_APPEND_TIME
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.rows.columns import RowColumns
+from mirror_lib.config.model import CopySettings
+from mirror_lib.errors import MirrorError, TargetDivergedError, TransientError, Where
+from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.relay.takeover.partition_reader import CHOICES, PatientReader
+from mirror_lib.topology.names import TopicPartition
+
+
+class Tail:
+    """The target's log from the certain pair to its end, walked along with the rows that are made again."""
+
+    def __init__(
+        self, log: PatientReader, partition: TopicPartition, first: int, end: int, *, settings: CopySettings
+    ) -> None:
+        """Args:
+        log: of the target partition, read as a reader of committed records does.
+        first: of the certain pair.
+        end: of the log, once its writer before is fenced.
+        """
+        self._log = log
+        self._partition = partition
+        self._next = first
+        self._end = end
+        self._retry_seconds = settings.retry_max_seconds
+        self._limits = DecodeLimits.within(settings.task_memory_bytes)
+        self._waiting: list[RowColumns] = []
+        #: What is left of the last fetch, which is made into rows as they are needed.
+        self._fetched: Iterator[ArrowPart] = iter(())
+        self._runs = RunBuilder()
+        self._last_source: int | None = None
+
+    @property
+    def runs(self) -> tuple[OffsetRun, ...]:
+        """Where the source's records were found."""
+        return self._runs.runs()
+
+    @property
+    def source_next(self) -> int | None:
+        """The source offset behind the last row that was found; None before the first."""
+        return None if self._last_source is None else self._last_source + 1
+
+    async def fill(self) -> bool:
+        """See to it that there is something to compare with; False when all of the log was found again.
+
+        Raises:
+            MirrorError: the log cannot be read.
+        """
+        backoff = Backoff(self._retry_seconds)
+        while not self._waiting and self._next < self._end:
+            before = self._next
+            if self._take():
+                continue
+            answer = await self._log.fetch(self._next)
+            self._fetched = read_arrow(
+                answer.records,
+                answer.aborted,
+                topic=self._partition.topic,
+                partition=self._partition.partition,
+                start=self._next,
+                end=self._end,
+                read_committed=True,
+                limits=self._limits,
+            )
+            if not self._take() and self._next == before:
+                await self._log.pause(backoff, self._silent())
+        return bool(self._waiting)
+
+    def _take(self) -> bool:
+        """Take the next part of what was fetched; False where there is none."""
+        part = next(self._fetched, None)
+        if part is not None:
+            self._next = part.next_offset
+            if part.records.num_rows:
+                self._waiting.append(_columns(part.records))
+        return part is not None
+
+    def _silent(self) -> MirrorError:
+        return TransientError(
+            f"{self._partition} gives no records from offset {self._next} on.", action="Check the target's brokers."
+        )
+
+    def match(self, rows: RowColumns, where: Where) -> int:
+        """How many of the rows, from the first on, were found; call after `fill`.
+
+        Raises:
+            TargetDivergedError: the log holds something else where the next row should be.
+        """
+        standing = self._waiting[0]
+        count = min(len(rows), len(standing))
+        mine, theirs = rows.part(0, count), standing.part(0, count)
+        timed = not bool((theirs.timestamp_types == LOG_APPEND_TIME).any())
+        if not mine.same_as(theirs, timed=timed):
+            raise self._diverged(mine, theirs, where, timed=timed)
+        self._note(mine.offsets, theirs.offsets)
+        if count == len(standing):
+            self._waiting.pop(0)
+        else:
+            self._waiting[0] = standing.part(count, len(standing))
+        return count
+
+    def _note(self, sources: Sequence[int] | np.ndarray, targets: Sequence[int] | np.ndarray) -> None:
+        for source, target in zip(np.asarray(sources).tolist(), np.asarray(targets).tolist(), strict=True):
+            # Of several rows of one record the first says where it is.
+            if source != self._last_source:
+                self._runs.add(source, target, 1)
+                self._last_source = source
+
+    def _diverged(self, mine: RowColumns, theirs: RowColumns, where: Where, *, timed: bool) -> MirrorError:
+        first = mine.first_difference(theirs, timed=timed)
+        source, target = int(mine.offsets[first]), int(theirs.offsets[first])
+        return TargetDivergedError(
+            f"{self._partition} offset {target} does not hold what the transform makes of source offset {source}: the "
+            "transform is another one since a run was interrupted, or somebody else wrote there.",
+            where=Where(flow=where.flow, topic=where.topic, partition=where.partition, offset=source),
+            action=f"Run once with the transform as it was, or: {CHOICES}",
+        )
+
+
+def _columns(records: pa.RecordBatch) -> RowColumns:
+    return RowColumns(
+        keys=records.column("key"),
+        values=records.column("value"),
+        headers=records.column("headers"),
+        timestamps=records.column("timestamp"),
+        offsets=records.column("offset").to_numpy(zero_copy_only=False),
+        timestamp_types=records.column("timestampType").to_numpy(zero_copy_only=False),
+    )

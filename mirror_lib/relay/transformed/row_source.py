@@ -1,0 +1,249 @@
+"""The reading half of a transformed copy: the partitions of a bin as rows for Spark.
+
+The fetches are those of the raw copy (`relay.reading`), with all that they bear; only what becomes of an answer is
+different. They run in a thread of their own, ahead of Spark within the task's memory.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from typing import cast
+
+import pyarrow as pa
+import uvloop
+
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.rows.hand_over import HandOver
+from mirror_lib.cluster.rows.layout import place_of, with_source
+from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.errors import MirrorError
+from mirror_lib.relay.copy.assembler import Part
+from mirror_lib.relay.copy.fetcher import Memory, SourceReader
+from mirror_lib.relay.copy.follower_fetch import ReadReplicas
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.copy.poison_records import Omissions
+from mirror_lib.relay.copy.task import for_attempt
+from mirror_lib.relay.copy.task_group import Background, reported
+from mirror_lib.relay.copy.throttle import Throttle, task_bytes_per_second
+from mirror_lib.relay.model import CopyJob
+from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, ends_to_json, first_number, reading_start
+from mirror_lib.relay.transformed.row_assembler import RowAssembler, RowPart
+
+_log = logging.getLogger(__name__)
+_WHO = "the reading half of a task"
+#: Spark and the writing half hold rows too.
+_MEMORY_PART = 4
+#: Of what is fetched or made into rows, the part of the rows that wait for Spark.
+_ROWS_PART = 2
+
+
+def read_bin(job: RowJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]:
+    """The rows of bin `number` (`layout.READ_SCHEMA`), those of each partition in the order of their offsets.
+
+    Never raises for what a partition may suffer: how each of them ended is left at the task's `HandOver`, before the
+    rows end.
+    """
+    reading = _Reading(job, for_attempt(job.copy, number, attempt), number)
+    try:
+        yield from reading.rows()
+        ends = reading.ends()
+        if job.whole:
+            _check_whole(ends)
+        else:
+            HandOver(job.secret, number, attempt).leave(ends_to_json(ends))
+    finally:
+        reading.stop()
+
+
+def _check_whole(ends: ReadEnds) -> None:
+    for end in ends.values():
+        if end.error is not None:
+            raise end.error
+        for poison in end.poison:
+            raise MirrorError(
+                f"source offset {poison.first_offset} cannot be read, and nothing else is left of its task's records: "
+                f"{poison.detail}",
+                action="Once there is a record that the transforms leave, the run goes on past it.",
+            )
+
+
+class _Reading:
+    def __init__(self, job: RowJob, copy_job: CopyJob, number: int) -> None:
+        self._job = copy_job
+        self._number = number
+        leave_out = copy_job.settings.poison_policy is not PoisonPolicy.FAIL
+        self._copies = [
+            PartitionCopy(
+                copy_job.flow,
+                opened,
+                copy_job.settings,
+                read_committed=copy_job.read_committed,
+                assembler=RowAssembler(
+                    topic=opened.plan.source.topic,
+                    partition=opened.plan.source.partition,
+                    start=reading_start(opened),
+                    end=opened.plan.end,
+                    read_committed=copy_job.read_committed,
+                    leave_out=leave_out,
+                    limits=DecodeLimits.within(copy_job.settings.task_memory_bytes),
+                    failed=job.failed.get(opened.plan.source, ()),
+                ),
+            )
+            for opened in copy_job.bins[number]
+        ]
+        self._numbers = {id(copy): at for at, copy in enumerate(self._copies, first_number(copy_job, number))}
+        #: None ends it.
+        self._ready: queue.SimpleQueue[tuple[PartitionCopy, RowPart] | None] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._memory = Memory(copy_job.settings.task_memory_bytes // _MEMORY_PART)
+        self._reader: SourceReader | None = None
+        #: Bytes of rows that wait for Spark, and whether there is room for more.
+        self._waiting = 0
+        self._most_waiting = self._memory.limit // _ROWS_PART
+        self._has_room = asyncio.Event()
+        self._open = 0
+        self._done: asyncio.Event | None = None
+        self._crash: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="reading", daemon=True)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        self._thread.start()
+        while (item := self._ready.get()) is not None:
+            copy, part = item
+            if part.records.num_rows:
+                yield with_source(part.records, place_of(self._numbers[id(copy)], part.codec))
+            if self._loop is not None and self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._taken, copy, part.size)
+        self._thread.join()
+
+    def ends(self) -> dict[int, ReadEnd]:
+        return {
+            self._numbers[id(copy)]: ReadEnd(
+                max(copy.assembler.next_offset, reading_start(copy.opened)),
+                copy.error,
+                tuple(copy.left_out),
+                copy.leader_epoch,
+                copy.read_last,
+            )
+            for copy in self._copies
+        }
+
+    def stop(self) -> None:
+        """Let the thread end, wherever it is; nobody takes rows any more."""
+        loop, done = self._loop, self._done
+        if self._thread.is_alive() and loop is not None and done is not None:
+            loop.call_soon_threadsafe(done.set)
+
+    def _run(self) -> None:
+        try:
+            uvloop.run(self._read())
+        except Exception as error:
+            self._crash = error
+        finally:
+            if self._crash is not None:
+                told = reported(self._crash, _WHO)
+                for copy in self._copies:
+                    if not copy.read_done:
+                        copy.fail(told)
+            self._ready.put(None)
+
+    async def _read(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._done = asyncio.Event()
+        self._open = len(self._copies)
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        while True:
+            try:
+                await self._read_all()
+                return
+            except MirrorError as error:
+                # Only connecting can end here: what partitions suffer is in their own accounts.
+                if not error.retriable or not backoff.failed(error):
+                    raise
+                await asyncio.sleep(backoff.pause_left)
+
+    async def _read_all(self) -> None:
+        async with AsyncExitStack() as stack:
+            (source,) = await stack.enter_async_context(open_clients(self._job.source))
+            quarantine = source
+            if self._job.settings.poison_policy is PoisonPolicy.QUARANTINE:
+                (quarantine,) = await stack.enter_async_context(open_clients(self._job.target))
+            background = Background(self._crashed)
+            reader = self._reader = self._new_reader(source, quarantine, background)
+            assert self._done is not None
+            try:
+                for copy in self._copies:
+                    if copy.assembler.finished and not copy.read_done:
+                        copy.read_done = True
+                    self._settle(copy)
+                if not self._done.is_set():
+                    await reader.start()
+                    await self._done.wait()
+            finally:
+                await background.stop()
+
+    def _new_reader(self, source: RawClient, quarantine: RawClient, background: Background) -> SourceReader:
+        rate = task_bytes_per_second(self._job, self._copies[0].source)
+        return SourceReader(
+            source,
+            self._copies,
+            self._job.settings,
+            self._memory,
+            background,
+            read_committed=self._job.read_committed,
+            deliver=self._deliver,
+            settled=self._settle,
+            omissions=Omissions(self._job, quarantine, kept=_kept_by_the_account),
+            throttle=None if rate is None else Throttle(rate),
+            replicas=ReadReplicas(self._job.source.rack, self._job.source.metadata_max_age_ms / 1000),
+            tasks=len(self._job.bins),
+            room=self._room,
+        )
+
+    def _deliver(self, copy: PartitionCopy, parts: Sequence[Part]) -> None:
+        for part in cast("Sequence[RowPart]", parts):
+            copy.unacknowledged_batches += 1
+            copy.unacknowledged_bytes += part.size
+            self._memory.used += part.size
+            self._waiting += part.size
+            self._ready.put((copy, part))
+
+    async def _room(self) -> None:
+        """Wait until Spark has taken enough: rows are made one part after another, however many a fetch holds."""
+        while self._waiting >= self._most_waiting:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    def _taken(self, copy: PartitionCopy, size: int) -> None:
+        copy.unacknowledged_batches -= 1
+        copy.unacknowledged_bytes -= size
+        self._memory.used -= size
+        self._waiting -= size
+        self._has_room.set()
+        self._settle(copy)
+        if self._reader is not None:
+            self._reader.wake()
+
+    def _settle(self, copy: PartitionCopy) -> None:
+        if not copy.finished and copy.finish_if_settled():
+            self._open -= 1
+            if self._open == 0 and self._done is not None:
+                self._done.set()
+
+    def _crashed(self, error: BaseException) -> None:
+        self._crash = self._crash or error
+        if self._done is not None:
+            self._done.set()
+
+
+async def _kept_by_the_account(_copies: Sequence[PartitionCopy]) -> None:
+    """What is left out here is told at the end: until then no position passes it."""

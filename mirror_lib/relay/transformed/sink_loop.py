@@ -1,0 +1,374 @@
+"""The event loop of a writing half: the target's connections, the writer of the raw copy, and where rows may go.
+
+It runs in a thread of its own. Batches are made in the thread that Spark's rows come in, and handed over.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import uvloop
+
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.batches.skipped import LeftOut
+from mirror_lib.cluster.raw.backoff import Backoff
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.topics.positions import Route
+from mirror_lib.errors import MirrorError
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.copy.poison_records import Omissions
+from mirror_lib.relay.copy.position_flush import PositionFlush
+from mirror_lib.relay.copy.producer import TargetWriter
+from mirror_lib.relay.copy.task_group import Background, reported
+from mirror_lib.relay.model import CopyJob, Poison
+from mirror_lib.relay.transformed.model import ReadEnd
+from mirror_lib.relay.transformed.outputs import Outlet, Sluice
+from mirror_lib.relay.transformed.routes import RouteOpener
+from mirror_lib.relay.transformed.sink_start import Beginning, ends_in_parts, failed, new_outlet
+from mirror_lib.relay.transformed.transactions import Transaction
+from mirror_lib.topology.names import TopicPartition
+
+_WHO = "the writing half of a task"
+_Answer = TypeVar("_Answer")
+#: Spark and the reading half hold rows too.
+_MEMORY_PART = 4
+
+
+class Sending:
+    """Sends what the rows' thread gives it. All but `_`-methods are for that thread."""
+
+    def __init__(self, job: CopyJob, number: int, *, exact: bool, routes: bool) -> None:
+        """Begin to connect.
+
+        Args:
+            number: of the bin.
+            exact: as of `RowJob`.
+            routes: whether rows may go elsewhere than to their partition's own target.
+        """
+        self._job = job
+        self._number = number
+        self._exact = exact
+        self._routes = routes
+        self._in_parts = ends_in_parts(job)
+        self._limit = job.settings.task_memory_bytes // _MEMORY_PART
+        self._room = threading.Condition()
+        #: Bytes that are sent or wait to be, and not acknowledged.
+        self._held = 0
+        self._ready = threading.Event()
+        self._crash: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._done: asyncio.Event | None = None
+        self._answers = asyncio.Event()
+        self._sluices: list[Sluice] = []
+        self._transactions: Sequence[Transaction] = ()
+        #: Outlets that are not settled, and those of which it was said that no more comes.
+        self._open = 0
+        self._over: set[int] = set()
+        self._writer: TargetWriter | None = None
+        self._omissions: Omissions | None = None
+        self._opener: RouteOpener | None = None
+        self._thread = threading.Thread(target=self._run, name="writing", daemon=True)
+        self._thread.start()
+
+    @property
+    def sluices(self) -> Sequence[Sluice]:
+        """The partitions of the bin, in its order, once it is known how each of them begins."""
+        self._ready.wait()
+        return self._sluices
+
+    def send(self, sluice: Sluice, outlet: Outlet, batch: ReadyBatch) -> None:
+        """Hand over a batch; waits while too many are on their way.
+
+        Raises:
+            MirrorError: its target partition cannot become a part of the transaction.
+        """
+        transaction = sluice.transaction
+        if transaction is not None and outlet.copy.target not in transaction.covered:
+            self.run(transaction.cover(outlet.copy.target))
+        size = len(batch.payload)
+        with self._room:
+            # One more than fits is let through: no batch is too large to be sent at all.
+            while self._held and self._held + size > self._limit and self._crash is None:
+                self._room.wait()
+            self._held += size
+        self._call(self._write, outlet.copy, batch)
+
+    def route(self, sluice: Sluice, target: TopicPartition) -> Outlet:
+        """The place for rows that a transform sends elsewhere.
+
+        Raises:
+            MirrorError: there is no such partition, or it cannot be written.
+        """
+        return sluice.routed.get(target) or self.run(self._open_route(sluice, target))
+
+    def leave_out(self, outlet: Outlet, left_out: Sequence[LeftOut]) -> None:
+        """See to what the flow's policy leaves out, before anything behind it is sent.
+
+        Raises:
+            MirrorError: it cannot be kept; the partition must stop.
+        """
+        assert self._omissions is not None
+        self.run(self._omissions.leave_out(outlet.copy, left_out))
+
+    def found(self, outlet: Outlet, runs: Sequence[OffsetRun], source_next: int) -> None:
+        """Note what an interrupted run had written."""
+
+        async def note() -> None:
+            outlet.copy.found(runs, source_next)
+
+        self.run(note())
+
+    def fail(self, sluice: Sluice, error: MirrorError, *, certain: bool) -> None:
+        """End a partition, wherever its rows go, and all that are in a transaction with it."""
+        transaction = sluice.transaction
+        together = [sluice] if transaction is None else self.sharing(transaction)
+        if transaction is not None:
+            error = transaction.told(error)
+
+        async def failed() -> None:
+            for each in together:
+                each.broken = True
+                for outlet in each.outlets:
+                    outlet.copy.fail(error, certain=certain and transaction is None)
+            if transaction is not None:
+                await transaction.abort()
+
+        for outlet in (outlet for each in together for outlet in each.outlets):
+            outlet.batches.discard()
+        # After a crash of the loop all partitions fail anyway.
+        if self._crash is None:
+            self.run(failed())
+
+    @property
+    def transactions(self) -> Sequence[Transaction]:
+        """All that rows of the bin are written in, once it is known how each partition begins."""
+        self._ready.wait()
+        return self._transactions
+
+    def due(self, seconds: float) -> Sequence[Transaction]:
+        """The transactions that have been open for so long, where they may be committed before all rows have come."""
+        if not self._in_parts:
+            return ()
+        before = time.monotonic() - seconds
+        return [each for each in self.transactions if each.began is not None and each.began <= before]
+
+    def sharing(self, transaction: Transaction) -> list[Sluice]:
+        """The partitions whose rows are in a transaction."""
+        return [sluice for sluice in self._sluices if sluice.transaction is transaction]
+
+    def commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
+        """Commit all rows that were sent in a transaction, and how far each source partition came.
+
+        Args:
+            nexts: by source partition, the offset before which all its rows are sent; of all that have failed nothing.
+
+        Raises:
+            MirrorError: it does not count, or it is not known whether it does.
+        """
+        if transaction.began is not None:
+            self.run(self._commit(transaction, nexts))
+
+    def note_poison(self, sluice: Sluice, poison: Sequence[Poison]) -> None:
+        """Note what the reading half has left out."""
+        self._call(sluice.main.copy.note_poison, poison)
+
+    def end(self, sluice: Sluice, end: ReadEnd) -> None:
+        """No more rows come."""
+        self._call(self._ended, sluice, end)
+
+    def finish(self) -> Sequence[Sluice]:
+        """Wait until everything is settled; all partitions have an end then."""
+        self._thread.join()
+        if self._crash is not None:
+            told = reported(self._crash, _WHO)
+            for sluice in self._sluices:
+                for copy in (outlet.copy for outlet in sluice.outlets if not outlet.copy.finished):
+                    copy.fail(told, certain=copy.unacknowledged_batches == 0 and sluice.transaction is None)
+        return self._sluices
+
+    def stop(self) -> None:
+        """Give up: nobody asks how it ends any more."""
+        self._ready.wait()
+        if self._loop is not None and self._done is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._done.set)
+        self._thread.join()
+
+    def run(self, work: Coroutine[None, None, _Answer]) -> _Answer:
+        """Run something in the event loop and wait for it.
+
+        Raises:
+            MirrorError: what it raises, or that the loop has ended.
+        """
+        if self._loop is None or self._crash is not None:
+            work.close()
+            raise reported(self._crash or RuntimeError("the event loop has ended"), _WHO)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        if self._thread.is_alive() and self._loop is not None:
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # ------------------------------------------------------------ in the event loop's thread
+
+    def _run(self) -> None:
+        try:
+            uvloop.run(self._main())
+        except Exception as error:
+            self._crash = self._crash or error
+        finally:
+            if not self._sluices:
+                # It could not even begin.
+                assert self._crash is not None
+                told = reported(self._crash, _WHO)
+                self._sluices = [failed(self._job, opened, told) for opened in self._job.bins[self._number]]
+            self._ready.set()
+            with self._room:
+                self._room.notify_all()
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._done = asyncio.Event()
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        while True:
+            try:
+                async with open_clients(self._job.target) as (target,):
+                    self._opener = RouteOpener(self._job, target)
+                    begin = Beginning(self._job, target, self._opener, exact=self._exact, routes=self._routes)
+                    self._sluices = await begin.sluices(self._job.bins[self._number])
+                    found = (sluice.transaction for sluice in self._sluices)
+                    self._transactions = tuple(dict.fromkeys(each for each in found if each is not None))
+                    await self._send_all(target)
+                    return
+            except MirrorError as error:
+                # Only connecting can end here, before any row was taken.
+                if self._ready.is_set() or not error.retriable or not backoff.failed(error):
+                    raise
+                await asyncio.sleep(backoff.pause_left)
+
+    async def _send_all(self, target: RawClient) -> None:
+        assert self._done is not None
+        copies = [outlet.copy for sluice in self._sluices for outlet in sluice.outlets]
+        background = Background(self._crashed)
+        # Positions are a part of the transaction where there is one.
+        flushed = [sluice.main.copy for sluice in self._sluices if sluice.transaction is None]
+        flush = self._flush = PositionFlush(self._job, flushed)
+        self._omissions = Omissions(self._job, target, kept=_kept_by_all if self._routes else flush.keep)
+        self._writer = TargetWriter(
+            target,
+            copies,
+            self._job.settings,
+            background,
+            acknowledged=self._acknowledged,
+            omissions=self._omissions,
+            # Here transactions begin and end with rows.
+            memory=replace(self._job.producer_memory, verifies_transactions=False),
+            tasks=len(self._job.bins),
+        )
+        self._open = len(copies)
+        try:
+            await self._writer.start()
+            background.start(self._writer.run())
+            # A position must not pass what only the reading half knows to be left out, nor rows that are on their way
+            # to several partitions.
+            if self._in_parts and not self._routes:
+                background.start(flush.run())
+            self._ready.set()
+            await self._done.wait()
+        finally:
+            await background.stop()
+            await flush.close()
+
+    async def _open_route(self, sluice: Sluice, target: TopicPartition) -> Outlet:
+        assert self._opener is not None
+        assert self._writer is not None
+        main = sluice.main.copy
+        opened = await self._opener.opened(main.opened, target, self._writer.end_of(target))
+        outlet = new_outlet(self._job, replace(opened, plan=replace(opened.plan, start=main.source_next)))
+        routes = (*sluice.routes, Route(target.topic, target.partition, opened.target_offset))
+        if sluice.transaction is None:
+            # Whoever takes over must know where to look, before anything is there.
+            await self._flush.declare(replace(sluice.declared(self._job.run_id), routes=routes))
+        sluice.routes = routes
+        sluice.routed[target] = outlet
+        self._open += 1
+        self._writer.add(outlet.copy)
+        return outlet
+
+    def _write(self, copy: PartitionCopy, batch: ReadyBatch) -> None:
+        assert self._writer is not None
+        size = len(batch.payload)
+        if copy.read_done or not self._writer.write(copy, [batch]):
+            self._release(size)
+
+    async def _commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
+        assert self._writer is not None
+        sluices = self.sharing(transaction)
+        await self._settled([outlet.copy for sluice in sluices for outlet in sluice.outlets])
+        for error in (outlet.copy.error for sluice in sluices for outlet in sluice.outlets):
+            if error is not None:
+                raise error
+        ends = {target: (self._writer.end_of(target) or 0) + 1 for target in transaction.covered}
+        positions = [
+            sluice.committed(self._job, nexts[sluice.opened.plan.source], ends)
+            for sluice in sluices
+            if sluice.opened.plan.source in nexts
+        ]
+        await transaction.commit(positions, ends)
+        for target in ends:
+            self._writer.ended_transaction(target)
+        for copy in (outlet.copy for sluice in sluices for outlet in sluice.outlets):
+            if copy.target in ends:
+                copy.ended_transaction(ends[copy.target])
+
+    async def _settled(self, copies: Sequence[PartitionCopy]) -> None:
+        """Wait until the target has answered for all that was sent."""
+        while any(copy.unacknowledged_batches and copy.error is None for copy in copies):
+            self._answers.clear()
+            await self._answers.wait()
+
+    def _acknowledged(self, copy: PartitionCopy, size: int) -> None:
+        self._answers.set()
+        self._release(size)
+        self._settle(copy)
+
+    def _release(self, size: int) -> None:
+        with self._room:
+            self._held -= size
+            self._room.notify()
+
+    def _ended(self, sluice: Sluice, end: ReadEnd) -> None:
+        for outlet in sluice.outlets:
+            copy, batches = outlet.copy, outlet.batches
+            self._over.add(id(copy))
+            if not copy.read_done:
+                # All rows before it have come, and whatever was dropped behind the last of them is done with.
+                batches.next_offset = end.source_next
+                copy.read_last = end.last_record
+                batches.leader_epoch = -1 if end.leader_epoch is None else end.leader_epoch
+                if end.error is not None:
+                    copy.fail(end.error)
+                copy.read_done = True
+            self._settle(copy)
+
+    def _settle(self, copy: PartitionCopy) -> None:
+        if not copy.finished and copy.read_done and id(copy) in self._over and copy.finish_if_settled():
+            self._open -= 1
+            if self._open == 0 and self._done is not None:
+                self._done.set()
+
+    def _crashed(self, error: BaseException) -> None:
+        self._crash = self._crash or error
+        if self._done is not None:
+            self._done.set()
+
+
+async def _kept_by_all(_copies: Sequence[PartitionCopy]) -> None:
+    """What is left out is found again by whoever takes over: no position lies between the outlets of a partition."""

@@ -1,0 +1,288 @@
+"""How the partitions of a writing half begin: behind what is certain, or by taking over from an earlier run or attempt.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.positions import Position, Route
+from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.relay.model import CopyJob, OpenPartition
+from mirror_lib.relay.takeover.fencing import check_not_truncated, fence, fence_name, seconds_until_ended
+from mirror_lib.relay.takeover.hanging_transactions import Hanging
+from mirror_lib.relay.takeover.partition_reader import PatientReader
+from mirror_lib.relay.takeover.recovery import known_poison
+from mirror_lib.relay.takeover.stable_end import replicated_end
+from mirror_lib.relay.transformed.batch_builder import OutgoingBatches
+from mirror_lib.relay.transformed.model import reading_start
+from mirror_lib.relay.transformed.outputs import Outlet, Sluice
+from mirror_lib.relay.transformed.routes import RouteOpener, stored_positions, stored_routes
+from mirror_lib.relay.transformed.row_match import Tail
+from mirror_lib.relay.transformed.transactions import Transaction
+from mirror_lib.topology.names import TopicPartition
+
+#: Partitions that are taken over at a time.
+_AT_A_TIME = 8
+_TAKEOVER_SECONDS = 60.0
+#: What brokers allow at the most unless told otherwise (`transaction.max.timeout.ms`).
+_LONGEST_TRANSACTION_MS = 900_000
+#: What a transaction that is ended in parts takes beside waiting for a cluster that does not answer.
+_TRANSACTION_SECONDS = 60.0
+
+
+class Beginning:
+    """Makes the sluices of a bin."""
+
+    def __init__(self, job: CopyJob, client: RawClient, opener: RouteOpener, *, exact: bool, routes: bool) -> None:
+        """Args:
+        client: of the target.
+        exact: as of `RowJob`.
+        routes: whether rows may go elsewhere than to their partition's own target.
+        """
+        self._job = job
+        self._client = client
+        self._opener = opener
+        self._exact = exact
+        self._routes = routes
+
+    async def sluices(self, partitions: Sequence[OpenPartition]) -> list[Sluice]:
+        """Where the rows of each partition go, in their order; those that could not be taken over have failed."""
+        groups: dict[str, list[OpenPartition]] = {}
+        for opened in partitions:
+            if opened.transactions is not None:
+                groups.setdefault(opened.transactions, []).append(opened)
+        limit = asyncio.Semaphore(_AT_A_TIME)
+
+        async def alone(opened: OpenPartition) -> list[Sluice]:
+            async with limit:
+                try:
+                    return [await self._begin(opened)]
+                except MirrorError as error:
+                    return [failed(self._job, opened, error)]
+
+        async def together(name: str, group: Sequence[OpenPartition]) -> list[Sluice]:
+            async with limit:
+                try:
+                    return await self._begin_in_transactions(name, group)
+                except MirrorError as error:
+                    return [failed(self._job, opened, error) for opened in group]
+
+        begun = await asyncio.gather(
+            *(alone(opened) for opened in partitions if opened.transactions is None),
+            *(together(name, group) for name, group in groups.items()),
+        )
+        by_source = {sluice.opened.plan.source: sluice for sluices in begun for sluice in sluices}
+        return [by_source[opened.plan.source] for opened in partitions]
+
+    # ------------------------------------------------------------ without transactions
+
+    async def _begin(self, opened: OpenPartition) -> Sluice:
+        if opened.takeover is None:
+            return Sluice(opened, new_outlet(self._job, opened))
+        sluice = Sluice(opened, await self._taken_over(opened))
+        sluice.main.known_to = opened.plan.start
+        if self._routes:
+            # What was written elsewhere since the certain pair; a later attempt's job does not know of it.
+            for route in await asyncio.to_thread(stored_routes, self._job, opened):
+                await self._take_over_route(sluice, opened, route)
+        return sluice
+
+    async def _taken_over(self, opened: OpenPartition, recovered: Sequence[OffsetRun] | None = None) -> Outlet:
+        takeover = opened.takeover
+        assert takeover is not None
+        log = self._log(opened.plan.target)
+        identity, end = await fence(self._job, opened, self._client, log)
+        taken = replace(
+            opened,
+            plan=replace(opened.plan, start=reading_start(opened), leader_epoch=None),
+            producer_id=identity.producer_id,
+            epoch=identity.epoch,
+            target_offset=end,
+            takeover=None,
+            taken_over=True,
+        )
+        outlet = new_outlet(self._job, taken, recovered=takeover.runs if recovered is None else recovered)
+        if self._exact and not takeover.in_transactions:
+            first = max(takeover.target_offset, takeover.target_log_start)
+            outlet.tail = Tail(log, opened.plan.target, first, end, settings=self._job.settings)
+        return outlet
+
+    async def _take_over_route(self, sluice: Sluice, opened: OpenPartition, route: Route) -> None:
+        assert opened.takeover is not None
+        elsewhere = self._opener.partition(sluice.main.copy.opened, TopicPartition(route.topic, route.partition))
+        takeover = replace(
+            opened.takeover,
+            target_offset=route.target_offset,
+            target_log_start=0,
+            # Whoever wrote there had an identity of its own; fencing by the name reaches it.
+            producer_id=None,
+            epoch=None,
+            left_out=(),
+            runs=(),
+        )
+        outlet = await self._taken_over(replace(elsewhere, takeover=takeover, taken_over=False))
+        sluice.routed[outlet.copy.target] = outlet
+        sluice.routes = (*sluice.routes, route)
+
+    # ------------------------------------------------------------ in transactions
+
+    async def _begin_in_transactions(self, name: str, group: Sequence[OpenPartition]) -> list[Sluice]:
+        """Begin partitions that share their transactions: all of them by one producer."""
+        unclean = [opened for opened in group if opened.takeover is not None]
+        stored: Mapping[TopicPartition, Position] = {}
+        if unclean:
+            await self._settle_what_hangs(name, unclean)
+            # First of all that changes anything else, so that nobody else stores positions or writes any more.
+            await self._fence(name, unclean)
+            stored = await asyncio.to_thread(stored_positions, self._job)
+        before = {
+            opened.plan.source: await self._begin(opened)
+            for opened in unclean
+            if not _told(stored.get(opened.plan.source))
+        }
+        timeout_ms = _transaction_timeout_ms(self._job)
+        identity = await self._client.producers.init_producer_id(
+            name, deadline=time.monotonic() + _TAKEOVER_SECONDS, transaction_timeout_ms=timeout_ms
+        )
+        transaction = Transaction(self._job, self._client, name, identity, timeout_seconds=timeout_ms / 1000)
+        sluices = []
+        for opened in group:
+            sluice = before.get(opened.plan.source)
+            if sluice is None:
+                sluice = await self._behind_transactions(name, opened, stored.get(opened.plan.source))
+            for outlet in sluice.outlets:
+                outlet.copy.opened = _written_by(outlet.copy.opened, name, identity)
+            sluice.transaction = transaction
+            sluice.start = sluice.main.copy.opened.plan.start
+            sluices.append(sluice)
+        return sluices
+
+    async def _settle_what_hangs(self, name: str, unclean: Sequence[OpenPartition]) -> None:
+        """See to markers that the last commit of a run lacks that died; fencing would abort what they belong to."""
+        where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
+        hanging = Hanging(self._client, name, retry_seconds=self._job.settings.retry_max_seconds, where=where)
+        stored = await asyncio.to_thread(stored_positions, self._job)
+        elsewhere: set[TopicPartition] = set()
+        counted: dict[TopicPartition, int] = {}
+        for opened in unclean:
+            position, target = stored.get(opened.plan.source), opened.plan.target
+            if position is not None and position.in_transactions:
+                elsewhere |= {TopicPartition(route.topic, route.partition) for route in position.routes}
+                counted[target] = max(counted.get(target, 0), position.target_offset or 0)
+        found = await hanging.found({opened.plan.target for opened in unclean} | elsewhere)
+        if found is not None:
+            await hanging.settle(found, counted)
+
+    async def _fence(self, name: str, unclean: Sequence[OpenPartition]) -> None:
+        """Fence whoever wrote before, with or without transactions; where that may not reach him, wait once."""
+        by_name = await self._fence_name(name, {opened.plan.target for opened in unclean})
+        lease_seconds = 0.0
+        for opened in unclean:
+            assert opened.takeover is not None
+            fenced = {by_name.producer_id}
+            own = opened.transactional_id
+            if own not in (None, name):
+                # A run before may have written without transactions.
+                fenced.add((await self._fence_name(own, {opened.plan.target})).producer_id)
+            lease_seconds = max(lease_seconds, seconds_until_ended(opened.takeover, fenced))
+        await asyncio.sleep(lease_seconds)
+
+    async def _fence_name(self, name: str, targets: Collection[TopicPartition]) -> ProducerIdentity:
+        retry_seconds = self._job.settings.retry_max_seconds
+        where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
+        return await fence_name(self._client, name, targets, retry_seconds=retry_seconds, where=where)
+
+    async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Sluice:
+        if opened.takeover is None:
+            return Sluice(opened, new_outlet(self._job, opened))
+        assert position is not None
+        plan = opened.plan
+        where = Where(flow=str(self._job.flow), topic=plan.source.topic, partition=plan.source.partition)
+        retry_seconds = self._job.settings.retry_max_seconds
+        end = await replicated_end(
+            self._client, plan.target, self._log(plan.target), retry_seconds=retry_seconds, where=where
+        )
+        check_not_truncated(plan.target, end, position.target_offset or 0, where)
+        taken = replace(
+            opened,
+            plan=replace(plan, start=position.offset + 1, leader_epoch=position.leader_epoch),
+            target_offset=end,
+            takeover=None,
+            taken_over=True,
+        )
+        outlet = new_outlet(self._job, taken, recovered=position.runs)
+        outlet.copy.note_poison([known_poison(each) for each in position.left_out])
+        sluice = Sluice(opened, outlet, routes=position.routes)
+        for route in position.routes:
+            target = TopicPartition(route.topic, route.partition)
+            elsewhere = await self._opener.opened(_written_by(taken, name, None), target, None)
+            start = replace(elsewhere.plan, start=position.offset + 1)
+            sluice.routed[target] = new_outlet(self._job, replace(elsewhere, plan=start))
+        return sluice
+
+    def _log(self, target: TopicPartition) -> PatientReader:
+        # What a transaction has written and taken back counts for nobody, whoever wrote it.
+        return PatientReader(self._client, target, self._job.settings, read_committed=True)
+
+
+def ends_in_parts(job: CopyJob) -> bool:
+    """Whether transactions end while the copy goes on.
+
+    A position must not pass what only the reading half knows to be left out.
+    """
+    return job.settings.poison_policy is PoisonPolicy.FAIL
+
+
+def _transaction_timeout_ms(job: CopyJob) -> int:
+    """How long readers may have to wait for what a run that died has left open, which the next run ends sooner.
+
+    A transaction that is not ended in parts lasts as long as the copy.
+    """
+    if not ends_in_parts(job):
+        return _LONGEST_TRANSACTION_MS
+    seconds = job.settings.retry_max_seconds + _TRANSACTION_SECONDS
+    return min(int(seconds * 1000), _LONGEST_TRANSACTION_MS)
+
+
+def _told(position: Position | None) -> bool:
+    """Whether a position says by itself how far its partition is."""
+    return position is not None and position.in_transactions
+
+
+def _written_by(opened: OpenPartition, name: str, identity: ProducerIdentity | None) -> OpenPartition:
+    if identity is None:
+        return replace(opened, transactional_id=name)
+    return replace(opened, transactional_id=name, producer_id=identity.producer_id, epoch=identity.epoch)
+
+
+def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRun] = ()) -> Outlet:
+    """A place for rows, behind what was recovered."""
+    settings = job.settings
+    leave_out = settings.poison_policy is not PoisonPolicy.FAIL
+    batches = OutgoingBatches(opened.plan, settings, start=opened.plan.start, leave_out=leave_out)
+    copy = PartitionCopy(
+        job.flow,
+        opened,
+        settings,
+        read_committed=job.read_committed,
+        recovered=tuple(recovered),
+        assembler=batches,
+    )
+    return Outlet(copy, batches)
+
+
+def failed(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Sluice:
+    """A partition that could not be taken over, or not even tried; its position stays open."""
+    outlet = new_outlet(job, replace(opened, plan=replace(opened.plan, start=reading_start(opened))))
+    outlet.copy.fail(error, certain=opened.takeover is None and opened.transactions is None)
+    return Sluice(opened, outlet, broken=True)

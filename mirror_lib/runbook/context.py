@@ -1,0 +1,150 @@
+"""What the steps of a cutover work with: its definition, the flow, the ledger, and the two Spark jobs."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.config.loader import enabled_flow
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.errors import ConfigurationError, RunLockedError
+from mirror_lib.ledger.handovers import all_with_handovers, enabled_opposite_of
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.run import replicate
+from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
+from mirror_lib.runbook.model import Attempt, CutoverDefinition, Step
+from mirror_lib.runbook.order import has_passed
+from mirror_lib.runbook.scope import WaveTopic, exactly, unrestricted
+from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.verify.model import VerifyMode, VerifyPlan
+from mirror_lib.verify.report import VerifyReport
+from mirror_lib.verify.run import VerifyOptions, VerifyRunner, verify_flow
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What copies and compares: Spark in production. Kept warm over all steps, for writers stand still meanwhile."""
+
+    copy: Callable[[], CopyRunner]
+    compare: Callable[[VerifyPlan], VerifyRunner]
+
+
+@dataclass(slots=True)
+class Desk:
+    """One cutover at work. Whatever it tells is read anew; nothing is remembered but what the ledger keeps."""
+
+    definition: CutoverDefinition
+    config: MirrorConfig
+    ledger: Ledger
+    #: Who has it done, for the ledger.
+    by: str
+    #: None where only steps are taken that neither copy nor compare.
+    engine: Engine | None = None
+    #: The newest attempt at each step; the machine keeps it up to date.
+    last: Mapping[Step, Attempt] = field(default_factory=dict)
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    #: Told what is going on, for people who wait.
+    tell: Callable[[str], None] = lambda _: None
+    #: Stores facts of the attempt that is under way: what must be known whatever happens next.
+    keep: Callable[[Mapping[str, Any]], None] = lambda _: None
+
+    @property
+    def flow(self) -> FlowConfig:
+        """The flow as it runs now: without what was handed over.
+
+        Raises:
+            ConfigurationError: the file has no such flow, or it is not enabled.
+        """
+        return enabled_flow(all_with_handovers(self.config, self.ledger), self.definition.flow)
+
+    @property
+    def whole_flow(self) -> FlowConfig:
+        """The flow as its file has it."""
+        return unrestricted(enabled_flow(self.config, self.definition.flow))
+
+    @property
+    def opposite(self) -> FlowConfig | None:
+        """The flow back, when the file has one and it is enabled."""
+        return enabled_opposite_of(all_with_handovers(self.config, self.ledger), self.whole_flow)
+
+    @property
+    def topics(self) -> tuple[WaveTopic, ...]:
+        """What the inventory found.
+
+        Raises:
+            ConfigurationError: there was no inventory.
+        """
+        attempt = self.last.get(Step.INVENTORY)
+        if attempt is None or not has_passed(attempt):
+            raise ConfigurationError(f"cutover {self.definition.name} has no inventory.", action="Begin with it.")
+        return tuple(WaveTopic(**each) for each in attempt.facts["topics"])
+
+    @property
+    def topic_regexes(self) -> tuple[str, ...]:
+        """What limits a run to the topics that move."""
+        return exactly(topic.source for topic in self.topics)
+
+    def topology(self) -> FlowTopology:
+        """The rules of the whole flow for the topics that move."""
+        return flow_topology(self.whole_flow, self.topic_regexes)
+
+    def run_options(self, *, max_seconds: float = 0.0) -> RunOptions:
+        """A run of what moves."""
+        trigger = f"cutover {self.definition.name}"
+        return RunOptions(trigger=trigger, topics=self.topic_regexes, max_seconds=max_seconds)
+
+    def copy(self) -> RunReport | None:
+        """One round for what moves; None when another run of the flow is under way and copies anyway."""
+        engine = self._engine()
+        try:
+            return replicate(self.flow, ledger=self.ledger, make_runner=engine.copy, options=self.run_options())
+        except RunLockedError as error:
+            self.tell(f"Another run is copying: {error.what}")
+            return None
+
+    def compare(self, mode: VerifyMode) -> VerifyReport:
+        """Compare what moves."""
+        options = VerifyOptions(topics=self.topic_regexes, mode=mode)
+        return verify_flow(self.whole_flow, ledger=self.ledger, make_runner=self._engine().compare, options=options)
+
+    @contextmanager
+    def locked(self, flow: FlowConfig) -> Iterator[None]:
+        """Hold the run lock of a flow; a run that is under way is waited for.
+
+        Raises:
+            RunLockedError: it has not ended within the time for the drain.
+        """
+        with hold_lock(
+            self.ledger,
+            flow=str(flow.flow),
+            run_id=f"cutover-{self.definition.name}-{uuid.uuid4()}",
+            lease_seconds=flow.run_lease_seconds,
+            wait_seconds=self.definition.drain_seconds,
+            waiting=lambda error: self.tell(f"Waiting for a run to end: {error.what}"),
+        ):
+            yield
+
+    def now(self) -> datetime:
+        """This moment."""
+        return datetime.now(UTC)
+
+    def facts_of(self, step: Step) -> Mapping[str, Any]:
+        """What the newest attempt at a step noted."""
+        attempt = self.last.get(step)
+        return {} if attempt is None else attempt.facts
+
+    def _engine(self) -> Engine:
+        if self.engine is None:
+            raise ConfigurationError(
+                "this step copies and compares, which needs Spark.",
+                action="Take it by `mirror cutover run`, or by the runbook's DAG.",
+            )
+        return self.engine

@@ -1,0 +1,85 @@
+"""Reading who uses the topics of a cutover on the source: groups, their members, and transactional ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirror_lib.cluster.admin.groups import GroupAdmin, GroupKind, GroupState
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.transactional_topics import transactional_writers
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology, group_filter
+from mirror_lib.errors import MirrorError
+from mirror_lib.relay.copy.open_positions import is_own_transactional_id
+from mirror_lib.runbook.dependencies import Belonging
+from mirror_lib.runbook.gates import named
+from mirror_lib.runbook.scope import WaveTopic
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.topology.java_regex import compile_list
+
+_OTHER_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
+
+
+def read_belonging(
+    flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[WaveTopic], patterns: Sequence[str]
+) -> Belonging:
+    """Who uses the source's topics now.
+
+    Args:
+        flow: as it runs now, and `opposite`, the flow back, too.
+        topics: those that move.
+        patterns: Java regexes for the groups that move.
+
+    Raises:
+        MirrorError: a cluster cannot be asked.
+    """
+    takes, wanted = group_filter(flow).should_replicate_group, compile_list(tuple(patterns))
+    mine = {topic.source for topic in topics}
+    with GroupAdmin(Connection.from_settings(flow.clients.source_admin), flow.admin_timeout_ms / 1000) as groups:
+        listed = groups.list_groups()
+        committed = groups.committed(name for name, each in listed.items() if each.kind.of_consumers)
+    read = {name: {place.topic for place in offsets} for name, offsets in committed.offsets.items()}
+    untold = set(committed.errors)
+    with flow_admins(flow) as (source, target):
+        present = source.list_topics()
+        active = [each.group for each in listed.values() if each.kind.of_consumers and each.state is GroupState.ACTIVE]
+        for name, assigned in (source.group_assignments(active) if active else {}).items():
+            if isinstance(assigned, MirrorError):
+                untold.add(name)
+            else:
+                read.setdefault(name, set()).update(place.topic for place in assigned)
+        copies: set[str] = set()
+        if opposite is not None:
+            back = flow_topology(opposite)
+            copies = {back.remote_topic(name) for name in target.list_topics() if back.replicates(name)}
+    # Offsets may outlive their topic for a while.
+    exists = set(present)
+    data = Connection.from_settings(flow.clients.data_consumer)
+    writers = transactional_writers(data, mine, lambda: (name for name in present if not name.startswith("__")))
+    return Belonging(
+        read={name: frozenset(each & exists) for name, each in read.items()},
+        written={name: each for name, each in writers.topics.items() if not is_own_transactional_id(name)},
+        moving=frozenset(name for name in read if takes(name) and wanted is not None and wanted.fullmatch(name)),
+        gone=frozenset(mine | flow.handovers.away | copies),
+        unknown=tuple(
+            _not_known(
+                sorted(untold),
+                sorted(name for name, each in listed.items() if each.kind in _OTHER_KINDS),
+                sorted(writers.untold),
+                transactions=writers.known,
+            )
+        ),
+    )
+
+
+def _not_known(groups: Sequence[str], other: Sequence[str], topics: Sequence[str], *, transactions: bool) -> list[str]:
+    found = []
+    if groups:
+        found.append(f"the offsets of {named(groups)}")
+    if other:
+        found.append(f"what the share and streams groups {named(other)} read")
+    if topics:
+        found.append(f"who writes to {named(topics)} in transactions")
+    if not transactions:
+        found.append("who writes in transactions: the source's brokers are older than Kafka 3.0")
+    return found

@@ -1,0 +1,164 @@
+"""The way back: the flow from the target to the source, made to go on where a cutover has cut.
+
+Up to the cut both sides hold the same, and the exact offset map says which record is which. So the flow back begins at
+the cut, and its map is the inverse of the one that led here: nothing is copied twice, and positions of groups translate
+back over the whole log. What the flow back copies later extends that map, and a second cutover inverts it again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.ledger.directions import inverse_run_id
+from mirror_lib.ledger.offset_rows import SegmentRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.segment_runs import columns_of
+from mirror_lib.relay.commit.commit import position_row
+from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.runbook.scope import WaveTopic, unrestricted
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters
+from mirror_lib.sync.topics.internal import ensure_internal_topics
+from mirror_lib.topology.names import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """What was prepared."""
+
+    flow: str
+    partitions: int
+    segments: int
+
+
+def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Iterable[WaveTopic]) -> str | None:
+    """Why nothing could be brought back after a cutover; None when it could.
+
+    Args:
+        opposite: the enabled flow from the target to the source.
+    """
+    back = flow.flow.opposite
+    if opposite is None:
+        return f"the file has no enabled flow {back}: once records are written to the target, there is no way back."
+    topology = flow_topology(unrestricted(opposite))
+    if topology.rename.merge or flow.rename.merge:
+        return f"topics are merged: flow {back} could not tell apart what came from where."
+    for topic in topics:
+        if not topology.replicates(topic.target):
+            return f"flow {back} does not take topic {topic.target} ({topology.exclusion(topic.target)})."
+        if topology.remote_topic(topic.target) != topic.source:
+            return (
+                f"flow {back} would copy {topic.target} to {topology.remote_topic(topic.target)} instead of "
+                f"{topic.source}."
+            )
+    return None
+
+
+def ensure_topics(opposite: FlowConfig) -> None:
+    """Create the topics in which the flow back keeps its state, so that nobody waits for it while writers stand still.
+
+    Raises:
+        MirrorError: a cluster cannot be used.
+    """
+    with flow_admins(opposite) as (source, target):
+        ensure_internal_topics(opposite, source, target)
+
+
+def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutRow], ledger: Ledger) -> WayBack:
+    """Let the flow back go on at the cut, with the inverse of this flow's offset map.
+
+    Whoever calls holds the run lock of the flow back. Doing it again gives the same. Nothing is copied by it, and what
+    stands on the clusters is not touched.
+
+    Args:
+        flow: the one that has led to the cut.
+        opposite: the one back.
+        cuts: of partitions that both flows take.
+
+    Raises:
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    ensure_topics(opposite)
+    unique, back = str(uuid.uuid4()), str(opposite.flow)
+    run_id = f"way-back-{unique}"
+    with FlowClusters.connect(opposite) as clusters:
+        check_clusters(opposite, ledger, clusters.ids(), note=True)
+        described = clusters.source_admin.describe_topics({cut.target_topic for cut in cuts})
+        homes = clusters.target_admin.describe_topics({cut.topic for cut in cuts})
+        snapshot = clusters.positions.read_all()
+        written, segments = [], 0
+        for cut in cuts:
+            place = TopicPartition(cut.target_topic, cut.partition)
+            stored = snapshot.positions.get(place)
+            claim = snapshot.claims.get(place, 0) + 1
+            before = None if stored is None else stored.position
+            home = homes.get(cut.topic)
+            position = _position(cut, described[cut.target_topic].topic_id, before, claim, run_id)
+            written.append(
+                replace(
+                    position,
+                    target_topic=cut.topic,
+                    target_topic_id=home.topic_id if home is not None else None,
+                    clusters=clusters.ids(),
+                    first_partitions=len(described[cut.target_topic].partitions),
+                )
+            )
+            led_here = ledger.segments(str(flow.flow), cut.topic, cut.partition)
+            rows = [inverse(row, flow=back, topic=cut.target_topic, unique=unique) for row in led_here]
+            ledger.replace_segments(back, cut.target_topic, cut.partition, rows)
+            segments += len(rows)
+        # The map first: from a position on, groups are translated.
+        clusters.positions.write(written)
+        ledger.save_positions([position_row(opposite, position) for position in written])
+    return WayBack(back, len(written), segments)
+
+
+def _position(cut: CutRow, topic_id: str | None, before: Position | None, claim: int, run_id: str) -> Position:
+    position = Position(
+        cut.target_topic,
+        cut.partition,
+        cut.target_end - 1,
+        target_offset=cut.source_end,
+        state=PositionState.CLOSED,
+        run_id=run_id,
+        topic_id=topic_id,
+        claim=claim,
+    )
+    if before is None or before.state is not PositionState.OPEN:
+        return position
+    # The writer of an interrupted run may still live: the next run fences it first.
+    return replace(position, state=PositionState.OPEN, producer_id=before.producer_id, epoch=before.epoch)
+
+
+def inverse(row: SegmentRow, *, flow: str, topic: str, unique: str) -> SegmentRow:
+    """A stretch of an offset map seen from the other side.
+
+    Args:
+        flow: the one back.
+        topic: what its source calls the topic.
+        unique: names the hand-over.
+
+    Raises:
+        OffsetMapError: the stretch is damaged.
+    """
+    runs = None
+    if row.runs is not None:
+        runs = columns_of(row).inverse().encode()
+    return SegmentRow(
+        flow=flow,
+        topic=topic,
+        partition=row.partition,
+        source_first=row.target_first,
+        source_next=row.target_next,
+        target_first=row.source_first,
+        target_next=row.source_next,
+        records=row.records,
+        runs=runs,
+        run_id=inverse_run_id(row.run_id, unique),
+    )

@@ -1,0 +1,399 @@
+"""What a source that was lost and is back has, and what the target has got since: the plan of the way home.
+
+Nobody had stopped the writers, so there is no cut up to which both sides hold the same. What the source has behind the
+position never came to the target. What was written to the target since then is to come home behind it, and nothing that
+was copied before is to come twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec, TopicDescription
+from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.errors import (
+    ConfigurationError,
+    MirrorError,
+    SourceRecreatedError,
+    SourceTruncatedError,
+    TargetRecreatedError,
+    TargetTruncatedError,
+    UncleanStartError,
+    Where,
+)
+from mirror_lib.offsets.runs import merge
+from mirror_lib.relay.backfill.states import again
+from mirror_lib.relay.planning.facts import FlowClusters, of_flow
+from mirror_lib.relay.takeover.partition_reader import PatientReader
+from mirror_lib.relay.takeover.recovery import walk_along
+from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatcher
+from mirror_lib.runbook.failback.failback import why_no_way_back
+from mirror_lib.runbook.scope import WaveTopic, unrestricted, wave_topics
+from mirror_lib.runbook.states.disaster import after_disaster, copy_all_back, run_back
+from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change, target_cluster_change
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+#: Topics that an error names.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ReturningPartition:
+    """One partition whose source was lost and is back; printable before anything is done."""
+
+    source: TopicPartition
+    target: TopicPartition
+    #: The source offset behind everything that came to the target.
+    copied_to: int = 0
+    #: Where the source's log ends.
+    source_end: int = 0
+    #: The target offset behind everything that came from the source, and where its log ends.
+    target_next: int = 0
+    target_end: int = 0
+    #: How far the flow has come, with the offset map that only the target keeps; None where nothing was ever copied.
+    position: Position | None = None
+    #: Why its way back cannot be prepared.
+    error: MirrorError | None = None
+
+    @property
+    def left_behind(self) -> int:
+        """Source offsets that never came to the target."""
+        return self.source_end - self.copied_to
+
+    @property
+    def came_since(self) -> int:
+        """Target offsets that others have written."""
+        return self.target_end - self.target_next
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{self.source}: {self.error.what}"
+        lost = "everything had come to the target"
+        if self.left_behind:
+            lost = f"offsets {self.copied_to} to {self.source_end - 1} never came to the target"
+        home = f"{self.target} comes home from offset {self.target_next} on ({self.came_since:,} until now)"
+        return f"{self.source}: {lost}; {home}, to offset {self.source_end}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "copied_to": self.copied_to,
+            "source_end": self.source_end,
+            "left_behind": self.left_behind,
+            "target_next": self.target_next,
+            "target_end": self.target_end,
+            "came_since": self.came_since,
+            "error": None if self.error is None else self.error.attributes(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnPlan:
+    """What is lost, and from where on the flow back would go; printable before anything is done."""
+
+    #: The one whose source was lost, as it runs now.
+    flow: FlowConfig
+    #: The flow back.
+    opposite: FlowConfig
+    partitions: tuple[ReturningPartition, ...]
+    #: Topics that are not on the target: nothing of them could come home, and the flow goes on with them.
+    staying: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> list[MirrorError]:
+        """Why partitions cannot be handed over; with any, none is."""
+        return [each.error for each in self.partitions if each.error is not None]
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands for what somebody agrees to; what others go on writing to the target does not change it."""
+        agreed = sorted((*each.source, each.copied_to, each.source_end, each.target_next) for each in self.partitions)
+        return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()[:16]
+
+    @property
+    def left_behind(self) -> int:
+        """Source offsets that never came to the target."""
+        return sum(each.left_behind for each in self.partitions)
+
+    def __str__(self) -> str:
+        came = sum(each.came_since for each in self.partitions)
+        return (
+            f"{len(self.partitions):,} partitions: {self.left_behind:,} offsets never came to "
+            f"{self.flow.flow.target}; {came:,} came there since, which flow {self.opposite.flow} brings home"
+        )
+
+    @property
+    def staying_text(self) -> str:
+        """What is said of the topics that stay."""
+        flow = self.flow.flow
+        return f"Not on {flow.target}, and so left to flow {flow}: {', '.join(self.staying)}"
+
+    def markdown(self, most: int) -> str:
+        """The plan for the page on which somebody agrees, with the `most` partitions that lack most."""
+        told = sorted(self.partitions, key=lambda each: (-each.left_behind, each.source))[:most]
+        source = self.flow.flow.source
+        lines = [
+            f"**{self}**",
+            "",
+            f"| on {source} | copied up to | ends at | never came | comes home | from offset | until now |",
+            "|---|---|---|---|---|---|---|",
+            *(
+                f"| {each.source} | {each.copied_to} | {each.source_end} | {each.left_behind:,} "
+                f"| {each.target} | {each.target_next} | {each.came_since:,} |"
+                for each in told
+            ),
+        ]
+        if len(told) < len(self.partitions):
+            lines += ["", f"and {len(self.partitions) - len(told):,} more, in the log of the task before."]
+        if self.staying:
+            lines += ["", self.staying_text]
+        return "\n".join(lines)
+
+
+def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[str]) -> ReturnPlan:
+    """What the source has that the target lacks, and from where on the flow back would go; changes nothing.
+
+    Args:
+        flow: the one whose source was lost, as it runs now.
+        opposite: the enabled flow from the target to the source.
+        topics: Java regexes for source topics.
+
+    Raises:
+        ConfigurationError: no such topic is the flow's any more, or nothing could bring them home.
+        MirrorError: a cluster cannot be asked.
+    """
+    found = wave_topics(flow, topics)
+    if not found:
+        raise _no_topic(flow, topics)
+    missing = why_no_way_back(flow, opposite, found)
+    if missing is None and opposite is not None and not opposite.way_back:
+        missing = f"flow {opposite.flow} would copy everything: it has no mirror.way.back = true."
+    if missing is not None:
+        raise ConfigurationError(missing, action="Add the way back to the file (docs/runbooks.md, 1).")
+    # The flow back is missing, or told about above.
+    assert opposite is not None
+    both = [topic for topic in found if topic.target_partitions]
+    if not both:
+        raise ConfigurationError(
+            f"none of the topics of flow {flow.flow} that match {', '.join(topics)} is on {flow.flow.target}: nothing "
+            "could come home.",
+            action="Let the flow itself go on with them.",
+        )
+    with FlowClusters.connect(flow) as clusters:
+        partitions = _looked_at(flow, clusters, both)
+    return ReturnPlan(flow, opposite, partitions, tuple(topic.source for topic in found if topic not in both))
+
+
+#: Where a partition begins and ends that is still to be made.
+_EMPTY = OffsetFact(offset=0)
+
+
+def _looked_at(flow: FlowConfig, clusters: FlowClusters, topics: Iterable[WaveTopic]) -> tuple[ReturningPartition, ...]:
+    # A topic of the source may have got partitions that no run had made on the target yet.
+    exists = {target: target.partition < topic.target_partitions for topic in topics for _, target in topic.pairs}
+    pairs = [pair for topic in topics for pair in topic.pairs]
+    described = clusters.source_admin.describe_topics(sorted({source.topic for source, _ in pairs}))
+    stored = clusters.positions.read_all().positions
+    homes = clusters.target_admin.describe_topics({target.topic for target in exists if exists[target]})
+    targets = [target for target in exists if exists[target]]
+    begins = clusters.target_admin.list_offsets(targets, OffsetSpec.EARLIEST)
+    target_ends = clusters.target_admin.list_offsets(targets, OffsetSpec.LATEST)
+    source_begins = clusters.source_admin.list_offsets([source for source, _ in pairs], OffsetSpec.EARLIEST)
+    source_ends = clusters.source_admin.list_offsets([source for source, _ in pairs], OffsetSpec.LATEST)
+    found = []
+    for source, target in pairs:
+        where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
+        place = ReturningPartition(source, target)
+        on_target = (begins[target], target_ends[target]) if exists[target] else (_EMPTY, _EMPTY)
+        facts = (source_begins[source], source_ends[source], *on_target)
+        try:
+            position = stored[source].position if source in stored else None
+            if position is not None:
+                _check_target(position, target, homes.get(target.topic), on_target[1], clusters, where)
+            found.append(_partition(flow.flow, place, position, described[source.topic], facts, where))
+        except MirrorError as error:
+            found.append(replace(place, error=of_flow(flow, error, source)))
+    return asyncio.run(_with_what_came_behind(flow, clusters, found))
+
+
+def _check_target(
+    position: Position,
+    target: TopicPartition,
+    topic: TopicDescription | None,
+    end: OffsetFact,
+    clusters: FlowClusters,
+    where: Where,
+) -> None:
+    """Raise if the target is another topic or cluster than the copied one; its log end is compared elsewhere."""
+    now = TargetPartition(target.topic, topic.topic_id if topic else None, end.offset if topic else None)
+    changed = target_cluster_change(position.clusters, clusters.ids())
+    changed = changed or target_change(copied_to(position), now)
+    if changed is not None and not isinstance(changed, TargetTruncatedError):
+        changed.where, changed.action = where, _after_change(changed, clusters.flow.flow)
+        raise changed
+
+
+def _after_change(changed: MirrorError, flow: FlowId) -> str:
+    """The way on; nothing of it is in the ledger, since no run may copy to the target any more."""
+    if isinstance(changed, TargetRecreatedError):
+        return copy_all_back(flow)
+    return (
+        f"Correct the file (alias, bootstrap.servers, rename rules), and look again: {after_disaster(flow)}. If it is "
+        f"right as it is: {copy_all_back(flow)}"
+    )
+
+
+def _no_topic(flow: FlowConfig, topics: Sequence[str]) -> ConfigurationError:
+    what = f"flow {flow.flow} copies no topic that matches {', '.join(topics)}"
+    limits = flow_topology(unrestricted(flow), topics).limits
+    gone = sorted(topic for topic in flow.handovers.away if all(limit.fullmatch(topic) for limit in limits))
+    if gone:
+        return ConfigurationError(
+            f"{what}: {', '.join(gone[:_NAMED])} {'was' if len(gone) == 1 else 'were'} handed over before.",
+            action=f"Nothing is left to hand over. {run_back(flow.flow)} brings home what came since.",
+        )
+    return ConfigurationError(f"{what}.", action=f"`mirror topics plan --flow '{flow.flow}'` lists what it does.")
+
+
+def _partition(
+    flow: FlowId,
+    place: ReturningPartition,
+    position: Position | None,
+    topic: TopicDescription,
+    facts: tuple[OffsetFact, OffsetFact, OffsetFact, OffsetFact],
+    where: Where,
+) -> ReturningPartition:
+    for fact in facts:
+        if fact.error is not None:
+            raise fact.error
+    source_begin, source_end, target_begin, target_end = (fact.offset for fact in facts)
+    place = replace(place, source_end=source_end, target_end=target_end)
+    if position is None:
+        return replace(place, copied_to=source_begin, target_next=target_begin)
+    copied_to, back = position.offset + 1, copy_all_back(flow)
+    if position.topic_id is not None and topic.topic_id not in (None, position.topic_id):
+        raise SourceRecreatedError(
+            "the topic was created anew on the source: it is not the one that was copied.",
+            where=where,
+            action=back,
+        )
+    if source_end < copied_to:
+        raise SourceTruncatedError(
+            f"the source ends at {source_end}, though it was copied up to {copied_to - 1}: it came back with less.",
+            where=where,
+            action=back,
+        )
+    if position.backfill is not None and position.state is PositionState.OPEN:
+        raise UncleanStartError(
+            f"backfill {position.backfill} into {place.target} was interrupted: where the copied records end on the "
+            "target is not known.",
+            where=where,
+            action=f"Let it end: {again(flow, position.backfill)}, and look again: {after_disaster(flow)}. If it stops "
+            "with target-diverged, clients have written there since: set no position, since that would leave their "
+            f"records behind. {back}",
+        )
+    if position.target_offset is None:
+        raise UncleanStartError(
+            "the position does not tell where the copied records end on the target: it is MirrorMaker 2's.",
+            where=where,
+            action=back,
+        )
+    if target_end < position.target_offset:
+        raise TargetTruncatedError(
+            f"{place.target} ends at {target_end}, though it had acknowledged records up to "
+            f"{position.target_offset - 1}.",
+            where=where,
+            action="Find out why the target lost data (unclean leader election?). Copy aside what only the source has: "
+            f"`mirror backfill run --flow '{flow}' --topics '{place.source.topic}' --from earliest --to latest "
+            f"--into-suffix .kept`. Then: {back}",
+        )
+    return replace(place, copied_to=copied_to, target_next=position.target_offset, position=position)
+
+
+async def _with_what_came_behind(
+    flow: FlowConfig, clusters: FlowClusters, found: Sequence[ReturningPartition]
+) -> tuple[ReturningPartition, ...]:
+    """Find what interrupted runs have written behind their positions: it must not come home as if it were new."""
+    unsure = [
+        each
+        for each in found
+        if each.position is not None
+        and each.position.state is PositionState.OPEN
+        and not each.position.in_transactions
+        and each.target_next < each.target_end
+    ]
+    if not unsure:
+        return tuple(found)
+    async with open_clients(clusters.source_data, clusters.target_data) as (source, target):
+        sure = {each.source: await _Tail(flow, each, source, target).explained() for each in unsure}
+    return tuple(sure.get(each.source, each) for each in found)
+
+
+class _Tail:
+    """What stands on the target behind the position of an interrupted run."""
+
+    def __init__(self, flow: FlowConfig, partition: ReturningPartition, source: RawClient, target: RawClient) -> None:
+        committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
+        self._flow = flow.flow
+        self._partition = partition
+        self._source = PatientReader(source, partition.source, flow.copy_settings, read_committed=committed)
+        self._target = PatientReader(target, partition.target, flow.copy_settings, read_committed=True)
+        self._where = Where(flow=str(flow.flow), topic=partition.source.topic, partition=partition.source.partition)
+
+    async def explained(self) -> ReturningPartition:
+        """The partition with what the run had copied, and not come to note."""
+        partition, position = self._partition, self._partition.position
+        assert position is not None
+        try:
+            end = await self._end_of_own(position.producer_id)
+            matcher = TailMatcher(partition.copied_to, partition.target_next, end, left_out=position.left_out)
+            await walk_along(matcher, self._source.read, partial(self._read_target, end))
+        except (MismatchError, RecordError, CodecError) as error:
+            return replace(partition, error=self._unexplained(str(error)))
+        except MirrorError as error:
+            return replace(partition, error=error)
+        found = matcher.match()
+        position = replace(position, runs=merge((*position.runs, *found.runs)))
+        return replace(partition, copied_to=found.source_next, target_next=end, position=position)
+
+    async def _end_of_own(self, producer_id: int | None) -> int:
+        """Where the batches end that the run has written: no other producer has its id."""
+        offset, reached = self._partition.target_next, -1
+        while reached < offset < self._partition.target_end:
+            reached = offset
+            for each in await self._target.read(offset):
+                # Markers, and what transactions have taken back, are nobody's records.
+                own = each.hidden or (each.header is not None and each.header.producer_id == producer_id)
+                if each.next_offset > offset and not own:
+                    return offset
+                offset = max(offset, each.next_offset)
+        return offset
+
+    async def _read_target(self, end: int, offset: int) -> Sequence[Stretch]:
+        found = [each for each in await self._target.read(offset) if each.first < end]
+        if not found:
+            # All of it was read a moment ago.
+            raise self._unexplained(f"the target gives no records from offset {offset} on")
+        return found
+
+    def _unexplained(self, why: str) -> UncleanStartError:
+        return UncleanStartError(
+            f"what an interrupted run has written behind its position is not what the source holds: {why}.",
+            where=self._where,
+            action=copy_all_back(self._flow),
+        )

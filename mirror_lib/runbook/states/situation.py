@@ -1,0 +1,249 @@
+"""The state of a cutover as the ledger has it: who carries it out, which question is open, and what may happen now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mirror_lib.errors import ConfigurationError, MirrorError, RunLockedError
+from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, QuestionRow
+from mirror_lib.ledger.rows import RunLockRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.tables.cutover_carriers import DIED, lock_name
+from mirror_lib.relay.run_lock import LockHolder, shown_holder
+from mirror_lib.runbook.model import Attempt, CutoverState, Step, StepState
+from mirror_lib.runbook.order import CONFIRMED_BY, is_released, last_attempts
+from mirror_lib.runbook.records import attempt_of
+from mirror_lib.runbook.states.cutover import Event, Known, Refusal, State, after, state_of
+
+RUN, ROLLBACK = "run", "rollback"
+YES, NO = "yes", "no"
+_POLL_SECONDS = 0.3
+
+
+class NotNowError(ConfigurationError):
+    """A cutover refuses an event in the state in which it is."""
+
+    reason = "cutover-not-now"
+    exit_code = 3
+
+
+#: In place of `running`, of a step whose process has ended without a word.
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A cutover at one moment."""
+
+    name: str
+    state: State
+    #: The process that carries it out, or rolls it back, and lives.
+    carrier: CarrierRow | None
+    #: What this process asks; answered by yes where it has not taken the answer yet.
+    question: QuestionRow | None
+    #: The process that took it on last ended without a word.
+    died: CarrierRow | None = None
+
+    def shown(self, state: str) -> str:
+        """What a state of the cutover or of a step is called: nothing runs where nobody carries the cutover out."""
+        return INTERRUPTED if self.state.is_unattended and state == StepState.RUNNING else state
+
+    @property
+    def who(self) -> str:
+        """Who acts, for people."""
+        if self.state.has_ended:
+            return "Nobody needs to act."
+        if self.carrier is not None:
+            verb = "rolled back" if self.carrier.kind == ROLLBACK else "carried out"
+            return (
+                f"It is {verb} by {self.carrier.by} ({shown_holder(self.carrier.holder)}) since "
+                f"{self.carrier.since:%Y-%m-%dT%H:%M:%SZ}."
+            )
+        waits = ", and the writers wait" if self.state.writers_wait else ""
+        ended = "" if self.died is None else f" The process of {self.died.by} has ended without a word."
+        return f"Nobody carries it out{waits}.{ended}"
+
+
+def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) -> Situation:
+    """The state of a cutover.
+
+    Args:
+        apart_from: the lock of this run does not count: its process asks what it may do.
+
+    Raises:
+        ConfigurationError: there is no such cutover.
+    """
+    # The lock first: a process notes what it does before it gives its lock up.
+    lock = _living(ledger.lock_holder(lock_name(name)))
+    if lock is not None and lock.run_id == apart_from:
+        lock = None
+    row = ledger.cutovers.find(name)
+    if row is None:
+        raise ConfigurationError(f"there is no cutover {name!r}.", action="`mirror cutover list` has them.")
+    attempts = [attempt_of(each) for each in ledger.cutovers.steps(name)]
+    return _situation(row, attempts, ledger.carriers.of(name), ledger.carriers.questions(name), lock)
+
+
+def newest_situations(ledger: Ledger) -> list[tuple[CutoverRow, Situation]]:
+    """The newest cutovers with their states, newest first; as many questions to the ledger for many as for one."""
+    # The locks first, as above.
+    held = ledger.lock_holders()
+    rows = ledger.cutovers.newest()
+    names = [row.name for row in rows]
+    steps = ledger.cutovers.steps_of(names)
+    carriers, questions = ledger.carriers.of_all(names), ledger.carriers.questions_of_all(names)
+    return [
+        (
+            row,
+            _situation(
+                row,
+                [attempt_of(each) for each in steps[row.name]],
+                carriers[row.name],
+                questions[row.name],
+                _living(held.get(lock_name(row.name))),
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _situation(
+    row: CutoverRow,
+    attempts: Sequence[Attempt],
+    carriers: Sequence[CarrierRow],
+    questions: Sequence[QuestionRow],
+    lock: RunLockRow | None,
+) -> Situation:
+    carrier = _carrier_of(row, carriers, lock)
+    asked = next(
+        (
+            each
+            for each in questions
+            if carrier is not None and each.carrier == carrier.id and each.ended_at is None and each.answer != NO
+        ),
+        None,
+    )
+    known = Known(
+        recorded=CutoverState(row.state),
+        begun=bool(attempts or carriers),
+        frozen=_is_frozen(attempts, questions),
+        released=is_released(attempts),
+        carried=carrier is not None and carrier.kind == RUN,
+        rolled_back=carrier is not None and carrier.kind == ROLLBACK,
+        question=None if asked is None else Step(asked.step),
+        answered=asked is not None and asked.answer == YES,
+    )
+    last = carriers[-1] if carriers else None
+    died = last if carrier is None and last is not None and last.ended_as in (None, DIED) else None
+    return Situation(row.name, state_of(known), carrier, asked, died)
+
+
+def _living(lock: RunLockRow | None) -> RunLockRow | None:
+    holder = None if lock is None else LockHolder.parse(lock.holder)
+    return None if holder is not None and holder.known_dead else lock
+
+
+def _carrier_of(row: CutoverRow, carriers: Sequence[CarrierRow], lock: RunLockRow | None) -> CarrierRow | None:
+    if lock is None:
+        return None
+    for each in carriers:
+        if each.id == lock.run_id:
+            # It notes its end before it gives the lock up.
+            return each if each.ended_at is None else None
+    # It has the lock and has not said more yet, or belongs to an earlier version.
+    kind = ROLLBACK if lock.run_id.startswith(ROLLBACK) else RUN
+    return CarrierRow(
+        cutover=row.name, id=lock.run_id, kind=kind, by=row.created_by, holder=lock.holder, since=lock.acquired_at
+    )
+
+
+def _is_frozen(attempts: Sequence[Attempt], questions: Sequence[QuestionRow]) -> bool:
+    """Whether the word that the writers are stopped was given, and not taken back since."""
+    last = last_attempts(attempts).get(Step.FREEZE)
+    if last is None or last.state is StepState.UNDONE:
+        return False
+    told = any(each.step == Step.FREEZE and each.attempt == last.number and each.answer == YES for each in questions)
+    return last.state is StepState.PASSED or CONFIRMED_BY in last.facts or told
+
+
+def refusal_error(present: Situation, refusal: Refusal) -> MirrorError:
+    """What is raised where an event is refused."""
+    what = f"cutover {present.name} {refusal.reason}."
+    if present.carrier is not None:
+        what = f"{what} {present.who}"
+    if present.carrier is not None and refusal.way is Event.KILL:
+        return RunLockedError(what, action=refusal.do.format(name=present.name))
+    return NotNowError(what, action=refusal.do.format(name=present.name))
+
+
+def require(present: Situation, event: Event) -> State:
+    """The state after an event.
+
+    Raises:
+        NotNowError: the event is refused.
+        RunLockedError: it is refused as long as a process carries the cutover out.
+    """
+    then = after(present.state, event)
+    if isinstance(then, Refusal):
+        raise refusal_error(present, then)
+    return then
+
+
+def answer(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: str = "") -> QuestionRow:
+    """Answer the question that a cutover asks now; returns it. It is taken by the process that asks.
+
+    Raises:
+        NotNowError: nobody carries the cutover out, or it does not ask for this step.
+    """
+    while True:
+        present = situation_of(ledger, name)
+        require(present, Event.YES if yes else Event.NO)
+        asked = present.question
+        assert asked is not None
+        if asked.step != step:
+            raise NotNowError(
+                f"cutover {name} does not ask for {step.value}: it asks for {asked.step}.",
+                action=f"Answer that: `mirror cutover confirm {name} {asked.step}`.",
+            )
+        if ledger.carriers.answer(asked, YES if yes else NO, by=by, note=note):
+            audit_word(ledger, name, step, yes=yes, by=by, note=note)
+            return asked
+
+
+def audit_word(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: str) -> None:
+    """Note in the audit log what somebody has said, with the gates that were shown."""
+    row = ledger.cutovers.find(name)
+    assert row is not None
+    attempt = last_attempts([attempt_of(each) for each in ledger.cutovers.steps(name)]).get(step)
+    gates = [] if attempt is None else [gate.to_dict() for gate in attempt.gates]
+    ledger.audits.note(
+        by=by,
+        action=f"cutover-{step.value}" if yes else f"cutover-{step.value}-refused",
+        subject=name,
+        flow=row.flow,
+        detail={CONFIRMED_BY if yes else "refused_by": by, "note": note, "gates": gates},
+    )
+
+
+def await_taken(ledger: Ledger, asked: QuestionRow, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Wait until the process that asked has taken the answer.
+
+    Raises:
+        NotNowError: that process has ended before: nobody acts on the answer.
+    """
+    while True:
+        present = situation_of(ledger, asked.cutover)
+        row = ledger.carriers.question(asked.cutover, asked.step, asked.attempt)
+        if row is None or row.ended_as == "taken":
+            return
+        if row.ended_at is not None or present.carrier is None or present.carrier.id != asked.carrier:
+            raise refusal_error(
+                present,
+                Refusal(
+                    "lost the process that asked before it took the answer",
+                    "Trigger it again: `mirror cutover run {name}`, or the DAG with this name.",
+                ),
+            )
+        sleep(_POLL_SECONDS)

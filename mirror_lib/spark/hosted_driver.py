@@ -1,0 +1,176 @@
+"""A driver that a driver host forks for us: it has everything imported that a process of our own would import first."""
+
+from __future__ import annotations
+
+import select
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.spark.driver_host_protocol import (
+    EXIT_CODE,
+    DriverRequest,
+    Greeting,
+    code_stamp,
+    is_ours,
+    python_stamp,
+    receive,
+    send,
+    socket_address,
+)
+
+#: A host does nothing else than to answer. One that does not is stopped, or its machine is hopelessly busy.
+_GREETING_SECONDS = 5.0
+#: Of a driver whose end nobody could tell: what watched it was killed, as it was, too.
+_LOST = -int(signal.SIGKILL)
+
+
+class NoDriverHostError(Exception):
+    """No host gives us a driver, and none was started. It says why; whoever asked starts a process of its own."""
+
+
+class HostedDriver:
+    """The driver, as `subprocess.Popen` shows a child; use as a context manager. It runs on when the context ends."""
+
+    def __init__(self, connection: socket.socket, module: str, pid: int) -> None:
+        """Args:
+        connection: to the host, which has started the driver.
+        pid: of the driver, as its host sees it.
+        """
+        self._connection = connection
+        self._module = module
+        self.pid = pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def poll(self) -> int | None:
+        """Its exit code, None while it runs."""
+        try:
+            return self.wait(0.0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Wait for its end; returns its exit code, negative when a signal ended it.
+
+        Raises:
+            subprocess.TimeoutExpired: it runs on.
+        """
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        if not poll.poll(None if seconds is None else seconds * 1000):
+            raise subprocess.TimeoutExpired(self._module, seconds or 0.0)
+        try:
+            # Left where it is: a signal's handler that ends the driver may ask in the middle of this.
+            told = self._connection.recv(EXIT_CODE.size, socket.MSG_PEEK)
+        except OSError:
+            return _LOST
+        if len(told) < EXIT_CODE.size:
+            return _LOST
+        (code,) = EXIT_CODE.unpack(told)
+        return int(code)
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM); nothing happens when it has ended."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once; nothing happens when it has ended."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # By its host, which knows whether the process of this number is still the driver.
+        with suppress(OSError):
+            self._connection.send(bytes([number]))
+
+
+def ask_for_driver(path: Path, request: DriverRequest, streams: Sequence[int], *, python: str) -> HostedDriver:
+    """Have the host at this socket fork a driver.
+
+    Args:
+        streams: the descriptors of its input, output and error output, which stay open here.
+        python: the program that would run the driver otherwise: a name on the path, or a path.
+
+    Raises:
+        NoDriverHostError: no host listens, or it would run other code than we would; nothing was started.
+    """
+    connection = _connected(path)
+    try:
+        _check(_greeting(connection), python)
+        # From here on it takes what it takes: whether a driver was started must be known.
+        connection.settimeout(None)
+        send(connection, request.to_plain(), streams)
+        answer = receive(connection)
+        if answer is None:
+            raise NoDriverHostError("the driver host ended the connection.")
+        if "started" not in answer[0]:
+            raise NoDriverHostError(f"the driver host refuses: {answer[0].get('refused', 'it does not say why')}.")
+        return HostedDriver(connection, request.module, int(answer[0]["started"]))
+    except (OSError, ValueError) as error:
+        connection.close()
+        raise NoDriverHostError(f"the driver host breaks off: {error}.") from error
+    except BaseException:
+        connection.close()
+        raise
+
+
+def greeting_of(path: Path) -> Greeting:
+    """What the host at this socket greets with.
+
+    Raises:
+        NoDriverHostError: none listens.
+    """
+    with _connected(path) as connection:
+        return _greeting(connection)
+
+
+def _connected(path: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(_GREETING_SECONDS)
+        with socket_address(path) as address:
+            connection.connect(address)
+        if not is_ours(connection):
+            raise NoDriverHostError(f"whoever listens at {path} is not of our user.")
+    except ConfigurationError as error:
+        connection.close()
+        raise NoDriverHostError(str(error)) from error
+    except OSError as error:
+        connection.close()
+        raise NoDriverHostError(f"no driver host answers at {path}: {error.strerror or error}.") from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _greeting(connection: socket.socket) -> Greeting:
+    try:
+        answer = receive(connection)
+        if answer is None:
+            raise NoDriverHostError("the driver host ended the connection at once.")
+        return Greeting(code=str(answer[0]["code"]), python=str(answer[0]["python"]))
+    except (OSError, ValueError, KeyError) as error:
+        raise NoDriverHostError(f"the driver host does not greet: {error}.") from error
+
+
+def _check(greeting: Greeting, python: str) -> None:
+    ours = code_stamp()
+    if greeting.code != ours:
+        raise NoDriverHostError(f"the driver host has batch-mirror {greeting.code} loaded, and here is {ours}.")
+    wanted = python_stamp(shutil.which(python) or python)
+    if greeting.python != wanted:
+        raise NoDriverHostError(f"the driver host has the Python {greeting.python}, and the driver's is {wanted}.")

@@ -1,0 +1,220 @@
+"""The ACLs of a flow between two real clusters: read, planned, created, and remembered in the ledger."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.protocol.kafka_errors import SecurityDisabledError, UnsupportedRequestError
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.acls.plan import AclFacts, AclPlan, binding_of, plan_acls, row_of
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
+from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.due_steps import why_not_due
+from mirror_lib.topology.acls import AclBinding
+from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: A log line for each of thousands of ACLs helps nobody.
+_LINES_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class AclSync:
+    """What was planned for a flow's ACLs and, unless it was a dry run, what the cluster refused."""
+
+    plan: AclPlan
+    applied: bool = False
+    failed: tuple[tuple[AclBinding, MirrorError], ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing was refused, else the highest of the errors'; 1 when denials are left out."""
+        return max((error.exit_code for _, error in self.failed), default=int(bool(self.plan.denials_left_out)))
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence about the denials that are left out."""
+        if not self.plan.denials_left_out:
+            return None
+        return (
+            f"{len(self.plan.denials_left_out):,} denials of the source are not carried, such as "
+            f"{self.plan.denials_left_out[0]}: on the target somebody may do what the source forbids. Set "
+            "mirror.acls.patterns = literal,prefixed, or create the denials on the target."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            **self.plan.to_dict(),
+            "applied": self.applied,
+            "failed": [{**error.attributes(), "acl": str(acl)} for acl, error in self.failed],
+            "warning": self.warning,
+        }
+
+
+def plan_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> AclSync:
+    """What would be done now. Reads both clusters, changes nothing.
+
+    Raises:
+        MirrorError: a cluster or the ledger cannot be used. A cluster without an authorizer gives a plan with a notice.
+    """
+    with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
+        return AclSync(_planned(flow, topology, ledger, source, target))
+
+
+def apply_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, by: str) -> AclSync:
+    """Create what the target lacks, and bring the ledger up to date. An ACL that is refused stops no other.
+
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: remembers what was created.
+        by: who does it, for the ledger.
+
+    Raises:
+        MirrorError: as `plan_flow_acls`.
+    """
+    with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
+        plan = _planned(flow, topology, ledger, source, target)
+        return AclSync(plan, applied=True, failed=apply_acls(plan, target, ledger, by=by))
+
+
+def sync_flow_acls(
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, by: str, at_once: bool = False
+) -> dict[str, Any]:
+    """The same as a step of a scheduled run, at MM2's interval: tells the log, returns counts and problems.
+
+    Args:
+        at_once: whatever the interval says; a step that is switched off stays so.
+
+    Returns:
+        Plain data; with `skipped` when the step was not due.
+
+    Raises:
+        MirrorError: as `apply_flow_acls`.
+    """
+    now = datetime.now(UTC)
+    why_not = why_not_due(flow, SyncStep.TOPIC_ACLS, ledger, now, at_once=at_once)
+    if why_not is not None:
+        _log.info("Flow %s: ACLs are not looked at: %s.", flow.flow, why_not)
+        return {"dry_run": dry_run, "skipped": why_not, "created": 0, "unchanged": 0, "problems": [], "failed": 0}
+    done = plan_flow_acls(flow, topology, ledger) if dry_run else apply_flow_acls(flow, topology, ledger, by=by)
+    _tell(done)
+    # A run that is limited to some topics leaves the others due.
+    if done.applied and not topology.limits and not done.failed:
+        ledger.note_sync(str(flow.flow), SyncStep.TOPIC_ACLS, now)
+    failed = {acl for acl, _ in done.failed}
+    return {
+        "dry_run": dry_run,
+        "skipped": done.plan.notice,
+        "created": sum(acl not in failed for acl in done.plan.create),
+        "unchanged": done.plan.unchanged,
+        "problems": [str(error) for _, error in done.failed[:_LINES_SHOWN]],
+        "failed": len(done.failed),
+        "denials_left_out": len(done.plan.denials_left_out),
+        "notices": [] if done.warning is None else [done.warning],
+    }
+
+
+def gather_acl_facts(flow: FlowConfig, ledger: Ledger, source: ClusterAdmin, target: ClusterAdmin) -> AclFacts:
+    """Read what a plan needs: one request for each type of resource, however many ACLs there are.
+
+    Raises:
+        SecurityDisabledError: one of the clusters keeps no ACLs.
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    resources = flow.acl_rules.resources
+    return AclFacts(
+        source=source.acls(resources) - _fences(flow, ledger),
+        target=target.acls(resources),
+        source_topics=tuple(source.list_topics()),
+        remembered={binding_of(row): row for row in ledger.acls(str(flow.flow))},
+    )
+
+
+def _fences(flow: FlowConfig, ledger: Ledger) -> frozenset[AclBinding]:
+    """What keeps writers from the source while they move: on the target it would keep them from where they go."""
+    return frozenset(AclBinding.from_dict(each) for each in ledger.cutovers.fences(str(flow.flow)))
+
+
+def apply_acls(
+    plan: AclPlan, target: ClusterAdmin, ledger: Ledger, *, by: str
+) -> tuple[tuple[AclBinding, MirrorError], ...]:
+    """Carry out a plan; returns what the cluster refused, each with its error.
+
+    An ACL is remembered after it was created: after a crash in between it is one too many and never deleted, which is
+    better than deleting what somebody else made.
+
+    Raises:
+        MirrorError: the cluster or the ledger cannot be used.
+    """
+    now = datetime.now(UTC)
+    before = {binding_of(row): AclState(row.state) for row in ledger.acls(str(plan.flow))}
+
+    def staged(acl: AclBinding, *, withdrawn: bool) -> ReplicatedAclRow:
+        state = before.get(acl, AclState.WAITING)
+        return row_of(plan.flow, acl, AclKind.STAGED, state, now=now, by=by, withdrawn=withdrawn)
+
+    def copied(acl: AclBinding) -> ReplicatedAclRow:
+        return row_of(plan.flow, acl, AclKind.COPIED, AclState.CREATED, now=now, by=by)
+
+    ledger.save_acls([staged(acl, withdrawn=False) for acl in plan.stage])
+    ledger.save_acls([staged(acl, withdrawn=True) for acl in plan.withdraw])
+    created = target.create_acls(plan.create) if plan.create else {}
+    ledger.save_acls([copied(acl) for acl, error in created.items() if error is None])
+    deleted = target.delete_acls(plan.delete) if plan.delete else {}
+    gone = [acl for acl, error in deleted.items() if error is None]
+    ledger.forget_acls([copied(acl) for acl in (*gone, *plan.forget)])
+    outcome = {**created, **deleted}
+    return tuple((acl, error) for acl, error in sorted(outcome.items()) if error is not None)
+
+
+def _planned(
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger, source: ClusterAdmin, target: ClusterAdmin
+) -> AclPlan:
+    try:
+        facts = gather_acl_facts(flow, ledger, source, target)
+    except SecurityDisabledError as error:
+        notice = (
+            f"Cluster {error.where.cluster} has no authorizer: there are no ACLs to carry from {flow.flow.source} to"
+        )
+        return AclPlan(flow.flow, notice=f"{notice} {flow.flow.target}.")
+    except UnsupportedRequestError as error:
+        notice = f"Cluster {error.where.cluster} does not offer its ACLs: none are carried from {flow.flow.source} to"
+        return AclPlan(flow.flow, notice=f"{notice} {flow.flow.target}.")
+    except AuthorizationError as error:
+        raise type(error)(
+            error.what,
+            where=error.where,
+            action=f"{error.action} Or switch the step off: sync.topic.acls.enabled=false.",
+        ) from error
+    return plan_acls(flow, topology, facts)
+
+
+def _tell(done: AclSync) -> None:
+    flow, verb = done.plan.flow, "will" if done.applied else "would"
+    if done.plan.notice is not None:
+        _log.info("Flow %s: %s", flow, done.plan.notice)
+        return
+    steps = [f"create {acl}" for acl in done.plan.create]
+    steps += [f"delete {acl}" for acl in done.plan.delete]
+    steps += [f"keep for the cutover {acl}" for acl in done.plan.stage]
+    for step in steps[:_LINES_SHOWN]:
+        _log.info("Flow %s %s %s.", flow, verb, step)
+    if len(steps) > _LINES_SHOWN:
+        _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
+    _log.info("%d ACLs are as they should be.", done.plan.unchanged)
+    if done.warning is not None:
+        _log.warning("Flow %s: %s", flow, done.warning)
+    for _, error in done.failed[:_LINES_SHOWN]:
+        _log.error("Flow %s: %s", flow, error)

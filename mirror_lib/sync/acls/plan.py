@@ -1,0 +1,231 @@
+"""ACLs on the target: what the source's mean there, what has to be created, and what differs. Pure.
+
+As in MM2, ACLs are added and not removed. What this program created it remembers in the ledger; nothing else is ever
+deleted, and that only where `mirror.acls.delete.enabled` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
+from mirror_lib.sync.acls.rewrite import AclRewrite
+from mirror_lib.topology.acls import ALL, WILDCARD, AclBinding, AclPattern, AclPermission, AclResource
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.selection import FlowTopology
+
+
+class AclDifference(StrEnum):
+    """How an ACL of the target differs from what the source's mean there."""
+
+    #: The source has it, the target not: it will be created.
+    MISSING = "missing"
+    #: The same, though we created it before: somebody deleted it on the target. It will be created again.
+    DELETED = "deleted on the target"
+    #: We created it, and the source has it no more.
+    WITHDRAWN = "withdrawn at the source"
+    #: It is on one of the flow's remote topics, neither from the source nor created by us: it stays.
+    FOREIGN = "only on the target"
+
+
+class AclWinner(StrEnum):
+    """Which side the next sync leaves an ACL to."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class AclDrift:
+    """One ACL that source and target do not agree about, and who wins."""
+
+    acl: AclBinding
+    difference: AclDifference
+    winner: AclWinner
+
+    def __str__(self) -> str:
+        return f"{self.acl}: {self.difference.value}, {self.winner.value} wins"
+
+
+@dataclass(frozen=True, slots=True)
+class AclFacts:
+    """What was read of both clusters and the ledger for one flow."""
+
+    source: frozenset[AclBinding]
+    target: frozenset[AclBinding]
+    #: All topics of the source.
+    source_topics: tuple[str, ...] = ()
+    #: What the flow remembers, by ACL.
+    remembered: Mapping[AclBinding, ReplicatedAclRow] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AclPlan:
+    """What a flow's ACLs need. Two plans are equal when they would do the same and tell the same."""
+
+    flow: FlowId
+    create: tuple[AclBinding, ...] = ()
+    #: Created by us, withdrawn at the source; only with `mirror.acls.delete.enabled`.
+    delete: tuple[AclBinding, ...] = ()
+    #: Grants to write that are new to the ledger, or whose `withdrawn` mark has changed.
+    stage: tuple[AclBinding, ...] = ()
+    withdraw: tuple[AclBinding, ...] = ()
+    #: Rows that say no longer anything true: gone on both sides.
+    forget: tuple[AclBinding, ...] = ()
+    drift: tuple[AclDrift, ...] = ()
+    #: The grants to write that wait for the cutover, and those that were released, once this plan is applied.
+    waiting: tuple[AclBinding, ...] = ()
+    released: tuple[AclBinding, ...] = ()
+    #: Denials of the source that nothing on the target stands for: somebody may do there what the source forbids.
+    denials_left_out: tuple[AclBinding, ...] = ()
+    #: ACLs that are as they should be.
+    unchanged: int = 0
+    #: Set when there is nothing to do because a cluster keeps no ACLs.
+    notice: str | None = None
+
+    def __str__(self) -> str:
+        if self.notice is not None:
+            return self.notice
+        lines = [f"create {acl}" for acl in self.create]
+        lines += [f"delete {acl}" for acl in self.delete]
+        lines += [f"keep for the cutover {acl}" for acl in self.stage]
+        lines.append(f"{self.unchanged} ACLs are as they should be")
+        if self.waiting or self.released:
+            counts = len(self.waiting), len(self.released)
+            lines.append(f"{counts[0]} grants to write wait for the cutover, {counts[1]} are released")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "flow": str(self.flow),
+            "create": [asdict(acl) for acl in self.create],
+            "delete": [asdict(acl) for acl in self.delete],
+            "stage": [asdict(acl) for acl in self.stage],
+            "withdraw": [asdict(acl) for acl in self.withdraw],
+            "drift": [
+                {**asdict(row.acl), "difference": row.difference.value, "winner": row.winner.value}
+                for row in self.drift
+            ],
+            "waiting": [asdict(acl) for acl in self.waiting],
+            "released": [asdict(acl) for acl in self.released],
+            "denials_left_out": [asdict(acl) for acl in self.denials_left_out],
+            "unchanged": self.unchanged,
+            "notice": self.notice,
+        }
+
+
+def plan_acls(flow: FlowConfig, topology: FlowTopology, facts: AclFacts) -> AclPlan:
+    """What has to be done for a flow's ACLs.
+
+    A topology that is limited to some topics only adds: what the source lacks there may belong to the others.
+
+    Raises:
+        ConfigurationError: the group filter cannot be used.
+    """
+    rewrite = AclRewrite(flow, topology, facts.source_topics)
+    rewritten = rewrite.of(facts.source)
+    copied = {acl: row for acl, row in facts.remembered.items() if row.kind == AclKind.COPIED}
+    held = {acl: row for acl, row in facts.remembered.items() if row.kind == AclKind.STAGED}
+    whole = not topology.limits
+    missing = rewritten.wanted - facts.target
+    gone = frozenset(acl for acl in copied if whole and acl not in rewritten.wanted)
+    withdrawn = gone & facts.target
+    stage = frozenset(acl for acl in rewritten.staged if acl not in held or held[acl].withdrawn)
+    # Without the setting nothing is known of what the source grants.
+    looked = whole and flow.acl_rules.stage_writes
+    withdraw = frozenset(
+        acl for acl, row in held.items() if looked and acl not in rewritten.staged and not row.withdrawn
+    )
+    released = {acl for acl, row in held.items() if row.state != AclState.WAITING}
+    return AclPlan(
+        flow.flow,
+        create=tuple(sorted(missing)),
+        delete=tuple(sorted(withdrawn)) if flow.acl_rules.delete else (),
+        stage=tuple(sorted(stage)),
+        withdraw=tuple(sorted(withdraw)),
+        forget=tuple(sorted(gone - facts.target)),
+        drift=tuple(_drift(flow, topology, facts, rewritten.wanted, missing, withdrawn)),
+        waiting=tuple(sorted((stage | held.keys()) - released)),
+        released=tuple(sorted(released)),
+        denials_left_out=tuple(_denials_left_out(flow, rewrite, facts, rewritten.wanted)),
+        unchanged=len(rewritten.wanted & facts.target),
+    )
+
+
+def _denials_left_out(
+    flow: FlowConfig, rewrite: AclRewrite, facts: AclFacts, wanted: frozenset[AclBinding]
+) -> Iterable[AclBinding]:
+    """Denials that do not stand on the target for each topic that they are about, whatever puts them there."""
+    there = [acl for acl in facts.target | wanted if acl.permission is AclPermission.DENY]
+    for acl in sorted(facts.source):
+        principal = flow.acl_rules.principals.get(acl.principal, acl.principal)
+        same = [
+            each
+            for each in there
+            if (each.resource, each.principal, each.host) == (acl.resource, principal, acl.host)
+            and each.operation in (acl.operation, ALL)
+        ]
+        if any(not any(each.matches(topic) for each in same) for topic in rewrite.denied_topics(acl)):
+            yield acl
+
+
+def _drift(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    facts: AclFacts,
+    wanted: frozenset[AclBinding],
+    missing: frozenset[AclBinding],
+    withdrawn: frozenset[AclBinding],
+) -> Iterable[AclDrift]:
+    for acl in sorted(missing):
+        known = facts.remembered.get(acl)
+        deleted = known is not None and known.state == AclState.CREATED
+        yield AclDrift(acl, AclDifference.DELETED if deleted else AclDifference.MISSING, AclWinner.SOURCE)
+    for acl in sorted(withdrawn):
+        winner = AclWinner.SOURCE if flow.acl_rules.delete else AclWinner.TARGET
+        yield AclDrift(acl, AclDifference.WITHDRAWN, winner)
+    remote = {topology.remote_topic(topic) for topic in facts.source_topics if topology.replicates(topic)}
+    for acl in sorted(facts.target - wanted - facts.remembered.keys()):
+        on_remote = acl.resource is AclResource.TOPIC and acl.pattern is AclPattern.LITERAL and acl.name in remote
+        if on_remote and acl.name != WILDCARD:
+            yield AclDrift(acl, AclDifference.FOREIGN, AclWinner.TARGET)
+
+
+def binding_of(row: ReplicatedAclRow) -> AclBinding:
+    """The ACL that a row speaks of."""
+    return AclBinding(
+        AclResource(row.resource),
+        row.name,
+        AclPattern(row.pattern),
+        row.principal,
+        row.host,
+        row.operation,
+        AclPermission(row.permission),
+    )
+
+
+def row_of(
+    flow: FlowId, acl: AclBinding, kind: AclKind, state: AclState, *, now: datetime, by: str, withdrawn: bool = False
+) -> ReplicatedAclRow:
+    """The row of an ACL."""
+    return ReplicatedAclRow(
+        flow=str(flow),
+        resource=acl.resource.value,
+        name=acl.name,
+        pattern=acl.pattern.value,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission=acl.permission.value,
+        kind=kind.value,
+        state=state.value,
+        withdrawn=withdrawn,
+        changed_at=now,
+        changed_by=by,
+    )

@@ -1,0 +1,223 @@
+"""The topic configs of a flow between two real clusters: read, planned and changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, ConfigChange
+from mirror_lib.cluster.protocol.kafka_errors import PolicyViolationError
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import named_topics
+from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
+from mirror_lib.sync.configs.plan import ConfigFacts, ConfigPlan, ConfigRule, TopicConfigSteps, plan_configs
+from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.due_steps import why_not_due
+from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.topics.refusals import INDISPENSABLE, Configs, Outcome, done_without_refused, unsupported
+from mirror_lib.topology.rename import NameFault
+from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: A log line for each of thousands of topics helps nobody.
+_LINES_SHOWN = 50
+#: Names that cannot be used at all; others only keep a topic from being created.
+_UNUSABLE = (NameFault.COLLISION, NameFault.RESERVED)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSync:
+    """What was planned for the configs of a flow's topics and, unless it was a dry run, what the cluster refused."""
+
+    plan: ConfigPlan
+    applied: bool = False
+    #: By remote topic.
+    failed: tuple[tuple[TopicConfigSteps, MirrorError], ...] = ()
+    #: What the cluster refuses, and topics are done without.
+    notices: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> tuple[MirrorError, ...]:
+        """Everything that went wrong."""
+        return (*self.plan.problems, *(error for _, error in self.failed))
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing is in the way, else the highest of the errors'."""
+        return max((error.exit_code for error in self.errors), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            **self.plan.to_dict(),
+            "applied": self.applied,
+            "failed": [{**error.attributes(), "topic": change.topic} for change, error in self.failed],
+            "notices": list(self.notices),
+        }
+
+
+def plan_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> ConfigSync:
+    """What would be changed now. Reads both clusters, changes nothing.
+
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: knows which clusters the flow was about so far; None where there is none yet.
+
+    Raises:
+        MirrorError: a cluster cannot be used, the flow's rules are wrong, or an alias names another cluster.
+    """
+    with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
+        return ConfigSync(plan_configs(flow, gather_config_facts(topology, source, target, named_topics(flow))))
+
+
+def apply_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> ConfigSync:
+    """Bring the configs of remote topics to what the rules want. A topic that is refused stops no other.
+
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: as in `plan_flow_configs`.
+
+    Raises:
+        MirrorError: as `plan_flow_configs`.
+    """
+    with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
+        plan = plan_configs(flow, gather_config_facts(topology, source, target, named_topics(flow)))
+        return apply_configs(plan, target)
+
+
+def sync_flow_configs(
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, at_once: bool = False
+) -> dict[str, Any]:
+    """The same as a step of a scheduled run, at MM2's interval: tells the log, returns counts and problems.
+
+    Args:
+        at_once: whatever the interval says; a step that is switched off stays so.
+
+    Returns:
+        Plain data; with `skipped` when the step was not due.
+
+    Raises:
+        MirrorError: as `apply_flow_configs`.
+    """
+    now = datetime.now(UTC)
+    why_not = why_not_due(flow, SyncStep.TOPIC_CONFIGS, ledger, now, at_once=at_once)
+    if why_not is not None:
+        _log.info("Flow %s: topic configs are not looked at: %s.", flow.flow, why_not)
+        return {"dry_run": dry_run, "skipped": why_not, "changed": 0, "unchanged": 0, "problems": [], "failed": 0}
+    done = (plan_flow_configs if dry_run else apply_flow_configs)(flow, topology, ledger)
+    _tell(done)
+    # A run that is limited to some topics leaves the others due.
+    if done.applied and not topology.limits and not done.errors:
+        ledger.note_sync(str(flow.flow), SyncStep.TOPIC_CONFIGS, now)
+    return {
+        "dry_run": dry_run,
+        "skipped": None,
+        "changed": len(done.plan.changes) - len(done.failed),
+        "unchanged": done.plan.unchanged,
+        "problems": [str(error) for error in done.errors[:_LINES_SHOWN]],
+        "notices": list(done.notices),
+        "failed": len(done.errors),
+    }
+
+
+def gather_config_facts(
+    topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin, named: Iterable[str] = ()
+) -> ConfigFacts:
+    """Read what a plan needs: a few requests for thousands of topics.
+
+    Args:
+        named: topics of the source that the configuration calls by their names.
+
+    Raises:
+        MirrorError: a cluster cannot be reached.
+    """
+    selected = [topic for topic in source.list_topics() if topology.replicates(topic)]
+    # Of partitions nothing has to be known here.
+    names = topology.name_table(dict.fromkeys(selected, 1))
+    unusable = {finding.target for finding in names.findings if finding.fault in _UNUSABLE}
+    errors = names.errors(str(topology.flow))
+    unreadable: dict[str, MirrorError] = {
+        topic: errors[topic] for topic in selected if names.targets[topic] in unusable and topic in errors
+    }
+    existing = set(target.list_topics())
+    unreadable |= hidden_topics(source, filter(topology.replicates, named), selected)
+    unreadable |= hidden_topics(target, (names.targets[topic] for topic in selected), existing)
+    sources: dict[str, str] = {}
+    for topic in selected:
+        remote = names.targets[topic]
+        if remote in existing and remote not in unusable:
+            # Where several sources merge into one target, the first by name gives the configs.
+            sources.setdefault(remote, topic)
+    source_configs = source.topic_configs(sources.values())
+    target_configs = target.topic_configs(sources)
+    for answers in (source_configs, target_configs):
+        # A topic that vanished after it was listed is simply not there any more.
+        unreadable |= {
+            name: error for name, error in answers.errors.items() if not isinstance(error, TopicMissingError)
+        }
+    known = existing | unreadable.keys()
+    not_created = sum(names.targets[topic] not in known for topic in selected)
+    return ConfigFacts(sources, source_configs, target_configs, unreadable, not_created)
+
+
+def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
+    """Change the target, without the changes that it refuses.
+
+    Raises:
+        MirrorError: the cluster as a whole cannot be reached.
+    """
+    changes = {change.topic: change for change in plan.changes}
+
+    def attempt(wanted: Mapping[str, Configs], validate_only: bool) -> Mapping[str, MirrorError | None]:
+        steps = {
+            topic: [
+                ConfigChange(step.name, step.operation, step.new)
+                for step in changes[topic].steps
+                if step.name in configs
+            ]
+            for topic, configs in wanted.items()
+        }
+        # A topic without changes is not asked about.
+        return dict.fromkeys(wanted) | target.alter_topic_configs(steps, validate_only=validate_only)
+
+    wanted = {topic: {step.name: step.new for step in change.steps} for topic, change in changes.items()}
+    done = done_without_refused(wanted, attempt)
+    if unsupported(done.errors):
+        kept = f"cluster {target.cluster} takes no changes of topic configs: {len(changes):,} topics keep theirs."
+        return ConfigSync(plan, applied=True, notices=(kept,))
+    failed = [(changes[topic], error) for topic, error in done.errors.items() if error is not None]
+    forgiven: dict[str, dict[str, MirrorError]] = {}
+    for topic, refused in done.without.items():
+        rules = {step.name: step.rule for step in changes[topic].steps}
+        for name, error in refused.items():
+            known = name not in INDISPENSABLE and rules[name] is not ConfigRule.OVERRIDE
+            # Any other refusal is about this topic, such as a value that contradicts another one.
+            if not known or not isinstance(error, PolicyViolationError):
+                failed.append((changes[topic], error))
+            else:
+                forgiven.setdefault(topic, {})[name] = error
+    notices = Outcome(dict.fromkeys(forgiven), forgiven).notices(target.cluster)
+    return ConfigSync(plan, applied=True, failed=tuple(failed), notices=tuple(notices))
+
+
+def _tell(done: ConfigSync) -> None:
+    flow, verb = done.plan.flow, "changes" if done.applied else "would change"
+    for change in done.plan.changes[:_LINES_SHOWN]:
+        _log.info("Flow %s %s %s.", flow, verb, change)
+    if len(done.plan.changes) > _LINES_SHOWN:
+        _log.info("... and %d more.", len(done.plan.changes) - _LINES_SHOWN)
+    _log.info("%d topics have the configs that they should have.", done.plan.unchanged)
+    for notice in done.notices:
+        _log.warning("Flow %s: %s", flow, notice)
+    for error in done.errors[:_LINES_SHOWN]:
+        _log.error("Flow %s: %s", flow, error)

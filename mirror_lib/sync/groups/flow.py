@@ -1,0 +1,236 @@
+"""Moving the consumer groups of a flow on the target: planned or done, at once or as steps of a scheduled run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.cluster.admin.groups import GroupActiveError, GroupAdmin
+from mirror_lib.cluster.admin.results import batches
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.checkpoints import CheckpointWriter
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.admins import group_admins, target_admin
+from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.due_steps import why_not_due, why_not_emitted
+from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan
+from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
+from mirror_lib.sync.groups.rules import after_applying, looked_again, plan_groups
+from mirror_lib.sync.observed import save_groups
+from mirror_lib.sync.topics.internal import checkpoints_topic, ensure_checkpoints_topic
+from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: A log line for each of thousands of groups helps nobody.
+_LINES_SHOWN = 50
+_PROBLEMS_RETURNED = 10
+#: Listing the groups costs a request to each broker; so many commits follow it within a few tenths of a second.
+_GROUPS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSync:
+    """What was planned for a flow's groups; after it was applied, with what the target said to it."""
+
+    plan: GroupPlan
+    applied: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 when a cluster did not tell or did not take the offsets of some group: a person has to look."""
+        return 3 if self.plan.problems else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {**self.plan.to_dict(), "applied": self.applied}
+
+
+def plan_flow_groups(
+    flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None, ledger: Ledger | None = None
+) -> GroupSync:
+    """What would be done for a flow's groups now. Reads both clusters, changes nothing.
+
+    Args:
+        commit: as for `apply_flow_groups`.
+        ledger: as for `apply_flow_groups`.
+
+    Raises:
+        ConfigurationError: the flow emits no checkpoints.
+        MirrorError: a cluster cannot be used, or a topic cannot be read.
+    """
+    _check_enabled(flow)
+    if commit is None:
+        commit = flow.sync_group_offsets_enabled
+    with group_admins(flow) as (source, target):
+        return GroupSync(
+            plan_groups(topology, gather_group_facts(flow, topology, source, target, ledger, commit=commit))
+        )
+
+
+def apply_flow_groups(
+    flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None, ledger: Ledger | None = None
+) -> GroupSync:
+    """Write checkpoints and, if the flow does so, commit offsets on the target. A group that fails stops no other.
+
+    Args:
+        commit: whether offsets are committed; None leaves it to `sync.group.offsets.enabled`.
+        ledger: has the exact offset maps; without it groups are translated by MM2's rule whatever the flow says.
+
+    Raises:
+        ConfigurationError: the flow emits no checkpoints.
+        MirrorError: a cluster cannot be used, or checkpoints cannot be read or written.
+    """
+    _check_enabled(flow)
+    if commit is None:
+        commit = flow.sync_group_offsets_enabled
+    with group_admins(flow) as (source, target):
+        plan = plan_groups(topology, gather_group_facts(flow, topology, source, target, ledger, commit=commit))
+        _write_checkpoints(flow, plan)
+        return GroupSync(_commit(plan, target), applied=True)
+
+
+def translate_flow_offsets(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    *,
+    dry_run: bool,
+    complete: bool = True,
+    at_once: bool = False,
+) -> dict[str, Any]:
+    """Write checkpoints as a step of a scheduled run, at MM2's interval: tells the log, returns counts, never rows.
+
+    Args:
+        complete: whether the topology is that of the whole flow, so that the interval begins anew.
+        at_once: whatever the interval says; a step that is switched off stays so.
+
+    Returns:
+        Plain data; with `skipped` when nothing was due.
+
+    Raises:
+        MirrorError: as `apply_flow_groups`.
+    """
+    return _scheduled(SyncStep.CHECKPOINTS, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once)
+
+
+def sync_flow_group_offsets(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    *,
+    dry_run: bool,
+    complete: bool = True,
+    at_once: bool = False,
+) -> dict[str, Any]:
+    """Commit offsets on the target, as a step like `translate_flow_offsets`.
+
+    Groups are looked at anew, for some may have moved since; what is committed always has its checkpoint.
+    """
+    return _scheduled(
+        SyncStep.GROUP_OFFSETS, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once
+    )
+
+
+def _scheduled(
+    step: SyncStep,
+    flow: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    *,
+    dry_run: bool,
+    complete: bool,
+    at_once: bool,
+) -> dict[str, Any]:
+    now, name = datetime.now(UTC), str(flow.flow)
+    # Whether offsets are committed, too.
+    commit = step is SyncStep.GROUP_OFFSETS
+    why_not = why_not_due(flow, step, ledger, now, at_once=at_once)
+    if why_not:
+        _log.info("Flow %s: %s are not looked at: %s.", name, step.value, why_not)
+        return {"flow": name, "dry_run": dry_run, "skipped": why_not, "problems": [], "failed": 0}
+    do = plan_flow_groups if dry_run else apply_flow_groups
+    done = do(flow, topology, commit=commit, ledger=ledger)
+    _tell(done)
+    # The step that commits knows more, and comes later.
+    if complete and (commit or not flow.sync_group_offsets_enabled):
+        save_groups(ledger, done.plan, applied=done.applied)
+    if done.applied and complete and not done.plan.problems:
+        ledger.note_sync(name, step, now)
+    problems = done.plan.problems
+    return {
+        **done.plan.summary(),
+        "dry_run": dry_run,
+        "skipped": None,
+        "problems": list(problems[:_PROBLEMS_RETURNED]),
+        "failed": len(problems),
+    }
+
+
+def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:
+    with target_admin(flow) as admin:
+        ensure_checkpoints_topic(flow, admin)
+    checkpoints = list(plan.checkpoints)
+    if not checkpoints:
+        return
+    connection = Connection.from_settings(flow.clients.target_internal)
+    with CheckpointWriter(connection, checkpoints_topic(flow).name, timeout=flow.admin_timeout_ms / 1000) as writer:
+        writer.write(checkpoints, timestamp_ms=time.time_ns() // 1_000_000)
+
+
+def _commit(plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
+    """Commit what is due, of groups that have not moved since they were looked at.
+
+    Kafka has no commit on condition: it refuses only groups that have members at that moment. So some groups at a time
+    are looked at once more right before: a member would have to join, commit and leave within that instant.
+    """
+    refused: dict[GroupPartition, MirrorError] = {}
+    for part in batches(list(plan.commits), _GROUPS_AT_ONCE):
+        plan = looked_again(plan, set(part), read_target_groups(target, set(part)))
+        wanted = {group: offsets for group, offsets in plan.commits.items() if group in part}
+        refused |= {
+            GroupPartition(group, partition): error
+            for group, outcome in target.commit(wanted).items()
+            for partition, error in outcome.items()
+            if error is not None
+        }
+    active = [key for key, error in refused.items() if isinstance(error, GroupActiveError)]
+    return after_applying(plan, refused, active)
+
+
+def _tell(done: GroupSync) -> None:
+    summary = done.plan.summary()
+    _log.info(
+        "Flow %s: %s %d checkpoints and %d committed offsets, of %d groups on %d partitions.",
+        summary["flow"],
+        "wrote" if done.applied else "would write",
+        summary["checkpoints"],
+        summary["commits"],
+        summary["groups"],
+        summary["partitions"],
+    )
+    for reason, count in summary["reasons"].items():
+        _log.info("%s: %d", reason, count)
+    for notice in (*done.plan.notices, *done.plan.never_translated):
+        _log.warning("Flow %s: %s", summary["flow"], notice)
+    for finding in done.plan.findings[:_LINES_SHOWN]:
+        _log.warning("Group %s is left out (%s): %s", finding.group, finding.reason, finding.what)
+    spoken = [row for row in done.plan.rows if row.what]
+    for row in spoken[:_LINES_SHOWN]:
+        _log.warning("Group %s on %s (%s): %s", row.group, row.source, row.reason, row.what)
+    if len(spoken) > _LINES_SHOWN:
+        _log.warning("... and %d more.", len(spoken) - _LINES_SHOWN)
+
+
+def _check_enabled(flow: FlowConfig) -> None:
+    why_not = why_not_emitted(flow)
+    if why_not is not None:
+        raise ConfigurationError(
+            f"the flow has no checkpoints: {why_not}.",
+            where=Where(flow=str(flow.flow)),
+            action="Remove the setting to have consumer groups translated.",
+        )

@@ -1,0 +1,256 @@
+"""What is to be done for a flow's consumer groups on the target: the plan, row by row, with a reason for every delay.
+
+Values that the rules of `groups` make and that people, the ledger and the gates of a cutover read. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from mirror_lib.cluster.admin.groups import CommittedOffset
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.ledger.observed_rows import GroupObservationRow
+from mirror_lib.offsets.checkpoints import CheckpointOffsets
+from mirror_lib.offsets.group_standing import IN_SYNC, GroupReason, why_not_in_sync
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+#: Those that need somebody to look; the others pass by themselves, or the configuration asks for them.
+_TROUBLE = frozenset[GroupReason | None](
+    {GroupReason.UNREADABLE, GroupReason.REFUSED, GroupReason.TARGET_CHANGED, GroupReason.BEYOND_TARGET_END}
+)
+
+
+#: What no later run changes, with what an operator does about it.
+_NEVER = {
+    GroupReason.ROUTED_BY_TRANSFORM: "transforms send their records elsewhere; where a RegexRouter only renames "
+    "topics, write it as mirror.topics.rename.regex, else set the offsets by hand (docs/transforms.md)",
+    GroupReason.MERGED_TARGET: "several source partitions of the group share a target partition",
+    GroupReason.OTHER_GROUP_ON_TARGET: "a group of another kind has the name on the target; delete or rename it",
+}
+
+
+class GroupPartition(NamedTuple):
+    """A group on one partition of one cluster: what a checkpoint is keyed by on the target."""
+
+    group: str
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFinding:
+    """A group that is left out as a whole."""
+
+    group: str
+    reason: GroupReason
+    #: In words, where there is more to say.
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """One group on one partition: where it stands, where it goes on, and what is to be done for it."""
+
+    group: str
+    source: TopicPartition
+    target: TopicPartition
+    #: What the group has committed on the source.
+    upstream: int | None = None
+    #: The checkpoint that counts: the present translation, or the last checkpoint where that is further on.
+    checkpoint: CheckpointOffsets | None = None
+    #: Where the group goes on on the target by the exact offset map; None where that has no say.
+    exact: int | None = None
+    #: Records that the group has read and would read again on the target when it goes on at `goes_on_at`; None where no
+    #: map can tell.
+    read_again: int | None = None
+    #: Records that the group has not read on the source, and that it does not find on the target when it continues at
+    #: `goes_on_at`; at most so many. None where no map can tell.
+    skipped: int | None = None
+    #: What the group has committed on the target; None without, and where nobody looked.
+    target_committed: int | None = None
+    #: What the group committed along with its offset.
+    metadata: str = ""
+    #: The flow translates the group's offset here; otherwise `reason` says why not.
+    translated: bool = False
+    #: The checkpoint is to be written.
+    emit: bool = False
+    #: `goes_on_at` is to be committed on the target.
+    commit: bool = False
+    #: Why the group will not be in sync when the plan is carried out; None when it will be.
+    reason: GroupReason | None = None
+    #: In words, where a cluster said something.
+    what: str = ""
+
+    @property
+    def goes_on_at(self) -> int | None:
+        """The target offset that the group goes on at; None where nothing tells."""
+        if self.exact is not None:
+            return self.exact
+        return None if self.checkpoint is None else self.checkpoint.downstream_offset
+
+    def judged(self) -> GroupRow:
+        """The row with the reason that its numbers ask for."""
+        return replace(self, reason=self._why_not(due=False))
+
+    @property
+    def present_reason(self) -> GroupReason | None:
+        """The reason as long as the plan is not carried out."""
+        return self._why_not(due=self.emit or self.commit)
+
+    def _why_not(self, *, due: bool) -> GroupReason | None:
+        return why_not_in_sync(self.reason, due=due, read_again=self.read_again, skipped=self.skipped)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "group": self.group,
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "upstream_offset": self.upstream,
+            "checkpoint": None if self.checkpoint is None else self.checkpoint.downstream_offset,
+            "exact": self.exact,
+            "read_again": self.read_again,
+            "skipped": self.skipped,
+            "target_committed": self.target_committed,
+            "emit": self.emit,
+            "commit": self.commit,
+            "reason": None if self.reason is None else self.reason.value,
+            "what": self.what,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """What is to be done for a flow's groups. Two plans are equal when they would do the same."""
+
+    flow: FlowId
+    rows: tuple[GroupRow, ...] = ()
+    findings: tuple[GroupFinding, ...] = ()
+    notices: tuple[str, ...] = ()
+    #: Whether what the groups have committed on the target was looked at: without it nothing is committed there.
+    target_read: bool = False
+
+    def of_group(self, group: str, *, taken: bool) -> GroupPlan:
+        """The part of the plan that is about one group, and why there is none.
+
+        Args:
+            taken: whether the flow's filter takes the group.
+        """
+        rows = tuple(row for row in self.rows if row.group == group)
+        findings = tuple(finding for finding in self.findings if finding.group == group)
+        if not rows and not findings:
+            findings = (_why_none(group, taken=taken),)
+        return replace(self, rows=rows, findings=findings)
+
+    def with_refusals(self, last: Iterable[GroupObservationRow]) -> GroupPlan:
+        """The plan in which a commit that the target refused the last time says so, instead of being due.
+
+        Args:
+            last: what was stored when the groups were looked at last.
+        """
+        refused = {
+            (row.group, TopicPartition(row.topic, row.partition), row.goes_on_at): row.what or ""
+            for row in last
+            if row.reason == GroupReason.REFUSED
+        }
+
+        def told(row: GroupRow) -> GroupRow:
+            what = refused.get((row.group, row.source, row.goes_on_at)) if row.commit else None
+            return (
+                row if what is None else replace(row, commit=False, emit=False, reason=GroupReason.REFUSED, what=what)
+            )
+
+        return replace(self, rows=tuple(map(told, self.rows)))
+
+    def of_requested_topics(self) -> GroupPlan:
+        """The part of the plan that is about the topics that the command is limited to."""
+        rows = tuple(row for row in self.rows if row.reason is not GroupReason.TOPIC_NOT_REQUESTED)
+        notices = self.notices if rows else (*self.notices, "no group has an offset on the topics that were asked for.")
+        return replace(self, rows=rows, notices=notices)
+
+    @property
+    def checkpoints(self) -> Iterator[Checkpoint]:
+        """The checkpoints to write."""
+        return (
+            Checkpoint(row.group, *row.target, *row.checkpoint, row.metadata)
+            for row in self.rows
+            if row.emit and row.checkpoint is not None
+        )
+
+    @property
+    def commits(self) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """The offsets to commit on the target, by group."""
+        wanted: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        for row in self.rows:
+            if row.commit and row.goes_on_at is not None:
+                wanted.setdefault(row.group, {})[row.target] = CommittedOffset(row.goes_on_at, row.metadata)
+        return wanted
+
+    @property
+    def changes(self) -> int:
+        """How many groups and partitions applying the plan would touch."""
+        return sum(row.emit or row.commit for row in self.rows)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What somebody has to look at: what a cluster did not tell or did not take."""
+        groups = (f"group {each.group}: {each.what}" for each in self.findings if each.reason in _TROUBLE)
+        rows = (f"group {row.group} on {row.source}: {row.what}" for row in self.rows if row.reason in _TROUBLE)
+        return (*groups, *rows)
+
+    @property
+    def never_translated(self) -> tuple[str, ...]:
+        """A sentence for each reason for which no run will ever move some positions."""
+        found: dict[GroupReason, list[GroupRow]] = {}
+        for row in self.rows:
+            if row.reason in _NEVER:
+                found.setdefault(row.reason, []).append(row)
+        return tuple(
+            f"{len(rows):,} positions are never translated ({reason}), such as {rows[0].group} on {rows[0].source}: "
+            f"{_NEVER[reason]}."
+            for reason, rows in sorted(found.items())
+        )
+
+    def counts(self, *, present: bool = False) -> dict[str, int]:
+        """Rows and left-out groups by reason, and those in sync.
+
+        Args:
+            present: as things are now, not as they will be when the plan is carried out.
+        """
+        reasons = Counter((row.present_reason if present else row.reason) or IN_SYNC for row in self.rows)
+        reasons.update(finding.reason for finding in self.findings)
+        return {str(reason): count for reason, count in sorted(reasons.items())}
+
+    def summary(self) -> dict[str, Any]:
+        """Counts as plain data; never a row for each of thousands."""
+        return {
+            "flow": str(self.flow),
+            "groups": len({row.group for row in self.rows}),
+            "partitions": len(self.rows),
+            "checkpoints": sum(row.emit for row in self.rows),
+            "commits": sum(row.commit for row in self.rows),
+            "read_again": sum(row.read_again or 0 for row in self.rows),
+            "skipped_records": sum(row.skipped or 0 for row in self.rows),
+            "target_read": self.target_read,
+            "reasons": self.counts(),
+            "notices": [*self.notices, *self.never_translated],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            **self.summary(),
+            "findings": [{**asdict(finding), "reason": finding.reason.value} for finding in self.findings],
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+
+def _why_none(group: str, *, taken: bool) -> GroupFinding:
+    if not taken:
+        what = "`groups` and `groups.exclude` of the flow do not take it"
+        return GroupFinding(group, GroupReason.GROUP_NOT_REPLICATED, what)
+    what = "the source has no such group, or the group has committed no offset on a topic of the flow"
+    return GroupFinding(group, GroupReason.GROUP_NOT_FOUND, what)

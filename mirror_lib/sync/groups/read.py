@@ -1,0 +1,313 @@
+"""Reading what a plan for a flow's consumer groups needs, from both clusters and the ledger: `groups.GroupFacts`.
+
+What may not be read is told as a finding or a notice, as far as the rest can be planned without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec
+from mirror_lib.cluster.admin.groups import GroupAdmin, GroupKind, GroupState, ListedGroup
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.topics.checkpoints import read_checkpoints, read_offset_syncs
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig, GroupTranslation
+from mirror_lib.config.name_patterns import named_groups, supposed_groups
+from mirror_lib.config.topology import group_filter
+from mirror_lib.errors import (
+    LOSS_REASONS,
+    AuthorizationError,
+    MirrorError,
+    TopicMissingError,
+    Where,
+)
+from mirror_lib.ledger.rows import DISASTER
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.ranges import united
+from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
+from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
+from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
+from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, select_groups
+from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
+from mirror_lib.sync.position_store import stored_positions
+from mirror_lib.sync.target_changes import TargetPartition, position_change
+from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+
+_UNTRANSLATED_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
+
+
+def gather_group_facts(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    source: GroupAdmin,
+    target: GroupAdmin,
+    ledger: Ledger | None = None,
+    *,
+    commit: bool,
+) -> GroupFacts:
+    """Read what a plan needs: a few requests for thousands of groups.
+
+    Groups are looked for anew every time, as MM2 does when it starts; so `refresh.groups.*` has no say here.
+
+    Args:
+        ledger: has the exact offset maps.
+        commit: whether to look at the groups on the target too.
+
+    Raises:
+        MirrorError: a cluster cannot be reached, or a topic or the ledger cannot be read.
+    """
+    takes = group_filter(flow).should_replicate_group
+    every = source.list_groups()
+    listed = [each for each in every.values() if takes(each.group)]
+    checkpoints, notices = _read_checkpoints(flow)
+    # Groups that we may not describe are not listed: those that are known from elsewhere are asked for all the same.
+    named = named_groups(flow)
+    known = named | supposed_groups(flow, every) | {place.group for place in checkpoints or ()}
+    unseen = {group for group in known if takes(group)} - every.keys()
+    accepted = {each.group for each in listed if each.kind.of_consumers} | unseen
+    committed = source.committed(accepted)
+    doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
+    groups = select_groups(topology, accepted, committed.offsets)
+    syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
+    positions = stored_positions(flow)
+    next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
+    partitions = {partition for offsets in groups.values() for partition in offsets}
+    # The maps of large topics take long to read; where offsets are committed later, that step counts.
+    counting = ledger if commit or not flow.sync_group_offsets_enabled else None
+    with flow_admins(flow) as admins:
+        targets = _targets(flow, topology, admins, ledger, positions, partitions)
+        hidden = list(_about_hidden_topics(flow, topology, admins[0], next_offsets, ledger))
+    return GroupFacts(
+        committed=groups,
+        syncs=syncs,
+        checkpoints=checkpoints or {},
+        target=read_target_groups(target, groups) if commit else None,
+        copied_to=next_offsets,
+        target_errors=targets.errors,
+        target_ends=targets.ends,
+        target_starts=targets.starts,
+        source_starts=targets.source_starts,
+        source_ends=targets.source_ends,
+        left_out={} if counting is None else _left_out(str(flow.flow), counting),
+        maps={} if counting is None else _LedgerMaps(str(flow.flow), counting, groups.values()),
+        exact=flow.group_translation is GroupTranslation.EXACT,
+        findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
+        routed={topic for topic in {place.topic for place in partitions} if flow.transforms.chain_of(topic).may_route},
+        unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
+        notices=(
+            *notices,
+            *more_notices,
+            *in_words("Nothing is translated for group {}", doubtful),
+            *(
+                f"Whether {topic} is the topic that records were copied to is not known: {error}"
+                for topic, error in sorted(targets.refused.items())
+            ),
+            *hidden,
+        ),
+    )
+
+
+class _LedgerMaps(Mapping[TopicPartition, OffsetMap]):
+    """The exact offset maps of partitions, each read when it is asked for: together they may not fit into memory."""
+
+    def __init__(self, flow: str, ledger: Ledger, committed: Iterable[Iterable[TopicPartition]]) -> None:
+        self._flow, self._ledger = flow, ledger
+        self._partitions = sorted({partition for offsets in committed for partition in offsets})
+
+    def __getitem__(self, partition: TopicPartition) -> OffsetMap:
+        rows = self._ledger.segments(self._flow, *partition)
+        if not rows:
+            raise KeyError(partition)
+        return OffsetMap.of_segments(rows)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._partitions)
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+
+def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) -> tuple[GroupFinding, ...]:
+    kinds = [
+        GroupFinding(each.group, GroupReason.GROUP_KIND_NOT_SUPPORTED, f"it is a {each.kind.value} group")
+        for each in listed
+        if each.kind in _UNTRANSLATED_KINDS
+    ]
+    errors = [GroupFinding(group, GroupReason.UNREADABLE, str(error)) for group, error in sorted(unreadable.items())]
+    return (*kinds, *errors)
+
+
+def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGroups:
+    """Read where groups are on the target. Their states first: who has joined since then cannot have committed yet.
+
+    Raises:
+        MirrorError: the target cannot be asked.
+    """
+    listed = {name: each for name, each in target.list_groups().items() if name in groups}
+    # The offsets of groups with members are their own affair, those of groups that do not exist are none.
+    idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]
+    committed = target.committed(idle)
+    errors = dict(committed.errors)
+    for (group, _), error in committed.partition_errors.items():
+        # Not knowing where it stands, we could set it back.
+        errors.setdefault(group, error)
+    return TargetGroups(listed, committed.offsets, errors)
+
+
+def _read_checkpoints(flow: FlowConfig) -> tuple[dict[GroupPartition, Checkpoint] | None, list[str]]:
+    """The last checkpoint of every group and partition; None where we may not read them (KAFKA-15905)."""
+    topic = checkpoints_topic(flow).name
+    connection = Connection.from_settings(flow.clients.target_internal)
+    try:
+        found = read_checkpoints(connection, topic, timeout=_timeout(flow))
+    except AuthorizationError as error:
+        return None, [f"{error} Without earlier checkpoints only the newest offset sync of a partition can be used."]
+    newest = {GroupPartition(each.group, TopicPartition(each.topic, each.partition)): each for each in found.entries}
+    return newest, _about_unreadable(found.unreadable, topic, flow.flow.target)
+
+
+def _read_syncs(flow: FlowConfig, mode: LoadMode) -> tuple[OffsetSyncStore, list[str]]:
+    topic = offset_syncs_topic(flow).name
+    connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
+    found = read_offset_syncs(connection, topic, timeout=_timeout(flow))
+    store = OffsetSyncStore(mode)
+    for sync in found.entries:
+        store.add(TopicPartition(sync.topic, sync.partition), SyncPoint(sync.upstream_offset, sync.downstream_offset))
+    store.loaded()
+    return store, _about_unreadable(found.unreadable, topic, connection.cluster)
+
+
+def _about_unreadable(count: int, topic: str, cluster: str) -> list[str]:
+    if not count:
+        return []
+    return [
+        f"{count} records of {topic} on cluster {cluster} are not of MirrorMaker's format and were passed over; "
+        "a record without a value stops MirrorMaker's own readers."
+    ]
+
+
+def _about_hidden_topics(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    admin: ClusterAdmin,
+    copied_to: Iterable[TopicPartition],
+    ledger: Ledger | None,
+) -> Iterator[str]:
+    """A group's offsets come without those on topics that we may not describe."""
+    stopped = ledger.stopped_partitions(str(flow.flow)) if ledger is not None else ()
+    unseen = unseen_topics(admin, flow, topology, admin.list_topics(), copied_to, stopped)
+    for error in unseen.refused.values():
+        yield f"Nothing is known of groups' offsets there: {error}"
+    yield from in_words("Nothing is known of groups' offsets on {}", unseen.doubtful)
+
+
+class _Targets(NamedTuple):
+    """The target partitions of what groups read, by source partition."""
+
+    errors: Mapping[TopicPartition, MirrorError]
+    ends: Mapping[TopicPartition, int]
+    #: Of target topics that we may not see: nothing is compared there.
+    refused: Mapping[str, MirrorError]
+    starts: Mapping[TopicPartition, int]
+    source_starts: Mapping[TopicPartition, int]
+    source_ends: Mapping[TopicPartition, int]
+
+
+def _left_out(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
+    """Source offsets that were not copied though the source holds them."""
+    found: dict[TopicPartition, list[tuple[int, int]]] = {}
+    for gap in ledger.gaps(flow, limit=None):
+        if gap.cause not in LOSS_REASONS and gap.cause != DISASTER and gap.next_offset > gap.first_offset:
+            place = TopicPartition(gap.topic, gap.partition)
+            found.setdefault(place, []).append((gap.first_offset, gap.next_offset))
+    return {place: united(ranges) for place, ranges in found.items()}
+
+
+def _targets(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    admins: tuple[ClusterAdmin, ClusterAdmin],
+    ledger: Ledger | None,
+    positions: Mapping[TopicPartition, Position],
+    partitions: Iterable[TopicPartition],
+) -> _Targets:
+    """Compare the positions of what groups read with what the target holds now.
+
+    Raises:
+        ReplicationError: the ledger is about other clusters.
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    taken = topology.topic_filter.should_replicate_topic
+    targets = {
+        each: TopicPartition(topology.checkpointed_topic(each.topic), each.partition)
+        for each in sorted(partitions)
+        if taken(each.topic)
+    }
+    sharing: dict[TopicPartition, list[Position]] = {}
+    for each, position in positions.items():
+        sharing.setdefault(TopicPartition(topology.checkpointed_topic(each.topic), each.partition), []).append(position)
+    source, target = admins
+    ids = cluster_pair(source, target)
+    check_clusters(flow, ledger, ids)
+    if not targets:
+        return _Targets({}, {}, {}, {}, {}, {})
+    described = target.describe_topics({each.topic for each in targets.values()})
+    there = {
+        each
+        for each in targets.values()
+        if each.topic in described and each.partition < len(described[each.topic].partitions)
+    }
+    found = target.list_offsets(there, OffsetSpec.LATEST)
+    begins = target.list_offsets(there, OffsetSpec.EARLIEST)
+    source_begins = source.list_offsets(targets, OffsetSpec.EARLIEST)
+    source_finishes = source.list_offsets(targets, OffsetSpec.LATEST)
+    errors: dict[TopicPartition, MirrorError] = {}
+    refused: dict[str, MirrorError] = {}
+    ends: dict[TopicPartition, int] = {}
+    for each, place in targets.items():
+        error = described.errors.get(place.topic)
+        fact = found.get(place)
+        if fact is not None and fact.error is None:
+            ends[each] = fact.offset
+        elif (error := error or (fact.error if fact else None)) is not None and not isinstance(
+            error, TopicMissingError
+        ):
+            # Who may only write checkpoints need not see the topic; who commits on it does.
+            if isinstance(error, AuthorizationError):
+                refused[place.topic] = error
+            else:
+                errors[each] = error
+            continue
+        own = positions.get(each)
+        if own is None:
+            # Whatever is known of it without a position, nothing is committed behind the end of its log.
+            ends.setdefault(each, 0)
+            continue
+        topic_id = described[place.topic].topic_id if place.topic in described else None
+        now = TargetPartition(place.topic, topic_id, ends.get(each))
+        changed = position_change(own, now, ids, sharing[place])
+        if changed is not None:
+            changed.where = Where(flow=str(flow.flow), topic=each.topic, partition=each.partition)
+            errors[each] = changed
+    starts = {each: begins[place].offset for each, place in targets.items() if place in begins}
+    return _Targets(
+        errors,
+        ends,
+        refused,
+        {each: offset for each, offset in starts.items() if offset >= 0},
+        {each: fact.offset for each, fact in source_begins.items() if fact.error is None},
+        {each: fact.offset for each, fact in source_finishes.items() if fact.error is None},
+    )
+
+
+def _timeout(flow: FlowConfig) -> float:
+    return flow.admin_timeout_ms / 1000

@@ -1,0 +1,378 @@
+"""Where consumer groups go on on the target: the rules that decide what is written and committed. Pure.
+
+Facts of both clusters in, a plan (`group_plan`) out. The rules are those of `MirrorCheckpointTask` in Kafka's
+connect/mirror, with what a batch knows beyond it: every group, topic and partition that is not where it should be has a
+reason, and nothing is ever committed behind the true position.
+
+Checkpoints keep MM2's rule, so that Java's tools and a returning MM2 agree with them. What is committed on the target
+may follow the exact offset map (`mirror.group.translation=exact`): then a group reads nothing again, at any lag.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mirror_lib.cluster.admin.groups import CommittedOffset, GroupState, ListedGroup
+from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.errors import MirrorError, ReplicationError
+from mirror_lib.offsets.checkpoints import CheckpointOffsets, Precision, checkpoint_after, translate
+from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.offsets.offset_map import Landing, OffsetMap
+from mirror_lib.offsets.sync_store import OffsetSyncStore
+from mirror_lib.offsets.syncs import BEFORE_ALL
+from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import Exclusion, FlowTopology
+
+_PRECISION_REASONS = {
+    Precision.BETWEEN_SYNCS: GroupReason.BETWEEN_SYNCS,
+    Precision.BEYOND_COPIED: GroupReason.UPSTREAM_BEYOND_COPIED,
+    Precision.BEHIND_OLDEST_SYNC: GroupReason.BEHIND_OLDEST_SYNC,
+    Precision.NO_SYNC: GroupReason.NO_OFFSET_SYNC_YET,
+}
+#: Nothing is committed for such a group, wherever it would continue.
+_CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
+_EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
+    Exclusion.NOT_REQUESTED: GroupReason.TOPIC_NOT_REQUESTED,
+    Exclusion.HANDED_OVER: GroupReason.TOPIC_HANDED_OVER,
+    Exclusion.NOT_HANDED_OVER: GroupReason.TOPIC_NOT_REPLICATED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetGroups:
+    """The flow's groups on the target; those that do not exist there are in neither mapping."""
+
+    listed: Mapping[str, ListedGroup] = field(default_factory=dict)
+    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+    #: Groups whose offsets are not told.
+    errors: Mapping[str, MirrorError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """What was read of both clusters for one flow."""
+
+    #: What the flow's groups have committed on the source.
+    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    #: Loaded from the offset-syncs topic.
+    syncs: OffsetSyncStore
+    #: The last checkpoint of each group and target partition.
+    checkpoints: Mapping[GroupPartition, Checkpoint]
+    #: None when no offsets are to be committed: then nobody needs to look.
+    target: TargetGroups | None = None
+    #: The source offset that the copy of each partition goes on from, where it is known.
+    copied_to: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: The exact offset maps, by source partition, as far as there are any.
+    maps: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
+    #: What is committed on the target follows the maps, and MM2's rule only where there is none.
+    exact: bool = False
+    findings: tuple[GroupFinding, ...] = ()
+    #: By source partition: why its target partition does not hold what was copied to it, or cannot be asked.
+    target_errors: Mapping[TopicPartition, MirrorError] = field(default_factory=dict)
+    #: Log end offsets of target partitions, by source partition, as far as they are known.
+    target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Log start offsets of target partitions and of source partitions, by source partition, as far as they are known.
+    target_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Log end offsets of source partitions.
+    source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Source offsets [first, next) that an operator or the flow's policy has left out of the copy. Ascending.
+    left_out: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    #: Committed offsets of single partitions that are not told.
+    unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
+    #: Source topics whose transforms may send records elsewhere.
+    routed: Container[str] = ()
+    notices: tuple[str, ...] = ()
+
+
+def select_groups(
+    topology: FlowTopology,
+    accepted: Iterable[str],
+    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+) -> dict[str, Mapping[TopicPartition, CommittedOffset]]:
+    """The groups that are translated, with their offsets (mm2 `MirrorCheckpointConnector.findConsumerGroups`).
+
+    Args:
+        accepted: groups that the group filter takes; one topic at least must pass the topic filter.
+    """
+    takes = topology.topic_filter.should_replicate_topic
+    topics = {partition.topic for offsets in committed.values() for partition in offsets}
+    taken = {topic for topic in topics if takes(topic)}
+    return {
+        group: committed[group]
+        for group in sorted(accepted)
+        if any(partition.topic in taken for partition in committed.get(group, ()))
+    }
+
+
+def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
+    """What is to be done for the groups: what is committed always has its checkpoint."""
+    planner = _Planner(topology, facts)
+    rows = [row for group in facts.committed for row in planner.rows(group)]
+    # By partition, so that each map is needed once: those of topics with many holes are large.
+    for number in sorted(range(len(rows)), key=lambda number: rows[number].source):
+        if rows[number].translated:
+            rows[number] = planner.settled(rows[number]).judged()
+    return GroupPlan(topology.flow, tuple(rows), facts.findings, facts.notices, target_read=facts.target is not None)
+
+
+def after_applying(
+    plan: GroupPlan, refused: Mapping[GroupPartition, MirrorError], active: Iterable[GroupPartition] = ()
+) -> GroupPlan:
+    """The plan with what the target said to its commits.
+
+    Args:
+        refused: commits that failed, by group and target partition.
+        active: those of them that failed because the group has got members.
+    """
+    lost = set(active)
+
+    def outcome(row: GroupRow) -> GroupRow:
+        error = refused.get(GroupPartition(row.group, row.target)) if row.commit else None
+        if error is None:
+            return row
+        is_active = GroupPartition(row.group, row.target) in lost
+        reason = GroupReason.GROUP_ACTIVE_ON_TARGET if is_active else GroupReason.REFUSED
+        return replace(row, commit=False, reason=reason, what=str(error))
+
+    return replace(plan, rows=tuple(map(outcome, plan.rows))) if refused else plan
+
+
+def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> GroupPlan:
+    """The plan with what the target says of the groups just before their offsets are committed.
+
+    A group that has joined, committed and left since the plan was made is not set back.
+
+    Args:
+        groups: those that were looked at.
+        now: what was found.
+    """
+    rows = (
+        _compared(replace(row, commit=False), now) if row.commit and row.group in groups else row for row in plan.rows
+    )
+    return replace(plan, rows=tuple(rows))
+
+
+def _compared(row: GroupRow, groups: TargetGroups) -> GroupRow:
+    """A translated row with whether its offset is committed on the target, or why not."""
+    if row.group in groups.errors:
+        return replace(row, reason=GroupReason.UNREADABLE, what=str(groups.errors[row.group]))
+    listed = groups.listed.get(row.group)
+    if listed is not None and not listed.kind.of_consumers:
+        return replace(row, reason=GroupReason.OTHER_GROUP_ON_TARGET)
+    if listed is not None and listed.state is GroupState.ACTIVE:
+        return replace(row, reason=GroupReason.GROUP_ACTIVE_ON_TARGET)
+    committed = groups.committed.get(row.group, {}).get(row.target)
+    if committed is not None:
+        row = replace(row, target_committed=committed.offset)
+    wanted = row.goes_on_at
+    if wanted is None:
+        return row
+    if committed is None or committed.offset < wanted:
+        return replace(row, commit=True)
+    return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row
+
+
+class _Planner:
+    """Decides row by row; what is the same for all groups of a topic is worked out once."""
+
+    def __init__(self, topology: FlowTopology, facts: GroupFacts) -> None:
+        self._topology = topology
+        self._facts = facts
+        self._topics: dict[str, tuple[str, GroupReason | None]] = {}
+        self._last_map: tuple[TopicPartition, OffsetMap | None] | None = None
+        self._former: dict[str, list[Checkpoint]] = {}
+        for checkpoint in facts.checkpoints.values():
+            self._former.setdefault(checkpoint.group, []).append(checkpoint)
+        self._untold: dict[str, dict[TopicPartition, MirrorError]] = {}
+        for (group, partition), error in facts.unreadable.items():
+            self._untold.setdefault(group, {})[partition] = error
+
+    def rows(self, group: str) -> Iterator[GroupRow]:
+        offsets = self._facts.committed[group]
+        targets = Counter(self._target(partition) for partition in offsets if self._why_not(partition.topic) is None)
+        for partition in sorted(offsets):
+            target = self._target(partition)
+            row = GroupRow(group, partition, target, offsets[partition].offset, metadata=offsets[partition].metadata)
+            reason = self._why_not(partition.topic)
+            if reason is None and targets[target] > 1:
+                reason = GroupReason.MERGED_TARGET
+            error = self._facts.target_errors.get(partition)
+            if reason is None and error is not None:
+                changed = isinstance(error, ReplicationError)
+                reason = GroupReason.TARGET_CHANGED if changed else GroupReason.UNREADABLE
+                row = replace(row, what=str(error))
+            yield self._translated(row) if reason is None else replace(row, reason=reason)
+        for partition, error in sorted(self._untold.get(group, {}).items()):
+            target = self._target(partition)
+            targets[target] += 1
+            if self._why_not(partition.topic) is None:
+                yield GroupRow(group, partition, target, reason=GroupReason.UNREADABLE, what=str(error))
+        yield from self._gone(group, targets)
+
+    def _gone(self, group: str, present: Container[TopicPartition]) -> Iterator[GroupRow]:
+        """Checkpoints of partitions that the group has no offset for any more."""
+        for checkpoint in self._former.get(group, ()):
+            target = TopicPartition(checkpoint.topic, checkpoint.partition)
+            source = None if target in present else self._source_of(checkpoint.topic)
+            if source is not None:
+                offsets = CheckpointOffsets(checkpoint.upstream_offset, checkpoint.downstream_offset)
+                partition = TopicPartition(source, checkpoint.partition)
+                yield GroupRow(group, partition, target, checkpoint=offsets, reason=GroupReason.NO_COMMITTED_OFFSET)
+
+    def _source_of(self, target_topic: str) -> str | None:
+        """The source topic of a remote topic, None when the flow does not take it; what a regex renamed is not seen."""
+        upstream = self._topology.policy.upstream_topic(target_topic)
+        for source in (*self._topology.rename.explicit, upstream or target_topic):
+            if self._why_not(source) is None and self._topology.checkpointed_topic(source) == target_topic:
+                return source
+        return None
+
+    def _translated(self, row: GroupRow) -> GroupRow:
+        assert row.upstream is not None
+        translation = translate(
+            self._facts.syncs, row.source, row.upstream, copied_to=self._facts.copied_to.get(row.source)
+        )
+        last = self._facts.checkpoints.get(GroupPartition(row.group, row.target))
+        previous = None if last is None else CheckpointOffsets(last.upstream_offset, last.downstream_offset)
+        current = checkpoint_after(previous, row.upstream, translation.downstream_offset)
+        if current == previous and last is not None:
+            row = replace(row, metadata=last.metadata)
+        reason = _PRECISION_REASONS.get(translation.precision)
+        # What a transform leaves where it would be without it has offset syncs.
+        is_copied = row.source in self._facts.copied_to
+        if reason is GroupReason.NO_OFFSET_SYNC_YET and is_copied and row.source.topic in self._facts.routed:
+            reason = GroupReason.ROUTED_BY_TRANSFORM
+        if reason is GroupReason.NO_OFFSET_SYNC_YET and self._topology.exclusion(row.source.topic) is not None:
+            reason = GroupReason.TOPIC_NOT_REPLICATED
+        if current is not None and self._is_beyond_end(row.source, current.downstream_offset):
+            return self._beyond_end(row, current.downstream_offset)
+        emit = current is not None and current != previous
+        return replace(row, checkpoint=current, emit=emit, reason=reason, translated=True)
+
+    def _is_beyond_end(self, source: TopicPartition, downstream: int) -> bool:
+        end = self._facts.target_ends.get(source)
+        return end is not None and downstream > end
+
+    def _beyond_end(self, row: GroupRow, downstream: int) -> GroupRow:
+        """The row with nothing to do: a consumer that is committed there resets by its own rules."""
+        end = self._facts.target_ends[row.source]
+        what = f"its translated offset is {downstream}, but the log of {row.target} ends at offset {end}"
+        return replace(row, checkpoint=None, exact=None, emit=False, reason=GroupReason.BEYOND_TARGET_END, what=what)
+
+    def settled(self, row: GroupRow) -> GroupRow:
+        """A translated row with what is committed on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
+        groups = self._facts.target
+        row = self._mapped(row, by_map=self._facts.exact and groups is not None)
+        if groups is None:
+            return row
+        found = _compared(row, groups)
+        wanted = row.goes_on_at
+        if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
+            return self._beyond_end(replace(found, commit=False), wanted)
+        return found
+
+    def _map_of(self, source: TopicPartition) -> OffsetMap | None:
+        if self._last_map is None or self._last_map[0] != source:
+            self._last_map = (source, self._facts.maps.get(source))
+        return self._last_map[1]
+
+    def _mapped(self, row: GroupRow, *, by_map: bool) -> GroupRow:
+        """The row with what the exact offset map says of it.
+
+        Args:
+            by_map: whether the group is to go on where the map says.
+        """
+        found, upstream = self._map_of(row.source), row.upstream
+        if upstream is None or found is None or found.empty:
+            return self._behind_nothing(self._at_both_ends(row) if by_map else row)
+        lookup = found.goes_on_at(upstream)
+        # What stands on the target before the map begins came from MM2, whose syncs know it.
+        if by_map and (lookup.landing is not Landing.BEFORE or self._begins_the_target(row, found)):
+            copied_to = max(found.source_next, self._facts.copied_to.get(row.source, 0))
+            reason = GroupReason.UPSTREAM_BEYOND_COPIED if upstream > copied_to else None
+            row = replace(row, exact=lookup.offset, reason=reason)
+        if row.goes_on_at is None:
+            return row
+        again, skipped = found.records_read_again(upstream, row.goes_on_at), self._skipped(row, found)
+        return replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
+
+    def _at_both_ends(self, row: GroupRow) -> GroupRow:
+        """The row of a partition of which nothing was copied, because there is nothing to copy.
+
+        A group without an offset there would skip what is written before its members come (`auto.offset.reset=latest`).
+        """
+        first, end = self._facts.source_starts.get(row.source), self._facts.source_ends.get(row.source)
+        begin, upstream = self._facts.target_starts.get(row.source), row.upstream
+        if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or first is None or upstream is None:
+            return row
+        copied_to = self._facts.copied_to.get(row.source, first)
+        # Where something is on the target, another program has written it: nobody knows whether the group has read it.
+        if begin is None or begin != self._facts.target_ends.get(row.source) or copied_to != end:
+            return row
+        # What retention has deleted the group does not find on the source either.
+        if max(upstream, first) != end:
+            return row
+        return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
+
+    def _behind_nothing(self, row: GroupRow) -> GroupRow:
+        """The row of a partition without a map, with what a group at the end of the target's log would skip; at most.
+
+        As after a target was lost and its copy continues (`mirror gaps accept`): what the group has not read counts as
+        copied, and is not there.
+        """
+        end, copied_to = self._facts.target_ends.get(row.source), self._facts.copied_to.get(row.source)
+        upstream, start = row.upstream, row.goes_on_at
+        if end is None or copied_to is None or upstream is None or start is None or start < end:
+            return row
+        # What retention has deleted at the source as well, the group does not find there either.
+        first = max(upstream, self._facts.source_starts.get(row.source, 0))
+        return replace(row, skipped=max(0, copied_to - first))
+
+    def _begins_the_target(self, row: GroupRow, found: OffsetMap) -> bool:
+        """Whether nothing was copied to the target in front of a map; markers of take-overs may stand there."""
+        if found.target_first == 0:
+            return True
+        sync = None if row.upstream is None else self._facts.syncs.nearest(row.source, row.upstream)
+        return sync is not None and sync.upstream_offset == BEFORE_ALL
+
+    def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
+        """Records behind the group's offset on the source that the target does not hold; at most so many."""
+        upstream, start = row.upstream, row.goes_on_at
+        assert upstream is not None
+        assert start is not None
+        # What retention has deleted at the source as well, the group does not find there either.
+        first = max(upstream, self._facts.source_starts.get(row.source, 0))
+        skipped = 0
+        if self._begins_the_target(row, found):
+            skipped += max(0, found.source_first - first)
+        for begin, end in self._facts.left_out.get(row.source, ()):
+            begin = max(begin, first, found.source_first)
+            if begin < end:
+                skipped += end - begin - found.source_records_between(begin, end)
+        kept = self._facts.target_starts.get(row.source, 0)
+        if kept > start:
+            deleted = found.source_records_between(first, found.to_source(kept).offset)
+            skipped += min(found.target_records_between(start, kept), deleted)
+        return skipped
+
+    def _target(self, partition: TopicPartition) -> TopicPartition:
+        return TopicPartition(self._topic(partition.topic)[0], partition.partition)
+
+    def _why_not(self, topic: str) -> GroupReason | None:
+        return self._topic(topic)[1]
+
+    def _topic(self, topic: str) -> tuple[str, GroupReason | None]:
+        known = self._topics.get(topic)
+        if known is None:
+            reason = None
+            if not self._topology.topic_filter.should_replicate_topic(topic):
+                # MM2 asks the topic filter alone; heartbeats topics, which are copied all the same, have no groups.
+                reason = GroupReason.TOPIC_NOT_REPLICATED
+            else:
+                reason = _EXCLUSION_REASONS.get(self._topology.exclusion(topic))
+            known = self._topics[topic] = (self._topology.checkpointed_topic(topic), reason)
+        return known

@@ -1,0 +1,306 @@
+"""Heartbeats by MM2's rules: which pair of clusters writes them where, and what those that arrived say. Pure.
+
+A pair `X->A` writes its heartbeats into `heartbeats` on A (`MirrorHeartbeatTask`). The flow `A->B` copies them to
+`A.heartbeats` on B, the next one to `B.A.heartbeats` on C. So what stands on B says that the way from A works, and how
+many clusters lie between is read from the names (`MirrorClient.replicationHops`). A flow `A->B` is thus watched by
+the heartbeats of the reverse pair `B->A`, which MM2 emits even where that pair replicates nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from mirror_lib.cluster.admin.model import TopicConfigs, TopicDescription, TopicSpec
+from mirror_lib.cluster.topics.mm2_formats import Heartbeat
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import ReplicationPolicy
+from mirror_lib.topology.selection import FlowTopology, ancestry, hops
+
+#: As `MirrorUtils.createSinglePartitionCompactedTopic`.
+_CONFIGS = {"cleanup.policy": "compact"}
+#: Clocks of machines that are kept in time differ by less.
+_CLOCK_TOLERANCE_SECONDS = 5.0
+_SHORTEST_MAX_AGE_SECONDS = 60.0
+_HOUR, _DAY, _WEEK, _YEAR = 3600.0, 86_400.0, 604_800.0, 366 * 86_400.0
+_PRESET_SECONDS = {
+    "@continuous": 0.0,
+    "@hourly": _HOUR,
+    "@daily": _DAY,
+    "@weekly": _WEEK,
+    "@monthly": 31 * _DAY,
+    "@quarterly": 92 * _DAY,
+    "@yearly": _YEAR,
+}
+
+
+class HeartbeatState(StrEnum):
+    """What the newest heartbeat of an upstream cluster says."""
+
+    FRESH = "fresh"
+    #: The newest one is older than allowed.
+    STALE = "stale"
+    #: None has arrived.
+    MISSING = "missing"
+    #: The newest one is from the future: the clocks differ, so its age says nothing.
+    CLOCK_AHEAD = "clock-ahead"
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatTail:
+    """What a heartbeats topic on the target holds at its end."""
+
+    topic: str
+    #: The newest heartbeat by its own time; None when there is none.
+    newest: Heartbeat | None = None
+    #: Pairs that wrote some of those that were read, in order.
+    emitters: tuple[FlowId, ...] = ()
+    #: When the newest one arrived, in epoch milliseconds, if this is known.
+    arrived_ms: int | None = None
+    #: Records that are no heartbeats, such as tombstones.
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamHeartbeat:
+    """An upstream cluster as its heartbeats show it on the target."""
+
+    cluster: str
+    #: Copies between the cluster and the target (`MirrorClient.replicationHops`); None when nothing came from there.
+    hops: int | None
+    state: HeartbeatState
+    #: The topic on the target that holds the newest heartbeat, None without any.
+    topic: str | None = None
+    #: When the newest one was written, by the clock of its writer, in epoch milliseconds.
+    newest_ms: int | None = None
+    #: How long ago that is by this machine's clock; negative when the clocks differ.
+    age_seconds: float | None = None
+    #: From its writing to the end of the run that brought it here; None unless the ledger knows that run.
+    latency_seconds: float | None = None
+    #: The pairs that wrote the heartbeats, `X->A`.
+    emitters: tuple[str, ...] = ()
+    #: In words, what is wrong; "" when nothing is.
+    problem: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` and XCom."""
+        return {
+            "cluster": self.cluster,
+            "hops": self.hops,
+            "state": self.state.value,
+            "topic": self.topic,
+            "newest_ms": self.newest_ms,
+            "age_seconds": self.age_seconds,
+            "latency_seconds": self.latency_seconds,
+            "emitters": list(self.emitters),
+            "problem": self.problem,
+        }
+
+
+def emitting_flows(config: MirrorConfig, flow: FlowId | None = None) -> tuple[FlowConfig, ...]:
+    """The pairs of a file that write heartbeats, each into its own target.
+
+    MM2 takes pairs that replicate nothing, too (`MirrorMakerConfig.clusterPairs`, `MirrorHeartbeatConnector`).
+
+    Args:
+        flow: only its reverse pair, which writes into the flow's source, and then the flow itself.
+    """
+    emitting = [pair for pair in config.flows if pair.emit_heartbeats_enabled]
+    if flow is None:
+        return tuple(emitting)
+    wanted = (flow.opposite, flow)
+    return tuple(pair for name in wanted for pair in emitting if pair.flow == name)
+
+
+def heartbeats_topic(pair: FlowConfig, policy: ReplicationPolicy) -> TopicSpec:
+    """The topic on a pair's target that its heartbeats go to, as `MirrorHeartbeatConnector` creates it."""
+    return TopicSpec(policy.heartbeats_topic(), 1, pair.heartbeats_topic_replication_factor, _CONFIGS)
+
+
+def heartbeat_topics(policy: ReplicationPolicy, topics: Iterable[str]) -> tuple[str, ...]:
+    """The heartbeats topics among all topics of a cluster (`MirrorClient.heartbeatTopics`)."""
+    return tuple(topic for topic in topics if policy.is_heartbeats_topic(topic))
+
+
+def mistaken_heartbeats(
+    topology: FlowTopology, sources: Mapping[str, TopicDescription], configs: Mapping[str, TopicConfigs]
+) -> Iterator[str]:
+    """A sentence for each topic that is copied for its name alone and is not as MirrorMaker 2 makes heartbeats topics.
+
+    Args:
+        sources: topics of the source that the flow takes.
+        configs: of those that the target lacks.
+    """
+    policy = topology.policy
+    for name in heartbeat_topics(policy, sources):
+        known = configs.get(name)
+        if known is None or name == policy.heartbeats_topic() or topology.topic_filter.should_replicate_topic(name):
+            continue
+        if len(sources[name].partitions) != 1 or known.value("cleanup.policy") not in (None, "compact"):
+            yield (
+                f"{name} is copied although `topics` does not take it: by its name it holds heartbeats of cluster "
+                f"{policy.topic_source(name)} (MirrorMaker 2 does the same), but it looks like a topic of an "
+                "application. heartbeats.replication.enabled=false leaves out all that `topics` does not take"
+            )
+
+
+def upstream_clusters(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
+    """All clusters that heartbeats reached this one from (`MirrorClient.upstreamClusters`)."""
+    return frozenset(alias for topic in heartbeat_topics(policy, topics) for alias in ancestry(policy, topic))
+
+
+def replication_hops(policy: ReplicationPolicy, topics: Iterable[str], cluster: str) -> int | None:
+    """Copies on the shortest way from a cluster (`MirrorClient.replicationHops`), None where Java says -1."""
+    found = (hops(policy, topic, cluster) for topic in heartbeat_topics(policy, topics))
+    return min((count for count in found if count is not None), default=None)
+
+
+def topics_to_read(topology: FlowTopology, target_topics: Iterable[str]) -> tuple[str, ...]:
+    """The heartbeats topics on the target that this flow writes."""
+    return tuple(
+        topic
+        for topic in heartbeat_topics(topology.policy, target_topics)
+        if ancestry(topology.policy, topic)[:1] == (topology.source_alias,)
+    )
+
+
+def check_upstreams(
+    topology: FlowTopology,
+    tails: Sequence[HeartbeatTail],
+    *,
+    now_ms: int,
+    max_age_seconds: float,
+    written_ms: int | None = None,
+) -> tuple[UpstreamHeartbeat, ...]:
+    """What the heartbeats that a flow brought say about each cluster upstream, the nearest first.
+
+    The flow's source is always among them, found or not. A cluster is judged by heartbeats that were written into
+    it; where only such have arrived that came over it, by those.
+
+    Args:
+        tails: of the topics that `topics_to_read` gives.
+        max_age_seconds: older heartbeats are stale.
+        written_ms: when a heartbeat was last written into the flow's source before the flow ran: at least this one must
+            have arrived.
+    """
+    policy = topology.policy
+    own = policy.format_remote_topic(topology.source_alias, policy.heartbeats_topic())
+    # A topic of an application may be called like heartbeats of a cluster: it says nothing about any.
+    tails = [tail for tail in tails if tail.newest is not None or not tail.unreadable or tail.topic == own]
+    names = [tail.topic for tail in tails]
+    clusters = upstream_clusters(policy, names) | {topology.source_alias}
+    judged = (
+        _judge(
+            cluster, replication_hops(policy, names, cluster), _tail_of(policy, tails, cluster), now_ms, max_age_seconds
+        )
+        for cluster in clusters
+    )
+    found = sorted(judged, key=lambda upstream: (upstream.hops or 0, upstream.cluster))
+    return tuple(
+        _overdue(upstream, written_ms) if upstream.cluster == topology.source_alias else upstream for upstream in found
+    )
+
+
+def default_max_age_seconds(schedule: str | None) -> float:
+    """How old a heartbeat may be: a minute, and two of the longest intervals that the flow's schedule may have.
+
+    Args:
+        schedule: `mirror.schedule`; without one, runs by hand are taken to happen once a day.
+    """
+    parsed = parse_schedule(schedule)
+    if isinstance(parsed, timedelta):
+        interval = parsed.total_seconds()
+    elif parsed is None or parsed.startswith("@"):
+        interval = _PRESET_SECONDS.get(parsed or "", _DAY)
+    else:
+        interval = _longest_cron_interval(parsed)
+    return _SHORTEST_MAX_AGE_SECONDS + 2 * interval
+
+
+def newest_of(topic: str, heartbeats: Iterable[Heartbeat], *, unreadable: int = 0) -> HeartbeatTail:
+    """Heartbeats of one topic summed up."""
+    newest: Heartbeat | None = None
+    emitters: dict[FlowId, None] = {}
+    for heartbeat in heartbeats:
+        emitters[FlowId(heartbeat.source, heartbeat.target)] = None
+        if newest is None or heartbeat.timestamp > newest.timestamp:
+            newest = heartbeat
+    return HeartbeatTail(topic, newest, tuple(sorted(emitters)), unreadable=unreadable)
+
+
+def describe(upstream: UpstreamHeartbeat) -> str:
+    """One line about an upstream cluster."""
+    way = "no way known" if upstream.hops is None else f"{upstream.hops} hop{'s' * (upstream.hops != 1)}"
+    parts = [f"{upstream.cluster}: {upstream.state.value}", way]
+    if upstream.age_seconds is not None:
+        parts.append(f"age {upstream.age_seconds:.1f} s")
+    if upstream.latency_seconds is not None:
+        parts.append(f"latency {upstream.latency_seconds:.1f} s")
+    return ", ".join(parts) + (f": {upstream.problem}" if upstream.problem else "")
+
+
+def _longest_cron_interval(expression: str) -> float:
+    """An upper bound in seconds of the time between two runs, from which fields are free."""
+    _, hour, day, month, weekday = expression.split()
+    if (day, month, weekday) == ("*", "*", "*"):
+        return _HOUR if hour == "*" else _DAY
+    return _WEEK if (day, month) == ("*", "*") else _YEAR
+
+
+def _tail_of(policy: ReplicationPolicy, tails: Sequence[HeartbeatTail], cluster: str) -> HeartbeatTail | None:
+    """The tail with the newest heartbeat that speaks for a cluster."""
+    over = {tail.topic: tail for tail in tails if cluster in ancestry(policy, tail.topic)}
+    born: Mapping[str, HeartbeatTail] = {
+        topic: tail for topic, tail in over.items() if ancestry(policy, topic)[-1] == cluster
+    }
+    best: HeartbeatTail | None = None
+    for tail in (born if any(tail.newest for tail in born.values()) else over).values():
+        if tail.newest and (best is None or best.newest is None or tail.newest.timestamp > best.newest.timestamp):
+            best = tail
+    return best
+
+
+def _judge(
+    cluster: str, count: int | None, tail: HeartbeatTail | None, now_ms: int, max_age_seconds: float
+) -> UpstreamHeartbeat:
+    if tail is None or tail.newest is None:
+        what = "no heartbeats topic of it was copied" if count is None else "its heartbeats topics are empty"
+        return UpstreamHeartbeat(cluster, count, HeartbeatState.MISSING, problem=f"{what}.")
+    newest = tail.newest.timestamp
+    age = (now_ms - newest) / 1000
+    state, problem = HeartbeatState.FRESH, ""
+    if age > max_age_seconds:
+        state = HeartbeatState.STALE
+        problem = f"its newest heartbeat is {age:.0f} s old; {max_age_seconds:.0f} s are allowed."
+    elif age < -_CLOCK_TOLERANCE_SECONDS:
+        state = HeartbeatState.CLOCK_AHEAD
+        problem = (
+            f"its newest heartbeat is {-age:.0f} s in the future: the clocks of its writer and of this machine differ."
+        )
+    return UpstreamHeartbeat(
+        cluster=cluster,
+        hops=count,
+        state=state,
+        topic=tail.topic,
+        newest_ms=newest,
+        age_seconds=age,
+        latency_seconds=None if tail.arrived_ms is None else (tail.arrived_ms - newest) / 1000,
+        emitters=tuple(map(str, tail.emitters)),
+        problem=problem,
+    )
+
+
+def _overdue(upstream: UpstreamHeartbeat, written_ms: int | None) -> UpstreamHeartbeat:
+    if written_ms is None or upstream.newest_ms is None or upstream.newest_ms >= written_ms:
+        return upstream
+    missing = (written_ms - upstream.newest_ms) / 1000
+    return replace(
+        upstream,
+        state=HeartbeatState.STALE,
+        problem=f"the heartbeat that was written before the copy has not arrived; the newest is {missing:.0f} s older.",
+    )

@@ -1,0 +1,100 @@
+"""Refusing a flow whose records another flow copies back, as runs of that flow have noted in the ledger.
+
+`flow_loops` knows the flows of one file. Two files with one direction each show nothing, and with identity names or
+renames both would copy each other's copies for ever. The ledger knows which clusters a flow is between, and which topic
+went to which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from mirror_lib.cluster.topics.positions import ClusterPair
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.ledger.rows import CopiedTopic
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.cluster_identity import ledger_name
+
+#: A flow that has copied a topic within this time is taken to go on with it.
+_STILL_COPIED = timedelta(days=7)
+_LOOPS_NAMED = 3
+
+
+def refuse_ledger_loops(
+    flow: FlowConfig, ledger: Ledger | None, clusters: ClusterPair | None, remote: Mapping[str, str]
+) -> None:
+    """Refuse a flow that would copy what another one copies back to its source.
+
+    Args:
+        ledger: None where there is none yet.
+        clusters: that the flow is between; None where their ids are not known.
+        remote: the target topic of each topic that it takes.
+
+    Raises:
+        ConfigurationError: a topic would go in a circle.
+        LedgerError: the ledger cannot be used.
+    """
+    # A way back takes only what a cutover has moved, which the flow there does not copy any more.
+    if ledger is None or clusters is None or flow.way_back:
+        return
+    name, since = ledger_name(flow.flow), datetime.now(UTC) - _STILL_COPIED
+    ended = {name, str(flow.flow.opposite)} if flow.opposite_ended else {name}
+    opposite = [each for each in ledger.cluster_pairs.between(clusters.target, clusters.source) if each not in ended]
+    found = [loop for each in opposite for loop in loops_with(remote, ledger.copied_topics(each, since))]
+    if not found:
+        return
+    moved = {
+        topic
+        for each in (name, *opposite)
+        for cutover in ledger.cutovers.newest(each)
+        for cut in ledger.cutovers.cuts(cutover.name)
+        for topic in (cut.topic, cut.target_topic)
+    }
+    moved |= {topic for row in ledger.cutovers.handed_over() for topic in (row.topic, row.target_topic)}
+    found = [each for each in found if each.topic not in moved and each.target_topic not in moved]
+    if found:
+        raise ConfigurationError(_text(flow, found, remote), where=Where(flow=name), action=_action(flow, found))
+
+
+def loops_with(remote: Mapping[str, str], copied_back: Iterable[CopiedTopic]) -> list[CopiedTopic]:
+    """What another flow copies from this one's target to this one's source so that this one copies it again.
+
+    Either under its own name, or under one that grows with every round.
+
+    Args:
+        remote: the target topic of each topic that this flow takes.
+        copied_back: all topics of the other flow.
+    """
+    back = list(copied_back)
+    taken, written = {each.topic for each in back}, set(remote.values())
+    return [
+        each
+        for each in back
+        if remote.get(each.target_topic) == each.topic
+        or (each.topic in written and each.target_topic in remote and remote[each.target_topic] in taken)
+    ]
+
+
+def _action(flow: FlowConfig, found: list[CopiedTopic]) -> str:
+    opposite = str(flow.flow.opposite)
+    if all(each.flow == opposite for each in found):
+        ended = f"write `{opposite}.enabled = false` into this file"
+    else:
+        ended = "wait until a week has passed since then, or give this one a ledger of its own (mirror.ledger.url)"
+    return (
+        "Let only one direction copy a topic: let the `topics` of both flows exclude each other, or use the default "
+        f"replication policy, whose names show where a topic came from. If the other flow has ended, {ended}."
+    )
+
+
+def _text(flow: FlowConfig, found: list[CopiedTopic], remote: Mapping[str, str]) -> str:
+    source, target = flow.flow.source, flow.flow.target
+    named = "; ".join(
+        f"flow {each.flow} has copied {each.topic} to {each.target_topic} (last at {each.last:%Y-%m-%d %H:%M}Z), which "
+        f"this flow copies to {remote[each.target_topic]}"
+        for each in found[:_LOOPS_NAMED]
+    )
+    more = f"; and {len(found) - _LOOPS_NAMED} more" if len(found) > _LOOPS_NAMED else ""
+    return f"records would be copied in a circle between {source} and {target}: {named}{more}."

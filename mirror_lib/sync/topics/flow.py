@@ -1,0 +1,206 @@
+"""Everything that a flow needs of topics before it can copy, in one call: internal topics and target topics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import named_topics
+from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
+from mirror_lib.sync.heartbeats.rules import mistaken_heartbeats
+from mirror_lib.sync.position_store import stored_positions
+from mirror_lib.sync.topics.internal import InternalTopic, ensure_internal_topics
+from mirror_lib.sync.topics.needed import check_needed_topics
+from mirror_lib.sync.topics.plan import TopicFacts, TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
+from mirror_lib.sync.topics.refusals import INDISPENSABLE, Outcome
+from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: A log line for each of thousands of topics helps nobody.
+_LINES_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSync:
+    """What was planned for a flow's topics and, unless it was a dry run, what became of it."""
+
+    plan: TopicPlan
+    internal: tuple[InternalTopic, ...]
+    results: tuple[TopicResult, ...] = ()
+    #: What could not be found out, and what stands in the way of steps next to the copy.
+    notices: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> tuple[TopicResult, ...]:
+        """The steps that the cluster refused."""
+        return tuple(result for result in self.results if result.error is not None)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing is in the way; 3 when a conflict needs a person, 1 when a step failed."""
+        if self.plan.conflicts:
+            return 3
+        return max((result.error.exit_code for result in self.results if result.error is not None), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` and XCom."""
+        return {
+            **self.plan.to_dict(),
+            "internal": [
+                {"name": topic.name, "cluster": topic.cluster, "state": topic.state.value} for topic in self.internal
+            ],
+            "notices": list(self.notices),
+            "failed": [
+                {**result.error.attributes(), "name": result.step.name} for result in self.failed if result.error
+            ],
+        }
+
+
+def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
+    """What would be done for a flow now. Reads both clusters, changes nothing.
+
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: knows which clusters the flow was about so far; None where there is none yet.
+
+    Raises:
+        MirrorError: a cluster cannot be used, or the position topic cannot serve; an alias names another cluster.
+    """
+    with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
+        obstacles = check_needed_topics(flow, source, target)
+        internal = ensure_internal_topics(flow, source, target, dry_run=True)
+        facts, notices = _facts(flow, topology, source, target)
+        plan = plan_topics(flow, topology, facts)
+        # If the user may not create topics, creating them says so.
+        checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
+        return TopicSync(plan, internal, notices=(*obstacles, *notices, *_about(internal), *_refused(flow, checked)))
+
+
+def refused_configs(
+    flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
+) -> tuple[str, ...]:
+    """Return a sentence for each config that topics would be created without, since a cluster refuses it.
+
+    Nothing where that cannot be found out: creating the topics says why.
+    """
+    try:
+        internal = ensure_internal_topics(flow, source, target, dry_run=True)
+        plan = plan_topics(flow, topology, _facts(flow, topology, source, target)[0])
+        checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
+    except MirrorError:
+        return ()
+    return (*_about(internal), *_refused(flow, checked))
+
+
+def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
+    """Create the internal topics, create and grow target topics. A topic that cannot be set up stops no other.
+
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: as in `plan_flow_topics`.
+
+    Raises:
+        MirrorError: a cluster cannot be used, or an internal topic cannot be created or used; an alias names another
+            cluster.
+    """
+    with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
+        obstacles = check_needed_topics(flow, source, target)
+        internal = ensure_internal_topics(flow, source, target)
+        facts, notices = _facts(flow, topology, source, target)
+        plan = plan_topics(flow, topology, facts)
+        results = apply_plan(plan, target, kept=_kept(flow))
+        return TopicSync(plan, internal, results, (*obstacles, *notices, *_about(internal), *_refused(flow, results)))
+
+
+def _kept(flow: FlowConfig) -> frozenset[str]:
+    """Configs that the file sets by name: without them the topic would not be what it asks for."""
+    return INDISPENSABLE | flow.config_rules.override.keys()
+
+
+def _about(internal: Iterable[InternalTopic]) -> Iterator[str]:
+    yield from (topic.notice for topic in internal if topic.notice is not None)
+
+
+def _refused(flow: FlowConfig, results: Iterable[TopicResult]) -> Iterator[str]:
+    """What the target refuses of new topics, a sentence for each config."""
+    without = {result.step.name: result.without for result in results}
+    yield from Outcome(dict.fromkeys(without), without).notices(flow.flow.target)
+
+
+def _facts(
+    flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
+) -> tuple[TopicFacts, tuple[str, ...]]:
+    """What a plan needs, and what could not be found out."""
+    notices: list[str] = []
+
+    def positions() -> list[Position]:
+        try:
+            return _positions(flow)
+        except AuthorizationError as refused:
+            # The copy task, which may read it, then finds that the topic was created again.
+            notices.append(f"Whether missing target topics were deleted is not known: {refused}")
+            return []
+
+    facts = gather_topic_facts(topology, source, target, named_topics(flow), positions)
+    return facts, (*notices, *mistaken_heartbeats(topology, facts.sources, facts.source_configs))
+
+
+def _positions(flow: FlowConfig) -> list[Position]:
+    if flow.flow.work:
+        # The flow's positions are not about the topics of a backfill, which finds its own out of place when it copies.
+        return []
+    return list(stored_positions(flow).values())
+
+
+def sync_flow_topics(
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None, *, dry_run: bool
+) -> dict[str, Any]:
+    """The same as a step of a scheduled run: tells the log, and returns counts and problems as plain data.
+
+    Topics in conflict do not fail it: the others are to be copied, and the copy then names what it leaves out.
+
+    Raises:
+        MirrorError: as `apply_flow_topics`.
+    """
+    done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology, ledger)
+    _tell(done, "would" if dry_run else "will")
+    problems = [str(conflict) for conflict in done.plan.conflicts]
+    problems += [f"{result.step}: {result.error}" for result in done.failed]
+    return {
+        "dry_run": dry_run,
+        "created": len(done.plan.create),
+        "grown": len(done.plan.grow),
+        "unchanged": done.plan.unchanged,
+        "problems": problems[:_LINES_SHOWN],
+        "notices": list(done.notices[:_LINES_SHOWN]),
+        "failed": len(problems),
+    }
+
+
+def _tell(done: TopicSync, verb: str) -> None:
+    for topic in done.internal:
+        _log.info("Internal topic %s on cluster %s: %s.", topic.name, topic.cluster, topic.state.value)
+    steps = [*done.plan.create, *done.plan.grow]
+    for step in steps[:_LINES_SHOWN]:
+        _log.info("Flow %s %s %s.", done.plan.flow, verb, step)
+    if len(steps) > _LINES_SHOWN:
+        _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
+    _log.info("%d topics are as they should be.", done.plan.unchanged)
+    for notice in (*done.plan.about_undecided[:_LINES_SHOWN], *done.notices):
+        _log.warning("Flow %s: %s", done.plan.flow, notice)
+    for conflict in done.plan.conflicts:
+        _log.error("Flow %s: %s", done.plan.flow, conflict)
+    for result in done.failed:
+        _log.error("Flow %s could not %s: %s", done.plan.flow, result.step, result.error)

@@ -1,0 +1,384 @@
+"""Topics on the target: what has to be created or grown before records can be copied, and doing it.
+
+The plan is a pure function of what was read (mm2 `MirrorSourceConnector.computeAndCreateTopicPartitions`), so it can be
+shown, compared and tested without a cluster. Topics are never shrunk and never deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, TopicConfigs, TopicDescription, TopicSpec
+from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, TopicExistsError
+from mirror_lib.cluster.topics.positions import Position
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
+from mirror_lib.sync.cluster_identity import cluster_pair
+from mirror_lib.sync.configs.plan import ConfigRulebook
+from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.loops.flow import refuse_own_copies
+from mirror_lib.sync.target_changes import copied_to
+from mirror_lib.sync.topics.refusals import INDISPENSABLE, Configs, Outcome, done_without_refused
+from mirror_lib.sync.topics.waiting import wait_until_visible
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.rename import NameTable
+from mirror_lib.topology.selection import FlowTopology
+
+#: How long a topic that somebody else changed is waited for.
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What was read of both clusters for one flow."""
+
+    #: The selected source topics by name.
+    sources: Mapping[str, TopicDescription]
+    #: Configs of source topics; only needed for those that the target lacks.
+    source_configs: Mapping[str, TopicConfigs]
+    #: The target topics that exist, by name.
+    targets: Mapping[str, TopicDescription]
+    #: How many brokers the target has, None when it is not known.
+    target_brokers: int | None = None
+    #: Topics that could not be looked at, by name on their own cluster.
+    unreadable: Mapping[str, MirrorError] = field(default_factory=dict)
+    #: The topic configs that the target's version of Kafka has, None when it is not known.
+    target_config_names: frozenset[str] | None = None
+    #: Missing target topics whose records were copied before -> the topic that they were copied to: the same one, which
+    #: was deleted, or, after a change of the flow's rules, another.
+    copied: Mapping[str, str] = field(default_factory=dict)
+    #: Every topic of the target cluster; needed only where target topics are missing.
+    target_names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """A target topic that is missing."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+    #: Configs of the source that the target's version of Kafka does not have; it would refuse the topic for them.
+    left_out: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        configs = "".join(f", {key}={value}" for key, value in sorted(self.configs.items()))
+        without = f"; without {', '.join(self.left_out)}, which the target does not know" if self.left_out else ""
+        return f"create {self.name}: {self.partitions} partitions, {self.replication_factor} replicas{configs}{without}"
+
+
+@dataclass(frozen=True, slots=True)
+class GrowPartitions:
+    """A target topic with fewer partitions than its source."""
+
+    name: str
+    present: int
+    wanted: int
+
+    def __str__(self) -> str:
+        return f"grow {self.name}: from {self.present} to {self.wanted} partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A topic that cannot be set up as things are."""
+
+    name: str
+    what: str
+    action: str
+
+    def __str__(self) -> str:
+        return f"cannot set up {self.name}: {self.what} {self.action}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What a flow's target topics need. Two plans are equal when they would do the same."""
+
+    flow: FlowId
+    create: tuple[CreateTopic, ...] = ()
+    grow: tuple[GrowPartitions, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    #: Topics that are as they should be.
+    unchanged: int = 0
+    #: Target topics that held copied records and were deleted; created once an operator has decided (`mirror gaps`).
+    deleted: tuple[str, ...] = ()
+    #: Target topics that do not exist, while records were copied to another one: (topic, the other one). Likewise.
+    renamed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def changes(self) -> int:
+        """How many topics applying the plan would touch."""
+        return len(self.create) + len(self.grow)
+
+    @property
+    def about_undecided(self) -> list[str]:
+        """Return a line for each topic in `deleted` and `renamed`."""
+        return [
+            *(
+                f"{name} was deleted on the target after records were copied to it: not created (`mirror gaps list`)"
+                for name in self.deleted
+            ),
+            *(
+                f"{name} is not created: records were copied to {former}, and the flow's rules name another topic now "
+                f"(`mirror gaps list`)"
+                for name, former in self.renamed
+            ),
+        ]
+
+    def __str__(self) -> str:
+        steps = [str(step) for step in (*self.create, *self.grow, *self.conflicts)]
+        steps += self.about_undecided
+        return "\n".join([*steps, f"{self.unchanged} topics are as they should be"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "flow": str(self.flow),
+            "create": [asdict(step) for step in self.create],
+            "grow": [asdict(step) for step in self.grow],
+            "conflicts": [asdict(step) for step in self.conflicts],
+            "unchanged": self.unchanged,
+            "deleted": list(self.deleted),
+            "renamed": [{"name": name, "copied_to": former} for name, former in self.renamed],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    """What became of one step of a plan."""
+
+    step: CreateTopic | GrowPartitions
+    error: MirrorError | None = None
+    #: Configs that the cluster refused, and that a new topic was made without; each with what the cluster said.
+    without: Mapping[str, MirrorError] = field(default_factory=dict)
+
+
+def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> TopicPlan:
+    """What the target lacks. Topics in conflict are left out of it; the others go on.
+
+    A target topic with more partitions than its source is fine. Where several sources merge into one target, the
+    first by name gives the configs.
+    """
+    counts = {name: len(topic.partitions) for name, topic in facts.sources.items()}
+    names = topology.name_table(counts, {*facts.targets, *facts.target_names})
+    conflicts = _name_conflicts(names)
+    # Of a name that does not work out the cluster says the same in other words.
+    named = {conflict.name for conflict in conflicts}
+    conflicts += [
+        Conflict(name, error.what, error.action)
+        for name, error in sorted(facts.unreadable.items())
+        if name not in named
+    ]
+    blocked = {conflict.name for conflict in conflicts}
+    rules = ConfigRulebook(flow)
+    create: list[CreateTopic] = []
+    grow: list[GrowPartitions] = []
+    deleted: list[str] = []
+    renamed: list[tuple[str, str]] = []
+    unchanged = 0
+    for target, sources in sorted(_by_target(names.targets).items()):
+        if target in blocked:
+            continue
+        wanted = len(facts.sources[sources[0]].partitions)
+        present = facts.targets.get(target)
+        if (former := facts.copied.get(target)) is not None:
+            if former == target:
+                deleted.append(target)
+            else:
+                renamed.append((target, former))
+        elif present is None:
+            configs = rules.at_creation(facts.source_configs.get(sources[0]))
+            create.append(_creation(flow, target, wanted, configs, facts.target_config_names))
+        elif len(present.partitions) < wanted:
+            grow.append(GrowPartitions(target, len(present.partitions), wanted))
+        else:
+            unchanged += 1
+    if facts.target_brokers is not None and flow.replication_factor > facts.target_brokers:
+        conflicts += [_too_few_brokers(flow, step, facts.target_brokers) for step in create]
+        create = []
+    return TopicPlan(flow.flow, tuple(create), tuple(grow), tuple(conflicts), unchanged, tuple(deleted), tuple(renamed))
+
+
+def _creation(
+    flow: FlowConfig, target: str, partitions: int, configs: Mapping[str, str], known: frozenset[str] | None
+) -> CreateTopic:
+    # What the flow itself sets is a mistake if it does not exist: then the cluster may say so.
+    overrides = flow.config_rules.override
+    unknown = tuple(sorted(name for name in configs if known and name not in known and name not in overrides))
+    kept = {name: value for name, value in configs.items() if name not in unknown}
+    return CreateTopic(target, partitions, flow.replication_factor, kept, unknown)
+
+
+def apply_plan(
+    plan: TopicPlan, target_admin: ClusterAdmin, *, kept: Collection[str] = INDISPENSABLE, validate_only: bool = False
+) -> tuple[TopicResult, ...]:
+    """Create and grow topics, and wait until the new partitions have leaders. One topic's error stops no other.
+
+    A topic that somebody has created or grown in the meantime is no error. A config that the cluster refuses is done
+    without.
+
+    Args:
+        kept: configs that no topic is done without.
+        validate_only: let the target check every step, its policies too, and change nothing.
+
+    Raises:
+        MirrorError: the cluster as a whole cannot be reached.
+    """
+    errors: dict[str, MirrorError] = {}
+    without: Mapping[str, Mapping[str, MirrorError]] = {}
+    if plan.create:
+        specs = [TopicSpec(step.name, step.partitions, step.replication_factor, step.configs) for step in plan.create]
+        created = create_topics(target_admin, specs, kept=kept, validate_only=validate_only)
+        errors, without = _failed(created.errors), created.without
+    if plan.grow:
+        counts = {step.name: step.wanted for step in plan.grow}
+        errors |= _failed(target_admin.create_partitions(counts, validate_only=validate_only))
+    steps: tuple[CreateTopic | GrowPartitions, ...] = (*plan.create, *plan.grow)
+    if not validate_only:
+        done = {step.name: _partitions_after(step) for step in steps if step.name not in errors}
+        # Somebody else may have been quicker: then the topic is as wanted all the same.
+        doubtful = {step.name: _partitions_after(step) for step in steps if _is_doubtful(errors.get(step.name))}
+        errors |= wait_until_visible(target_admin, done)
+        late = wait_until_visible(target_admin, doubtful, seconds=_LOOK_SECONDS)
+        for name in doubtful.keys() - late.keys():
+            del errors[name]
+    return tuple(TopicResult(step, errors.get(step.name), without.get(step.name, {})) for step in steps)
+
+
+def create_topics(
+    admin: ClusterAdmin, specs: Iterable[TopicSpec], *, kept: Collection[str], validate_only: bool = False
+) -> Outcome:
+    """Create topics, without the configs that the cluster refuses.
+
+    Args:
+        kept: configs that no topic is done without.
+        validate_only: the cluster checks everything and creates nothing.
+    """
+    by_name = {spec.name: spec for spec in specs}
+
+    def attempt(wanted: Mapping[str, Configs], check_only: bool) -> Mapping[str, MirrorError | None]:
+        changed = [
+            replace(by_name[name], configs={key: value for key, value in configs.items() if value is not None})
+            for name, configs in wanted.items()
+        ]
+        return admin.create_topics(changed, validate_only=check_only)
+
+    wanted = {name: spec.configs for name, spec in by_name.items()}
+    return done_without_refused(wanted, attempt, kept=kept, validate_only=validate_only)
+
+
+def gather_topic_facts(
+    topology: FlowTopology,
+    source_admin: ClusterAdmin,
+    target_admin: ClusterAdmin,
+    named: Iterable[str] = (),
+    positions: Callable[[], Iterable[Position]] = tuple,
+) -> TopicFacts:
+    """Read what a plan needs.
+
+    Args:
+        named: topics of the source that the configuration calls by their names.
+        positions: reads the positions of all source partitions; called when target topics are missing.
+
+    Raises:
+        MirrorError: a cluster cannot be reached.
+    """
+    selected = [topic for topic in source_admin.list_topics() if topology.replicates(topic)]
+    hidden = hidden_topics(source_admin, filter(topology.replicates, named), selected)
+    sources = source_admin.describe_topics(selected)
+    remote = {topic: topology.remote_topic(topic) for topic in sources}
+    refuse_own_copies(topology, cluster_pair(source_admin, target_admin), remote)
+    targets = target_admin.describe_topics(set(remote.values()))
+    unreadable: dict[str, MirrorError] = {
+        # A topic that vanished after it was listed is simply not there any more.
+        name: error
+        for name, error in {**hidden, **sources.errors, **targets.errors}.items()
+        if not isinstance(error, TopicMissingError)
+    }
+    missing = [topic for topic, name in remote.items() if name not in targets and name not in unreadable]
+    target_names = target_admin.list_topics() if missing else []
+    source_configs = source_admin.topic_configs(missing)
+    # Created with the cluster's own settings, a compacted topic would begin to delete its records.
+    unreadable |= {
+        remote[topic]: error for topic, error in source_configs.errors.items() if isinstance(error, AuthorizationError)
+    }
+    return TopicFacts(
+        sources=sources,
+        source_configs=source_configs,
+        targets=targets,
+        target_brokers=len(target_admin.brokers()) if missing else None,
+        unreadable=unreadable,
+        target_config_names=_config_names(target_admin, target_names),
+        copied=_copied({topic: remote[topic] for topic in missing}, positions()) if missing else {},
+        target_names=frozenset(target_names),
+    )
+
+
+def _copied(missing: Mapping[str, str], positions: Iterable[Position]) -> dict[str, str]:
+    """Of missing target topics, by source topic, those whose records were copied, and the topic that they went to.
+
+    Creating one would hide that its records are gone, or elsewhere. One partition about which is decided (its position
+    says that nothing was copied, and names no topic that it was not copied to) is enough to create the topic.
+    """
+    copied: dict[str, str] = {}
+    decided: set[str] = set()
+    for position in positions:
+        target = missing.get(position.topic)
+        if target is None:
+            continue
+        if (former := copied_to(position)) is not None:
+            # MirrorMaker 2 and version 0.1.0 stored no name.
+            copied[target] = former.topic or target
+        elif position.target_topic_id is None:
+            decided.add(target)
+    return {target: former for target, former in copied.items() if target not in decided}
+
+
+def _config_names(admin: ClusterAdmin, topics: Sequence[str]) -> frozenset[str] | None:
+    """The topic configs of a cluster's version of Kafka, told by any of its topics; None without one."""
+    for configs in admin.topic_configs(topics[:1]).values():
+        return frozenset(configs.entries)
+    return None
+
+
+def _name_conflicts(names: NameTable) -> list[Conflict]:
+    """A finding blocks every target topic it speaks of."""
+    conflicts = []
+    for finding in names.findings:
+        involved = sorted({names.targets[source] for source in finding.sources})
+        conflicts += [Conflict(target, f"{finding.message}.", _RENAME_ACTION) for target in involved]
+    return conflicts
+
+
+_RENAME_ACTION = "Change the rename rules or the replication policy, or exclude topics from the flow."
+
+
+def _by_target(targets: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    grouped: dict[str, list[str]] = {}
+    for source, target in sorted(targets.items()):
+        grouped.setdefault(target, []).append(source)
+    return dict(grouped)
+
+
+def _too_few_brokers(flow: FlowConfig, step: CreateTopic, brokers: int) -> Conflict:
+    return Conflict(
+        step.name,
+        f"replication.factor is {step.replication_factor}, but cluster {flow.flow.target} has {brokers} broker(s).",
+        f"Set {flow.flow}.replication.factor to at most {brokers}, or add brokers.",
+    )
+
+
+def _failed(outcome: Mapping[str, MirrorError | None]) -> dict[str, MirrorError]:
+    return {name: error for name, error in outcome.items() if error is not None}
+
+
+def _is_doubtful(error: MirrorError | None) -> bool:
+    return isinstance(error, TopicExistsError | RequestRefusedError)
+
+
+def _partitions_after(step: CreateTopic | GrowPartitions) -> int:
+    return step.partitions if isinstance(step, CreateTopic) else step.wanted

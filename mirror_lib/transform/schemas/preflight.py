@@ -1,0 +1,382 @@
+"""Which schemas a sample of records names, and what becomes of each on the target, as values. Pure.
+
+What a run does with an id decides what is asked of the target: where a transform decodes a side by the registry, ids
+in front of the bytes are rewritten, so the schema must be there; everywhere else bytes stay what they are, so the very
+id must lead to the schema.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from mirror_lib.schemas.identities import Identity, Verdict
+from mirror_lib.schemas.preflight import subject_of_topic
+from mirror_lib.schemas.wire import Place, find_frame
+from mirror_lib.transform.model import DataFormat, TransformChain
+from mirror_lib.transform.preview.preview import SourceRecord
+
+#: What of a record may name a schema.
+SIDES = ("key", "value")
+#: Ids of a side that has none are shown as an example of what looks like them.
+_EXAMPLES = 3
+
+
+class SchemaUse(NamedTuple):
+    """How a key or value names its schema."""
+
+    #: An id of the source's registry, or a GUID, which means the same in all registries.
+    schema: int | UUID
+    place: Place
+
+    @property
+    def is_read(self) -> bool:
+        """Whether transforms can decode by it: they know ids in front of the bytes only."""
+        return isinstance(self.schema, int) and self.place is Place.PREFIX
+
+    def __str__(self) -> str:
+        kind = "GUID" if isinstance(self.schema, UUID) else "id"
+        return f"{kind} {self.schema}{' in a header' if self.place is Place.HEADER else ''}"
+
+
+def used_schemas(records: Iterable[SourceRecord], side: str) -> Counter[SchemaUse]:
+    """How many of the records name each schema by their keys or by their values.
+
+    Args:
+        side: `key` or `value`.
+    """
+    found: Counter[SchemaUse] = Counter()
+    for record in records:
+        named = [(name, content) for name, content in record.headers if name is not None]
+        is_key = side == "key"
+        frame = find_frame(record.key if is_key else record.value, named, key=is_key)
+        if frame is not None:
+            found[SchemaUse(frame.schema, frame.place)] += 1
+    return found
+
+
+def decoded_formats(chain: TransformChain, side: str) -> tuple[DataFormat, ...]:
+    """The formats that a side is decoded by with the help of the registry; none means that its bytes are kept."""
+    formats = ((each.decode.key if side == "key" else each.decode.value).format for each in chain.transforms)
+    return tuple(dict.fromkeys(each for each in formats if each.needs_registry))
+
+
+def is_written(chain: TransformChain, side: str) -> bool:
+    """Whether a transform may set a side that it decodes: then it is written by the latest version of its subject."""
+    return any(
+        (each.function is not None or side in each.sets)
+        and (each.decode.key if side == "key" else each.decode.value).format.needs_registry
+        for each in chain.transforms
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SideUses:
+    """The schemas that one side of the records of one topic names.
+
+    Attributes:
+        topic: of the source.
+        remote_topic: what it is called on the target.
+        side: `key` or `value`.
+        is_decoded: whether a transform decodes it by the registry, so that ids become those of the target.
+        records: how many name each schema; 0 for one that transforms write by and that no record of the sample names.
+    """
+
+    topic: str
+    remote_topic: str
+    side: str
+    is_decoded: bool
+    records: Mapping[SchemaUse, int]
+
+    @property
+    def subject(self) -> str:
+        """Of the source."""
+        return subject_of_topic(self.topic, key=self.side == "key")
+
+    @property
+    def remote_subject(self) -> str:
+        """Of the target: what a run asks for in the place of `subject`."""
+        return subject_of_topic(self.remote_topic, key=self.side == "key")
+
+    def remote_name(self, subject: str) -> str:
+        """What a subject of the source is called on the target; others than the topic's own keep their names."""
+        return self.remote_subject if subject == self.subject else subject
+
+    @property
+    def schemas(self) -> tuple[int | UUID, ...]:
+        """What the registries are to be asked for, what most records name first."""
+        counts: Counter[int | UUID] = Counter()
+        for use, count in self.records.items():
+            if use.is_read or not self.is_decoded:
+                counts[use.schema] += count
+        return tuple(schema for schema, _ in counts.most_common())
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids among them."""
+        return tuple(each for each in self.schemas if isinstance(each, int))
+
+    @property
+    def guids(self) -> tuple[UUID, ...]:
+        """The GUIDs among them."""
+        return tuple(each for each in self.schemas if isinstance(each, UUID))
+
+
+class Outcome(StrEnum):
+    """What becomes of a schema's name on the target."""
+
+    #: It leads to the same schema.
+    SAME = "same"
+    #: A run rewrites it to the target's id of the same schema.
+    REWRITTEN = "rewritten"
+    #: The target does not have the schema.
+    MISSING = "missing"
+    #: The target has the schema with another id, and the side's bytes are kept.
+    NOT_REWRITTEN = "not-rewritten"
+    #: The source's registry does not know it either.
+    UNKNOWN = "unknown"
+    #: Transforms decode this side, and cannot by such a name.
+    NOT_READ = "not-read"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One schema that a side of a topic's records names, and what becomes of it.
+
+    Attributes:
+        topic: of the source.
+        side: `key` or `value`.
+        records: of the sample; 0 when only transforms write by it.
+        target_id: of the same schema; None where it is not there, and for GUIDs.
+        subject: of the target, which has the schema or is to have it.
+        is_taken: whether the id is another schema's on the target.
+    """
+
+    topic: str
+    side: str
+    use: SchemaUse
+    records: int
+    outcome: Outcome
+    target_id: int | None = None
+    subject: str | None = None
+    is_taken: bool = False
+
+    @property
+    def resolves(self) -> bool:
+        """Whether who reads the record on the target finds its schema."""
+        return self.outcome in (Outcome.SAME, Outcome.REWRITTEN)
+
+    def __str__(self) -> str:
+        seen = f"in {_counted(self.records, 'record')}" if self.records else "the latest, which transforms write by"
+        return f"{self.side} {self.use} ({seen}): {self._told()}"
+
+    def _told(self) -> str:
+        taken = "; the id is another schema's there" if self.is_taken else ""
+        match self.outcome:
+            case Outcome.SAME:
+                return "the same on the target"
+            case Outcome.REWRITTEN:
+                return f"rewritten to {self.target_id} ({self.subject})"
+            case Outcome.MISSING:
+                return f"missing on the target, where {self.subject} is to have it{taken}"
+            case Outcome.NOT_REWRITTEN:
+                return (
+                    f"has the id {self.target_id} on the target ({self.subject}), and nothing rewrites it, for no "
+                    f"transform decodes this side{taken}"
+                )
+            case Outcome.UNKNOWN:
+                return "not known to the source's registry either"
+            case Outcome.NOT_READ:
+                return "transforms cannot decode by it: they read ids in front of the bytes only"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        schema = self.use.schema
+        return {
+            "topic": self.topic,
+            "side": self.side,
+            "id": schema if isinstance(schema, int) else None,
+            "guid": str(schema) if isinstance(schema, UUID) else None,
+            "place": self.use.place.value,
+            "records": self.records,
+            "outcome": self.outcome.value,
+            "resolves": self.resolves,
+            "target_id": self.target_id,
+            "subject": self.subject,
+            "id_is_taken": self.is_taken,
+        }
+
+
+def finding_of_id(uses: SideUses, use: SchemaUse, identity: Identity | None) -> Finding:
+    """What becomes of an id.
+
+    Args:
+        identity: what it is on the target; None when the source's registry does not know it.
+    """
+    if identity is None:
+        outcome, target_id, subject = Outcome.UNKNOWN, None, None
+    else:
+        target_id, subject = identity.target_id, identity.subject
+        if identity.verdict is Verdict.SAME:
+            outcome = Outcome.SAME
+        elif target_id is None:
+            outcome = Outcome.MISSING
+        else:
+            outcome = Outcome.REWRITTEN if uses.is_decoded else Outcome.NOT_REWRITTEN
+    taken = identity is not None and identity.verdict is Verdict.CONFLICT
+    return Finding(uses.topic, uses.side, use, uses.records[use], outcome, target_id, subject, taken)
+
+
+def finding_of_guid(uses: SideUses, use: SchemaUse, *, at_source: bool, at_target: bool) -> Finding:
+    """What becomes of a GUID, by the registries that know it."""
+    if at_target:
+        outcome, subject = Outcome.SAME, None
+    elif at_source:
+        outcome, subject = Outcome.MISSING, uses.remote_subject
+    else:
+        outcome, subject = Outcome.UNKNOWN, None
+    return Finding(uses.topic, uses.side, use, uses.records[use], outcome, subject=subject)
+
+
+def finding_of_unread(uses: SideUses, use: SchemaUse) -> Finding:
+    """A name that transforms, which decode this side, cannot read."""
+    return Finding(uses.topic, uses.side, use, uses.records[use], Outcome.NOT_READ)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookalike:
+    """A side that seems to name schemas, and maybe has none: nothing decodes it, and the source's registry knows none.
+
+    Numbers look so: a serialized long from 2^24 on begins with a zero, and the next four bytes are an id.
+    """
+
+    topic: str
+    side: str
+    examples: tuple[str, ...]
+    records: int
+
+    @classmethod
+    def of(cls, uses: SideUses) -> Lookalike:
+        """All that a side seems to name."""
+        examples = tuple(map(str, uses.schemas[:_EXAMPLES]))
+        return cls(uses.topic, uses.side, examples, sum(uses.records.values()))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.side}s that look as if they named schemas ({_counted(self.records, 'record')}, such as "
+            f"{', '.join(self.examples)}): the source's registry does not know those that are named most, so they are "
+            "something else, maybe numbers"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {"topic": self.topic, "side": self.side, "examples": list(self.examples), "records": self.records}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSample:
+    """How much of a topic was looked at.
+
+    Attributes:
+        records: that were looked at.
+        held: offsets that the topic holds, so no fewer than it has records.
+        unreadable: records, and damaged batches, that could not be read.
+    """
+
+    topic: str
+    records: int
+    held: int
+    unreadable: int = 0
+
+    def __str__(self) -> str:
+        if not self.held:
+            return "empty"
+        lost = f", {self.unreadable:,} more could not be read" if self.unreadable else ""
+        return f"{self.records:,} of at most {_counted(self.held, 'record')} looked at{lost}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {"topic": self.topic, "records": self.records, "held": self.held, "unreadable": self.unreadable}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPreflight:
+    """What a sample of a flow's records says about the schemas that its target must have."""
+
+    samples: tuple[TopicSample, ...]
+    findings: tuple[Finding, ...]
+    lookalikes: tuple[Lookalike, ...] = ()
+
+    @property
+    def unresolved(self) -> tuple[Finding, ...]:
+        """What leads nowhere on the target, or to another schema."""
+        return tuple(each for each in self.findings if not each.resolves)
+
+    @property
+    def knows_nothing(self) -> bool:
+        """Whether the source's registry knows nothing that was found: it may be another one than the producers'."""
+        strange = {Outcome.UNKNOWN, Outcome.NOT_READ}
+        if any(each.outcome not in strange for each in self.findings):
+            return False
+        return bool(self.lookalikes) or any(each.outcome is Outcome.UNKNOWN for each in self.findings)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether everything found resolves. Lookalikes count only where nothing at all is known to the source."""
+        return not self.unresolved and not self.knows_nothing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "in_order": self.in_order,
+            "topics": [each.to_dict() for each in self.samples],
+            "schemas": [each.to_dict() for each in self.findings],
+            "lookalikes": [each.to_dict() for each in self.lookalikes],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """For people: topics with schemas, those first where something leads nowhere; `summary` is not among them."""
+        samples = {each.topic: each for each in self.samples}
+        told: dict[str, list[str]] = {}
+        for topic, found in groupby(sorted(self.findings, key=lambda each: each.topic), lambda each: each.topic):
+            told[topic] = list(map(str, sorted(found, key=lambda each: each.resolves)))
+        for lookalike in self.lookalikes:
+            told.setdefault(lookalike.topic, []).append(str(lookalike))
+        bad = {each.topic for each in self.unresolved}
+        for topic in sorted(told, key=lambda each: (each not in bad, each)):
+            yield f"{topic}: {samples[topic]}"
+            yield from (f"  {line}" for line in told[topic])
+
+    def summary(self) -> Iterator[str]:
+        """How much was looked at, and what came of it."""
+        records, held = (sum(getattr(each, name) for each in self.samples) for name in ("records", "held"))
+        yield (
+            f"A sample: {records:,} of at most {_counted(held, 'record')} of {_counted(len(self.samples), 'topic')}, "
+            "the oldest and the newest of all partitions. What was not looked at may name other schemas."
+        )
+        if self.knows_nothing:
+            yield "The source's registry knows nothing of what was found. Is it that of the records' producers?"
+        if not self.findings:
+            yield "No schemas were found."
+            return
+        outcomes = Counter(each.outcome for each in self.unresolved)
+        bad = "".join(f", {outcomes[each]:,} {_SUMMED[each]}" for each in _SUMMED if outcomes[each])
+        good = len(self.findings) - len(self.unresolved)
+        yield f"Schemas in use: {len(self.findings):,}. On the target: {good:,} in order{bad}."
+
+
+_SUMMED: Mapping[Outcome, str] = {
+    Outcome.MISSING: "missing",
+    Outcome.NOT_REWRITTEN: "with another id that nothing rewrites",
+    Outcome.UNKNOWN: "not known to the source either",
+    Outcome.NOT_READ: "that transforms cannot decode by",
+}
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,240 @@
+"""Reading Spark SQL with sqlglot: its words, its trees, and its complaints as findings.
+
+This is the only module that calls sqlglot's parser. Importing sqlglot takes a noticeable part of a second, so whatever
+may not need it imports this module late.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import Dialect, Token, TokenType, exp
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+
+from mirror_lib.problems import Severity
+from mirror_lib.transform.sql.text import Finding, Place, Word, comma_too_many, is_name, place_at, unbalanced
+
+#: Blanks, `-- comment` and `/* comment */`. A comment of a line ends in no backslash, which continues it for Spark; one
+#: in brackets holds no other, and is no hint.
+_BETWEEN = re.compile(
+    r"(?:[ \t\n]|\r\n|--(?:[^\r\n]*[^\r\n\\])?(?:\r?\n|\Z)|/\*(?!\+)(?:[^*/\r]|\r\n|\*(?!/)|/(?!\*))*\*/)*"
+)
+_STRING = re.compile(
+    r"""'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | [rR](?:'[^']*'|"[^"]*") | [xX](?:'[0-9a-fA-F]*'|"[0-9a-fA-F]*")""",
+    re.DOTALL | re.VERBOSE,
+)
+_QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`", re.DOTALL)
+
+
+def unlike_in_spark(text: str, words: Iterable[Word]) -> tuple[int, int] | None:
+    """Return start and end of the first part that Spark may split otherwise; None when there is none."""
+    end = 0
+    for word in words:
+        if word.start < end:
+            # sqlglot makes several tokens of `1L`.
+            continue
+        if _BETWEEN.fullmatch(text, end, word.start) is None:
+            return end, word.start
+        shown = text[word.start : word.end]
+        if word.is_string and _STRING.fullmatch(shown) is None:
+            return word.start, word.end
+        if not word.is_string and ("`" in shown or "'" in shown or '"' in shown) and not _QUOTED_NAME.fullmatch(shown):
+            return word.start, word.end
+        end = word.end
+    return None if _BETWEEN.fullmatch(text, end) else (end, len(text))
+
+
+DIALECT = "spark"
+
+#: Quoted, raw, hexadecimal and other strings.
+_STRINGS = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
+#: What sqlglot says of a function that it knows with other arguments than Spark does.
+_ARGUMENTS = re.compile(r"(?:Required keyword|Required argument|The number of provided arguments)")
+#: Functions in sqlglot that are written with words of their own, not with arguments.
+_SYNTAX = (exp.Binary, exp.Case, exp.If, exp.Cast, exp.Extract)
+_CLASS = re.compile(r"<class '[\w.]*?(\w+)'>|for (\w+)$|\b(\w+) with")
+#: What Spark's grammar has and sqlglot's does not.
+_SPARK_ONLY = re.compile(r"(?<!:):(?!:)|>>>|![<>]|\b[xX]\s+['\"]")
+_POSITION = re.compile(r"(\d+):(\d+)|line (\d+),? col(?:umn)?:? (\d+)", re.IGNORECASE)
+_LAST_WORD = "Spark itself has the last word: see `mirror transform preview`"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A text after sqlglot has read it. `trees` is empty when it could not; `findings` say why."""
+
+    words: tuple[Word, ...] = ()
+    trees: tuple[exp.Expr, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the text is certain to be wrong."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+def read_words(text: str) -> Parsed:
+    """The words of a text whose brackets are balanced."""
+    try:
+        tokens = Dialect.get_or_raise(DIALECT).tokenize(text)
+    except SqlglotError as error:
+        return Parsed(findings=(_unreadable(text, error),))
+    except Exception as error:  # sqlglot's own faults must not end a check: Spark has the last word.
+        return Parsed(findings=(_gave_up(error),))
+    words = tuple(_word(text, token) for token in tokens)
+    unlike = unlike_in_spark(text, words)
+    if unlike is not None:
+        sentence = "Spark may read this comment, string or character otherwise than it is checked here"
+        advice = "write plain strings, and comments that hold neither another comment nor a backslash at their end"
+        return Parsed(words, (), (Finding(Severity.ERROR, sentence, advice, place_at(text, *unlike)),))
+    wrong = unbalanced(words)
+    if wrong is not None:
+        word, what = wrong
+        place = place_at(text, word.start, word.end)
+        return Parsed(words, (), (Finding(Severity.ERROR, f"the bracket {word.text} {what}", "correct it", place),))
+    comma = comma_too_many(words)
+    if comma is not None:
+        # sqlglot passes over it.
+        place = place_at(text, comma.start)
+        return Parsed(words, (), (Finding(Severity.ERROR, "there is a comma too many", "remove it", place),))
+    return Parsed(words)
+
+
+def parse_expression(text: str) -> Parsed:
+    """A text that must be one expression."""
+    return _parse(text, exp.Condition)
+
+
+def parse_type(text: str) -> Parsed:
+    """A text that must be one data type."""
+    return _parse(text, exp.DataType)
+
+
+def parse_statements(text: str) -> Parsed:
+    """A text of one statement or more."""
+    return _parse(text, None)
+
+
+def _parse(text: str, kind: type[exp.Expr] | None) -> Parsed:
+    read = read_words(text)
+    if read.findings:
+        return read
+    try:
+        return _parsed(text, kind, read)
+    except RecursionError as error:
+        return Parsed(read.words, (), (_gave_up(error),))
+    except Exception as error:  # As above.
+        return Parsed(read.words, (), (_gave_up(error),))
+
+
+def _parsed(text: str, kind: type[exp.Expr] | None, read: Parsed) -> Parsed:
+    try:
+        return Parsed(read.words, _trees(text, kind, ErrorLevel.IMMEDIATE)[0])
+    except ParseError as error:
+        first = _first(error)
+        if not _is_about_arguments(first):
+            return Parsed(read.words, (), (_wrong_syntax(text, read, first),))
+    # sqlglot knows a function with other arguments than Spark: what else is wrong counts, and this is a warning.
+    trees, errors = _trees(text, kind, ErrorLevel.IGNORE)
+    others = [each for each in errors if not _is_about_arguments(each)]
+    if others:
+        return Parsed(read.words, (), (_wrong_syntax(text, read, others[0]),))
+    return Parsed(read.words, trees, (_other_arguments(text, read, first),))
+
+
+def _trees(
+    text: str, kind: type[exp.Expr] | None, level: ErrorLevel
+) -> tuple[tuple[exp.Expr, ...], list[Mapping[str, Any]]]:
+    dialect = Dialect.get_or_raise(DIALECT)
+    parser = dialect.parser(error_level=level)
+    tokens = dialect.tokenize(text)
+    found = parser.parse(tokens, text) if kind is None else parser.parse_into(kind, tokens, text)
+    errors: list[Mapping[str, Any]] = [details for each in parser.errors for details in each.errors]
+    return tuple(tree for tree in found if tree is not None and not isinstance(tree, exp.Semicolon)), errors
+
+
+def _word(text: str, token: Token) -> Word:
+    string = token.token_type in _STRINGS
+    name = not string and (token.token_type is TokenType.IDENTIFIER or is_name(token.text))
+    return Word(token.text, token.start, min(token.end + 1, len(text)), name, string)
+
+
+def _first(error: ParseError) -> Mapping[str, Any]:
+    return error.errors[0] if error.errors else {"description": str(error)}
+
+
+def _is_about_arguments(details: Mapping[str, Any]) -> bool:
+    """Whether an operator would miss its operand otherwise: that is a fault in the text, not in sqlglot's knowledge."""
+    description = str(details.get("description"))
+    if not _ARGUMENTS.match(description):
+        return False
+    match = _CLASS.search(description)
+    kind = getattr(exp, next((group for group in match.groups() if group), ""), None) if match else None
+    return not isinstance(kind, type) or (issubclass(kind, exp.Func) and not issubclass(kind, _SYNTAX))
+
+
+def _wrong_syntax(text: str, read: Parsed, details: Mapping[str, Any]) -> Finding:
+    word = _word_of(text, read, details)
+    place = place_at(text, word.start, word.end) if word else place_at(text, len(text.rstrip()))
+    if word is not None and any(
+        match.start() < word.end and word.start < match.end() for match in _SPARK_ONLY.finditer(text)
+    ):
+        sentence = f"`{text[word.start : word.end]}` stands in what cannot be read here"
+        return Finding(Severity.WARNING, sentence, _LAST_WORD, place)
+    description = str(details.get("description"))
+    shown = f"`{text[word.start : word.end]}`" if word else "the end"
+    if _ARGUMENTS.match(description):
+        sentence = f"an operand is missing near {shown}"
+    elif "Expecting" in description or "Expected" in description:
+        sentence = f"it is not valid SQL at {shown}: {_without_tokens(description)}"
+    else:
+        sentence = f"{shown} does not fit here"
+    return Finding(Severity.ERROR, sentence, "correct the Spark SQL", place)
+
+
+def _other_arguments(text: str, read: Parsed, details: Mapping[str, Any]) -> Finding:
+    word = _word_of(text, read, details)
+    place = place_at(text, word.start, word.end) if word else None
+    return Finding(
+        Severity.WARNING, "a function is given more or fewer arguments than it is known here to take", _LAST_WORD, place
+    )
+
+
+def _word_of(text: str, read: Parsed, details: Mapping[str, Any]) -> Word | None:
+    """The word that sqlglot speaks of. It tells what stands before, in and behind it; its columns differ by version."""
+    before, marked, behind = (str(details.get(name) or "") for name in ("start_context", "highlight", "end_context"))
+    found = text.find(before + marked + behind)
+    if found < 0 or not marked:
+        return None
+    start = found + len(before)
+    return next((word for word in read.words if word.start <= start < word.end), None)
+
+
+def _unreadable(text: str, error: SqlglotError) -> Finding:
+    """A quote or a comment that is never closed."""
+    told = f"{error} {error.__cause__ or ''}"
+    match = _POSITION.search(told.rsplit("from", 1)[-1])
+    place = None
+    if match:
+        line, column = (int(group) for group in match.groups() if group)
+        lines = text.split("\n")
+        if 1 <= line <= len(lines):
+            place = place_at(text, sum(len(each) + 1 for each in lines[: line - 1]) + max(column - 1, 0))
+    return Finding(Severity.ERROR, "a quote or a comment is not closed", "close it", place or _last_quote(text))
+
+
+def _last_quote(text: str) -> Place | None:
+    offsets = [text.rfind(mark) for mark in ("'", '"', "`", "/*")]
+    return place_at(text, max(offsets)) if max(offsets) >= 0 else None
+
+
+def _gave_up(error: Exception) -> Finding:
+    what = "it is nested too deep to be checked here" if isinstance(error, RecursionError) else "it cannot be read here"
+    return Finding(Severity.WARNING, what, _LAST_WORD)
+
+
+def _without_tokens(description: str) -> str:
+    return re.sub(r"\s*but got .*|<[^>]*>|\bthis\b", "", description).strip().rstrip(".").lower()

@@ -1,0 +1,404 @@
+"""Comparing one range of both logs in order, through the exact map. Pure: stretches in, an outcome out.
+
+Where records are transformed, the source is what the transforms make of it, as blocks of records.
+
+Batches that were passed on untouched are compared as bytes (`whole_batches`). Where batches do not line up, both sides
+are decoded into columns and compared list by list; only where these are unequal, single records are looked at. After a
+difference the two sides are aligned again by content (`alignment.explain`); `Placement` keeps the distance to the map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from mirror_lib.cluster.batches.record_blocks import RecordBlock
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.compare.differences import LOOK_AHEAD, differing, explain, short_digest
+from mirror_lib.verify.compare.expected_offsets import Placement
+from mirror_lib.verify.compare.side import REPLACED, Side
+from mirror_lib.verify.compare.tally import Tally
+from mirror_lib.verify.compare.whole_batches import WholeBatches
+from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
+from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck
+
+#: Records of the source that are taken apart at a time where the target has none.
+_AT_ONCE = 1_000
+
+
+def whole_partition(source: TopicPartition, target: TopicPartition, range_: CheckRange) -> PartitionCheck:
+    """A check of one range, with nothing known beside the map."""
+    return PartitionCheck(source=source, target=target, ranges=(range_,), target_end=range_.target_next)
+
+
+class RangeComparer:
+    """The comparison of one range.
+
+    Call `walk`, then feed the sides that `needs_source` and `needs_target` ask for, until it is `finished`.
+    """
+
+    def __init__(self, check: PartitionCheck, range_: CheckRange, *, keep: int = 20) -> None:
+        """Begin at the start of the range.
+
+        Args:
+            keep: differences to keep; all are counted.
+        """
+        self._check = check
+        self._range = range_
+        self._placement = Placement(range_.runs, several=check.several)
+        # Of several records that are made of one, each needs a number: see `places.RowPlaces`.
+        self._row_bits = self._placement.row_bits
+        self.source = Side(range_.source_first << self._row_bits, range_.source_next << self._row_bits)
+        # A log may end before the map: then the last records were lost.
+        target_end = max(min(range_.target_next, check.target_end), range_.target_first)
+        self.target = Side(range_.target_first, target_end, hide_append_times=True)
+        self.needs_source = self.needs_target = False
+        self.finished = False
+        self._tally = Tally(range_, keep=keep)
+        self._whole = WholeBatches(self.source, self.target, self._placement, self._tally)
+
+    def feed_source(self, stretches: Sequence[Stretch | RecordBlock], next_offset: int) -> None:
+        """Give what the source holds from `source.fed_to` on."""
+        self.source.feed(stretches, next_offset)
+
+    def feed_target(self, stretches: Sequence[Stretch | RecordBlock], next_offset: int) -> None:
+        """Give what the target holds from `target.fed_to` on; no blocks."""
+        self.target.feed(stretches, next_offset)
+
+    def source_expired(self, log_start: int) -> None:
+        """Say that retention removed everything below an offset while this was running."""
+        self.source.log_start = max(self.source.log_start, log_start << self._row_bits)
+        self.source.feed((), log_start << self._row_bits)
+
+    def target_expired(self, log_start: int) -> None:
+        """As `source_expired`."""
+        self.target.log_start = max(self.target.log_start, log_start)
+        self.target.feed((), log_start)
+
+    def walk(self) -> None:
+        """Compare as far as what was fed reaches.
+
+        Raises:
+            RecordError, CodecError: a batch cannot be read.
+        """
+        self.needs_source = self.needs_target = False
+        while not self.finished and self._step():
+            pass
+
+    @property
+    def met_records(self) -> bool:
+        """Whether a record was met, on either side, that counts."""
+        return self._tally.records > 0 or self._tally.has_differences
+
+    def outcome(self) -> RangeOutcome:
+        """What was found so far."""
+        source_next, target_next = self._reached()
+        rows = self._row_bits > 0
+        return self._tally.outcome(source_next, target_next, complete=self.finished, rows=rows)
+
+    def _reached(self) -> tuple[int, int]:
+        """All before these offsets is compared."""
+        if self.finished:
+            return self._range.source_next, self._range.target_next
+        position = min(self.source.position, self.source.end)
+        return self._placement.resume_at(position, self.target.position)
+
+    def _step(self) -> bool:
+        """One step; returns False when something must be fed first, or all is done."""
+        while True:
+            if self._starved():
+                return False
+            if not self._whole.pass_next():
+                break
+        self.needs_source = self._whole.needs_source
+        if self.needs_source:
+            return False
+        have_source, have_target = self._have(1)
+        if self._waits():
+            return False
+        if have_source and have_target:
+            self._compare_records()
+        elif have_source:
+            self._only_on_source()
+        elif have_target:
+            self._only_on_target()
+        else:
+            self.finished = True
+        return not self._waits()
+
+    def _starved(self) -> bool:
+        """Whether a side has nothing to compare until more is fed; notes which."""
+        self.needs_source, self.needs_target = self.source.starved, self.target.starved
+        return self._waits()
+
+    def _waits(self) -> bool:
+        return self.needs_source or self.needs_target
+
+    def _have(self, wanted: int) -> tuple[int, int]:
+        """Decode until `wanted` records wait on both sides or their ends are reached; notes what must be fed."""
+        source, target = self.source, self.target
+        while target.pending < wanted and self._decode_target():
+            pass
+        # Many small batches on one side stand for a large one on the other: long lists are compared at once.
+        while source.pending < (enough := max(wanted, target.pending)):
+            if source.decode_next(enough - source.pending if target.pending else _AT_ONCE) is None:
+                break
+        while 0 < target.pending < source.pending and self._decode_target():
+            pass
+        self.needs_source = self.source.pending < wanted and not self.source.exhausted
+        self.needs_target = self.target.pending < wanted and not self.target.exhausted
+        return self.source.visible(wanted), self.target.visible(wanted)
+
+    def _decode_target(self) -> bool:
+        stretch = self.target.decode_next()
+        if stretch is None:
+            return False
+        assert isinstance(stretch, Stretch), "the target's batches count in the digest one by one"
+        self._tally.note_target(stretch)
+        self._tally.timestamps_compared &= not stretch.log_append_time
+        return True
+
+    def _compare_records(self) -> None:
+        """Both sides have a record: pass as many equal ones as possible, or judge the first."""
+        source, target = self.source, self.target
+        mine, theirs = source.offsets[source.at], target.offsets[target.at]
+        run = self._placement.run_of(mine)
+        if run is None:
+            self._outside(mine, theirs)
+            return
+        place = self._placement.place(run, mine)
+        if place != theirs:
+            self._out_of_place(place, theirs)
+            return
+        equal = self._equal_ahead(run)
+        if equal:
+            self._pass_equal(equal)
+        else:
+            self._part()
+
+    def _pass_equal(self, count: int) -> None:
+        self._tally.equal(count, decoded=True)
+        self.source.advance(count)
+        self.target.advance(count)
+
+    def _equal_ahead(self, run: OffsetRun) -> int:
+        """How many records from here on are equal and stand where they should."""
+        source, target = self.source, self.target
+        i, j = source.at, target.at
+        count = min(source.visible(source.pending), target.visible(target.pending), run.source_next - source.offsets[i])
+        if (
+            source.offsets[i + count - 1] - source.offsets[i] == count - 1
+            and target.offsets[j + count - 1] - target.offsets[j] == count - 1
+            and source.tails[i : i + count] == target.tails[j : j + count]
+            and self._same_times(i, j, count)
+        ):
+            return count
+        for ahead in range(count):
+            a, b = i + ahead, j + ahead
+            if source.offsets[a] - source.offsets[i] != target.offsets[b] - target.offsets[j] or not self._same(a, b):
+                return ahead
+        return count
+
+    def _same_times(self, i: int, j: int, count: int) -> bool:
+        theirs = self.target.times[j : j + count]
+        return self.source.times[i : i + count] == theirs or theirs.count(REPLACED) == count
+
+    def _same(self, i: int, j: int) -> bool:
+        return self.source.tails[i] == self.target.tails[j] and self._same_times(i, j, 1)
+
+    def _only_on_source(self) -> None:
+        """The target has ended."""
+        source = self.source
+        mine = source.offsets[source.at]
+        run = self._placement.run_of(mine)
+        if run is None:
+            self._lone_source(DifferenceKind.UNMAPPED)
+            return
+        place = self._placement.place(run, mine)
+        if place < self.target.log_start:
+            self._tally.expired += 1
+            self._skip_source()
+        elif self._check.target_compacted and place < self.target.fed_to and place < self._check.target_end:
+            self._tally.compacted_target += 1
+            self._skip_source()
+        else:
+            self._lone_source(DifferenceKind.MISSING)
+
+    def _only_on_target(self) -> None:
+        """The source has ended."""
+        theirs = self.target.offsets[self.target.at]
+        back = self._placement.number_at(theirs, passed=self.source.passed)
+        if back is None:
+            self._lone_target()
+        else:
+            self._vanished_on_source(back)
+
+    def _outside(self, mine: int, theirs: int) -> None:
+        """The map does not know this record of the source."""
+        end = self._placement.hole_end(mine)
+        beside = end is None or theirs < end
+        if beside and self._same(self.source.at, self.target.at) and not self._check.shared_target:
+            self._tally.records += 1
+            self._tally.outside_map += 1
+            self.source.advance(1)
+            self.target.advance(1)
+        else:
+            self._lone_source(DifferenceKind.UNMAPPED)
+
+    def _out_of_place(self, place: int, theirs: int) -> None:
+        """The target's next record is not at the place of the source's next one."""
+        if theirs > place:
+            if place < self.target.log_start:
+                self._tally.expired += 1
+                self._skip_source()
+            elif self._check.target_compacted:
+                self._tally.compacted_target += 1
+                self._skip_source()
+            elif not self._moved(theirs - place):
+                self._lone_source(DifferenceKind.MISSING)
+            return
+        back = self._placement.number_at(theirs, passed=self.source.passed)
+        if back is not None:
+            self._vanished_on_source(back)
+        elif self._check.shared_target or self._is_foreign(theirs) or not self._moved(theirs - place):
+            self._lone_target()
+
+    def _moved(self, distance: int) -> bool:
+        """Whether the record is the right one, at another offset than the map says; then the rest will be so too."""
+        source, target = self.source, self.target
+        if self._check.shared_target or not self._same(source.at, target.at):
+            return False
+        self._add(DifferenceKind.UNMAPPED, source.at, target.at)
+        self._placement.drift += distance
+        self._tally.accounted += 1
+        source.advance(1)
+        target.advance(1)
+        self._move_end()
+        return True
+
+    def _vanished_on_source(self, source_offset: int) -> None:
+        """The map knows this record of the target, and the source has it no more."""
+        if source_offset < self.source.log_start:
+            self._tally.expired += 1
+        elif self._check.source_compacted:
+            self._tally.compacted_source += 1
+        elif self._gap(source_offset) is not None:
+            self._tally.left_out += 1
+        else:
+            self._add(DifferenceKind.EXTRA, None, self.target.at)
+        self._tally.accounted += 1
+        self.target.advance(1)
+
+    def _lone_source(self, kind: DifferenceKind) -> None:
+        """The source's next record has no counterpart."""
+        source = self.source
+        if self._gap(source.offsets[source.at]) is not None:
+            self._tally.left_out += 1
+        else:
+            self._add(kind, source.at, None)
+        self._tally.accounted += kind is DifferenceKind.MISSING
+        source.advance(1)
+
+    def _lone_target(self) -> None:
+        """The target's next record has no counterpart, and the map does not know its place."""
+        if self._check.shared_target or self._is_foreign(self.target.offsets[self.target.at]):
+            self._tally.foreign += 1
+        else:
+            self._add(DifferenceKind.EXTRA, None, self.target.at)
+        self.target.advance(1)
+
+    def _is_foreign(self, target_offset: int) -> bool:
+        """Whether the ledger knows that others wrote this record."""
+        return any(first <= target_offset < following for first, following in self._check.known_foreign)
+
+    def _skip_source(self) -> None:
+        """The source's next record cannot be on the target."""
+        self._tally.accounted += 1
+        self.source.advance(1)
+
+    def _part(self) -> None:
+        """Two records at the same place are unequal: find out what happened, as far as can be seen."""
+        row = self.source.offsets[self.source.at]
+        if self._row_bits and self._gap(row) is not None:
+            # Any of several rows may have been left out, and others not.
+            self._tally.left_out += 1
+            self._placement.leave_out(row)
+            self.source.advance(1)
+            return
+        ours, theirs = self._have(LOOK_AHEAD)
+        if self.needs_source or self.needs_target:
+            return
+        found = explain(self._keys(self.source, ours), self._keys(self.target, theirs))
+        i, j = self.source.at, self.target.at
+        if found.kind is DifferenceKind.REORDERED:
+            self._add(found.kind, i, j, records=found.source)
+            self._tally.accounted += found.source
+        elif found.kind is DifferenceKind.ALTERED:
+            for ahead in range(found.source):
+                self._altered(i + ahead, j + ahead)
+        left_out = 0
+        for ahead in range(found.source if found.kind is DifferenceKind.MISSING else 0):
+            if self._gap(self.source.offsets[i + ahead]) is not None:
+                self._tally.left_out += 1
+                left_out += self._placement.leave_out(self.source.offsets[i + ahead])
+            else:
+                self._add(DifferenceKind.MISSING, i + ahead, None)
+            self._tally.accounted += 1
+        for ahead in range(found.target if found.kind is DifferenceKind.EXTRA else 0):
+            self._add(DifferenceKind.EXTRA, None, j + ahead)
+        if found.source:
+            self.source.advance(found.source)
+        if found.target:
+            self.target.advance(found.target)
+        self._placement.drift += found.target - found.source + left_out
+        self._move_end()
+
+    def _altered(self, i: int, j: int) -> None:
+        gap = self._gap(self.source.offsets[i])
+        self._tally.accounted += 1
+        if self._same(i, j):
+            self._tally.records += 1
+        elif gap is not None and gap.rewritten:
+            self._tally.left_out += 1
+        else:
+            self._add(DifferenceKind.ALTERED, i, j)
+
+    def _keys(self, side: Side, count: int) -> list[Hashable]:
+        """What makes records of either side the same, for `explain`."""
+        tails = side.tails[side.at : side.at + count]
+        if not self._tally.timestamps_compared:
+            return list(tails)
+        return list(zip(side.times[side.at : side.at + count], tails, strict=True))
+
+    def _move_end(self) -> None:
+        """What belongs to the range ends elsewhere on the target now; at the log's end there is nothing to move."""
+        if not self._range.to_end:
+            self.target.end = min(self._range.target_next + self._placement.drift, self._check.target_end)
+
+    def _gap(self, source_offset: int) -> KnownGap | None:
+        source_offset >>= self._row_bits
+        for gap in self._check.known_gaps:
+            if gap.first_offset <= source_offset < gap.next_offset:
+                return gap
+        return None
+
+    def _add(self, kind: DifferenceKind, i: int | None, j: int | None, *, records: int = 1) -> None:
+        """Note a difference; `i` and `j` are places among the decoded records."""
+        if not self._tally.count_difference():
+            return
+        source, target = self.source, self.target
+        what: tuple[str, ...] = ()
+        if kind is DifferenceKind.ALTERED and i is not None and j is not None:
+            what = differing(source.tails[i], target.tails[j], times_differ=not self._same_times(i, j, 1))
+        self._tally.keep(
+            Difference(
+                kind=kind,
+                source_offset=None if i is None else source.offsets[i] >> self._row_bits,
+                target_offset=None if j is None else target.offsets[j],
+                what=what,
+                source_digest=None if i is None else short_digest(source.tails[i]),
+                target_digest=None if j is None else short_digest(target.tails[j]),
+                records=records,
+            )
+        )

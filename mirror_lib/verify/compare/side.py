@@ -1,0 +1,166 @@
+"""One side of a comparison: the stretches of a log as they come in, and decoded records that wait for their turn."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+
+from mirror_lib.cluster.batches.record_blocks import RecordBlock
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.verify.compare.record_columns import Columns, columns
+
+#: Decoded records that may lie behind the reading point before they are let go.
+_LET_GO = 4096
+#: Stands for a timestamp that the broker has put in place of the one that it was sent.
+REPLACED = -(1 << 62)
+
+
+class Side:
+    """Offsets [first, end) of one log. Stretches are fed in order, and consumed whole or record by record."""
+
+    def __init__(self, first: int, end: int, *, hide_append_times: bool = False) -> None:
+        """Begin at an offset.
+
+        Args:
+            first: records before it are not looked at.
+            end: nor those from here on.
+            hide_append_times: whether `REPLACED` stands for timestamps that the broker gave.
+        """
+        self.first = first
+        self._hide_append_times = hide_append_times
+        #: May move while the comparison runs: see `compare.RangeComparer`.
+        self.end = end
+        #: Where the log is read on.
+        self.fed_to = first
+        #: Below this, retention has removed what was there.
+        self.log_start = 0
+        self._queue: deque[Stretch | RecordBlock] = deque()
+        self.offsets: list[int] = []
+        self.times: list[int] = []
+        self.tails: list[bytes] = []
+        #: The first decoded record that is not consumed.
+        self.at = 0
+        #: Everything before this offset is consumed.
+        self.passed = first
+
+    def feed(self, stretches: Iterable[Stretch | RecordBlock], next_offset: int) -> None:
+        """Take what was read.
+
+        Args:
+            stretches: in order; the first may begin before what was asked for.
+            next_offset: where to read on; offsets before it that are in no stretch hold no record.
+        """
+        for each in stretches:
+            if not each.hidden and each.next_offset > self.fed_to:
+                wanted = _since(each, self.first) if isinstance(each, RecordBlock) else each
+                if wanted is not None:
+                    self._queue.append(wanted)
+        self.fed_to = max(self.fed_to, next_offset)
+
+    @property
+    def starved(self) -> bool:
+        """Whether nothing can be done before more is fed."""
+        return not self._queue and not self.pending and not self.exhausted
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all stretches of the range were fed."""
+        return self.fed_to >= self.end
+
+    @property
+    def pending(self) -> int:
+        """Decoded records that are not consumed."""
+        return len(self.offsets) - self.at
+
+    @property
+    def position(self) -> int:
+        """Everything before this offset is consumed, and there is nothing to be seen up to it."""
+        return self.offsets[self.at] if self.pending else self.passed
+
+    def head(self) -> Stretch | RecordBlock | None:
+        """The next stretch, when no decoded records wait before it."""
+        return self._queue[0] if self._queue and self.at == len(self.offsets) else None
+
+    def blocks(self) -> Iterator[RecordBlock]:
+        """The blocks that come next, up to the first stretch of another kind."""
+        return takewhile(lambda each: isinstance(each, RecordBlock), self._queue)  # type: ignore[arg-type]
+
+    @property
+    def only_blocks(self) -> bool:
+        """Whether what was fed and not decoded is nothing but blocks."""
+        return all(isinstance(each, RecordBlock) for each in self._queue)
+
+    def pass_whole(self) -> None:
+        """Consume the next stretch as it is."""
+        self.passed = self._queue.popleft().next_offset
+
+    def pass_records(self, count: int) -> None:
+        """Consume records of the next blocks as they are."""
+        while count:
+            block = self._queue[0]
+            assert isinstance(block, RecordBlock)
+            if count < len(block):
+                self._queue[0] = block.part(count, len(block))
+                self.passed = int(block.offsets[count - 1]) + 1
+                return
+            count -= len(block)
+            self.pass_whole()
+
+    def decode_next(self, wanted: int = 1) -> Stretch | RecordBlock | None:
+        """Decode the next stretch behind the records that wait; None when there is none.
+
+        Args:
+            wanted: of a block not more records than these are taken, so that the rest may still be passed as it is.
+
+        Raises:
+            RecordError, CodecError: it cannot be read.
+        """
+        if not self._queue or self._queue[0].first >= self.end:
+            return None
+        stretch, rest = self._queue[0], None
+        if isinstance(stretch, RecordBlock):
+            if wanted < len(stretch):
+                stretch, rest = stretch.part(0, wanted), stretch.part(wanted, len(stretch))
+            found = columns(stretch)
+        else:
+            found = self._within(columns(stretch))
+            if self._hide_append_times and stretch.log_append_time:
+                found = found._replace(times=[REPLACED] * len(found.offsets))
+        self._queue.popleft()
+        if rest is not None:
+            self._queue.appendleft(rest)
+        if self.at > _LET_GO or self.at == len(self.offsets):
+            del self.offsets[: self.at], self.times[: self.at], self.tails[: self.at]
+            self.at = 0
+        self.offsets += found.offsets
+        self.times += found.times
+        self.tails += found.tails
+        return stretch
+
+    def advance(self, count: int) -> None:
+        """Consume decoded records."""
+        self.at += count
+        self.passed = self.offsets[self.at - 1] + 1
+
+    def visible(self, count: int) -> int:
+        """How many of the next `count` decoded records lie in the range."""
+        count = min(count, self.pending)
+        while count and self.offsets[self.at + count - 1] >= self.end:
+            count -= 1
+        return count
+
+    def _within(self, found: Columns) -> Columns:
+        """Without what a consumer that begins here would not see. The end may move, so what lies behind it stays."""
+        if not found.offsets or found.offsets[0] >= self.first:
+            return found
+        skip = sum(offset < self.first for offset in found.offsets)
+        return Columns(found.offsets[skip:], found.times[skip:], found.tails[skip:])
+
+
+def _since(block: RecordBlock, first: int) -> RecordBlock | None:
+    """The records of a block from an offset on."""
+    start = block.before(first)
+    if start == len(block):
+        return None
+    return block.part(start, len(block)) if start else block

@@ -1,0 +1,169 @@
+"""What the comparison of one range has found so far: counts, differences, and a digest of the target's batches."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.errors import MirrorError
+from mirror_lib.verify.findings import Difference, PartitionVerdict, RangeOutcome, Stopped, Verdict
+from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
+
+_BATCH = struct.Struct(">qqiI")
+
+
+class Tally:
+    """The account of a range."""
+
+    def __init__(self, range_: CheckRange, *, keep: int) -> None:
+        """Begin with nothing.
+
+        Args:
+            keep: differences to keep; all are counted.
+        """
+        self._range = range_
+        self._keep = keep
+        self._digest = hashlib.sha256()
+        self._differences: list[Difference] = []
+        self._difference_count = 0
+        #: Records that are equal on both sides; of these, in batches that were not taken apart, and not in the map.
+        self.records = self.undecoded = self.outside_map = 0
+        #: Records that the map names and that were judged, whatever the judgement.
+        self.accounted = 0
+        self.compacted_source = self.compacted_target = 0
+        self.expired = self.left_out = self.foreign = 0
+        self.timestamps_compared = True
+
+    def equal(self, count: int, *, decoded: bool) -> None:
+        """Count records that the map names, and that are equal."""
+        self.records += count
+        self.accounted += count
+        if not decoded:
+            self.undecoded += count
+
+    def note_target(self, stretch: Stretch) -> None:
+        """Let a batch of the target count in the digest as far as it is in the range: offsets, records, checksum."""
+        first, end = max(stretch.first, self._range.target_first), min(stretch.next_offset, self._range.target_next)
+        if first >= end:
+            return
+        if stretch.header is None:
+            for record in stretch.old:
+                self._digest.update(_BATCH.pack(record.offset, record.timestamp, len(record.tail), 0) + record.tail)
+        else:
+            self._digest.update(_BATCH.pack(first, end, stretch.header.count, stretch.header.crc))
+
+    def count_difference(self) -> bool:
+        """Count a difference; returns whether it is one of the first, which are described with `keep`."""
+        self._difference_count += 1
+        return len(self._differences) < self._keep
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether any difference was counted."""
+        return self._difference_count > 0
+
+    def keep(self, found: Difference) -> None:
+        """Keep the description of a difference that was counted."""
+        self._differences.append(found)
+
+    def outcome(self, source_next: int, target_next: int, *, complete: bool, rows: bool) -> RangeOutcome:
+        """What was found, with all before two offsets compared.
+
+        Args:
+            complete: whether that is the whole range.
+            rows: whether several records may be made of one, of which the map names the first only.
+        """
+        # What the map names and nobody came across is gone on both sides.
+        gone = self._range.records - self.accounted if complete and not rows else 0
+        return RangeOutcome(
+            source_first=self._range.source_first,
+            source_next=source_next,
+            target_first=self._range.target_first,
+            target_next=target_next,
+            complete=complete,
+            records=self.records,
+            records_undecoded=self.undecoded,
+            outside_map=self.outside_map,
+            compacted_source=self.compacted_source,
+            compacted_target=self.compacted_target,
+            expired=self.expired,
+            gone_on_both=max(gone, 0),
+            left_out=self.left_out,
+            foreign=self.foreign,
+            timestamps_compared=self.timestamps_compared,
+            digest=self._digest.hexdigest() if complete else None,
+            difference_count=self._difference_count,
+            differences=tuple(self._differences),
+        )
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the task has used of its budget, over all its partitions."""
+
+    job: VerifyJob
+    bytes: int = 0
+
+    @property
+    def over(self) -> Stopped | None:
+        """Which bound is reached."""
+        if self.job.bin_max_bytes is not None and self.bytes >= self.job.bin_max_bytes:
+            return Stopped.BYTES
+        if self.job.ends_at is not None and time.time() >= self.job.ends_at:
+            return Stopped.SECONDS
+        return None
+
+
+def verdict_of(
+    check: PartitionCheck,
+    outcomes: Sequence[RangeOutcome],
+    *,
+    keep: int,
+    error: MirrorError | None = None,
+    stopped: Stopped | None = None,
+    source_bytes: int = 0,
+    target_bytes: int = 0,
+    seconds: float = 0.0,
+) -> PartitionVerdict:
+    """What is to be said of a partition whose ranges were compared.
+
+    Args:
+        outcomes: of the ranges that were begun.
+        keep: differences to keep.
+        error: what ended it.
+        stopped: which budget ended it.
+    """
+    kept: list[Difference] = [each for outcome in outcomes for each in outcome.differences]
+    verdict = PartitionVerdict(
+        source=check.source,
+        target=check.target,
+        verdict=Verdict.EQUAL,
+        outcomes=tuple(replace(each, differences=()) for each in outcomes),
+        source_bytes=source_bytes,
+        target_bytes=target_bytes,
+        seconds=seconds,
+        stopped=stopped,
+        expired_before=check.expired,
+        offsets_before_map=check.offsets_before_map,
+        differences=tuple(kept[:keep]),
+    )
+    if check.nothing_copied and (verdict.difference_count or verdict.records):
+        # Where copying began the map would say.
+        kept_by = ", and its transforms do not drop all" if check.chain else ""
+        detail = (
+            f"the ledger has no offset map of it{kept_by}: at least {verdict.difference_count + verdict.records:,} "
+            "records are there to be compared (`mirror map rebuild`)."
+        )
+        return PartitionVerdict.impossible(check.source, check.target, "no-map", detail)
+    if verdict.difference_count:
+        return replace(verdict, verdict=Verdict.DIFFERENT)
+    if error is not None:
+        return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason=error.reason, detail=str(error))
+    if stopped is not None and not verdict.records:
+        detail = f"the budget of {stopped.value} was used up before anything of it was compared."
+        return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason="budget", detail=detail)
+    return verdict

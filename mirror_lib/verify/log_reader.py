@@ -1,0 +1,229 @@
+"""Reading one partition for a comparison, ahead of it and through leader changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec
+from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.spans import Shown, Stretch, none_shown, read_stretches
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.error_codes import ErrorCode
+from mirror_lib.cluster.protocol.kafka_errors import error_for_code
+from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw.partition_client import Patience
+from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
+from mirror_lib.topology.access import Operation
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.model import CheckRange, KnownGap
+
+_FETCH_WAIT_MS = 500
+_SMALLEST_CHUNK = 256 * 1024
+#: Answers without records, in a row, after which there is none before the end.
+_EMPTY_ANSWERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one fetch brought: the log up to `next_offset`."""
+
+    stretches: Sequence[Stretch | RecordBlock]
+    next_offset: int
+    size: int = 0
+    #: Set when retention has removed everything below this offset.
+    log_start: int | None = None
+
+
+def chunk_size(range_: CheckRange, largest: int) -> int:
+    """The bytes of a fetch that suit a range: a short one is not read far beyond its end."""
+    return min(max(2 * range_.estimated_bytes or largest, _SMALLEST_CHUNK), largest)
+
+
+class LogReader(Patience):
+    """Reads one partition a fetch at a time."""
+
+    def __init__(
+        self,
+        client: RawClient,
+        connection: Connection,
+        partition: TopicPartition,
+        *,
+        read_committed: bool,
+        retry_seconds: float,
+        chunk_bytes: int,
+        known_gaps: Sequence[KnownGap] = (),
+        gather_small: bool = False,
+        shown: Shown = none_shown,
+    ) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            connection: of the same cluster, for what the raw client cannot ask.
+            retry_seconds: how long a fault that may pass is borne.
+            known_gaps: where a damaged batch may be passed over.
+            gather_small: whether small batches in a row come as blocks of records.
+            shown: which aborted batches count all the same.
+        """
+        where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
+        super().__init__(client, partition, retry_seconds, where=where, operation=Operation.READ)
+        self._connection = connection
+        self._read_committed = read_committed
+        self._chunk_bytes = chunk_bytes
+        self._known_gaps = known_gaps
+        self._gather_small = gather_small
+        self._shown = shown
+
+    async def read(self, offset: int, end: int) -> Chunk:
+        """What stands from `offset` on, of [offset, end).
+
+        Raises:
+            MirrorError: a fault did not pass in time, or will not pass.
+        """
+        backoff, empty = self.patient(), 0
+        while True:
+            try:
+                found = await self._fetch(offset, end, surely_empty=empty >= _EMPTY_ANSWERS - 1)
+                if found is not None:
+                    return found
+                empty += 1
+            except MirrorError as error:
+                await self.pause(backoff, error)
+
+    async def _fetch(self, offset: int, end: int, *, surely_empty: bool) -> Chunk | None:
+        """One fetch; None when it brought nothing and may bring more the next time."""
+        leader = await self.leader()
+        wanted = FetchRequestPartition(*self._partition, offset, self._chunk_bytes)
+        (answer,) = await self._client.fetch(
+            leader,
+            [wanted],
+            max_bytes=self._chunk_bytes,
+            max_wait_ms=_FETCH_WAIT_MS,
+            read_committed=self._read_committed,
+        )
+        where = replace(self._where, offset=offset)
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return await self._behind_retention(offset, where)
+        if answer.error_code:
+            raise error_for_code(answer.error_code, where=where, doing="read the log", needs=self._needs)
+        if not len(answer.records):
+            return await self._nothing(answer, leader, offset, end, surely_empty=surely_empty)
+        return self._chunk(answer, offset, end, where)
+
+    def _chunk(self, answer: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:  # noqa: ARG002 - for rows
+        try:
+            stretches, size = self._parsed(answer)
+        except (RecordError, CodecError) as error:
+            for gap in self._known_gaps:
+                if gap.first_offset <= offset < gap.next_offset:
+                    return Chunk((), gap.next_offset)
+            raise CorruptBatchError(
+                f"a batch cannot be read: {error}.",
+                where=where,
+                action="Compare the replicas of this partition (kafka-dump-log).",
+            ) from error
+        if not stretches:
+            raise TransientError("the broker does not send a whole record batch.", where=where)
+        return Chunk(stretches, stretches[-1].next_offset, size)
+
+    def _parsed(self, answer: FetchedPartition) -> tuple[Sequence[Stretch | RecordBlock], int]:
+        read = read_blocks if self._gather_small else read_stretches
+        return read(answer.records, answer.aborted, read_committed=self._read_committed, shown=self._shown)
+
+    async def _behind_retention(self, offset: int, where: Where) -> Chunk:
+        log_start = await asyncio.to_thread(self._log_start)
+        if log_start <= offset:
+            raise TransientError(
+                "the broker says that it does not hold this offset, though its log begins before it.",
+                where=where,
+                action="The log may have been truncated: check the partition's replicas.",
+            )
+        return Chunk((), log_start, log_start=log_start)
+
+    def _log_start(self) -> int:
+        with ClusterAdmin(self._connection) as admin:
+            fact = admin.list_offsets([self._partition], OffsetSpec.EARLIEST)[self._partition]
+        if fact.error is not None:
+            raise fact.error
+        return fact.offset
+
+    async def _nothing(
+        self, answer: FetchedPartition, leader: int, offset: int, end: int, *, surely_empty: bool
+    ) -> Chunk | None:
+        readable_to = answer.last_stable_offset if self._read_committed else answer.high_watermark
+        where = replace(self._where, offset=offset)
+        if readable_to < end:
+            raise TransientError(
+                f"records are shown only up to offset {readable_to}, though there were some up to {end}.",
+                where=where,
+                action="A replica is behind or the log was truncated: check the partition's replicas.",
+            )
+        if not surely_empty:
+            return None
+        # A broker that waits for remote storage in vain answers without records and without an error.
+        local_start = await self._client.local_log_start(leader, self._partition)
+        if local_start is not None and local_start > offset:
+            raise TransientError(
+                f"no records come though the broker's own disks begin at offset {local_start} only: its remote storage "
+                "is slow or does not answer.",
+                where=where,
+                action="Check the remote storage.",
+            )
+        return Chunk((), end)
+
+
+class LogStream:
+    """Reads [first, end) ahead of whoever takes it: one chunk waits, one is on its way, and the next is asked for."""
+
+    def __init__(self, reader: LogReader, first: int, end: int) -> None:
+        self._reader = reader
+        self._next = first
+        self._end = end
+        self._ready: asyncio.Queue[Chunk | Exception] = asyncio.Queue(maxsize=1)
+        self._task: asyncio.Task[None] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Go on reading if there is something left."""
+        if (self._task is None or self._task.done()) and self._next < self._end:
+            self._task = asyncio.create_task(self._run())
+
+    async def take(self, end: int) -> Chunk:
+        """The next chunk.
+
+        Args:
+            end: where the range ends by now.
+
+        Raises:
+            MirrorError: the log cannot be read.
+        """
+        self._end = end
+        self.start()
+        if self._ready.empty() and (self._task is None or self._task.done()):
+            return Chunk((), max(self._next, end))
+        found = await self._ready.get()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def close(self) -> None:
+        """Stop reading."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while self._next < self._end:
+            try:
+                chunk = await self._reader.read(self._next, self._end)
+            except Exception as error:
+                self._end = self._next
+                await self._ready.put(error)
+                return
+            self._next = chunk.next_offset
+            await self._ready.put(chunk)

@@ -1,0 +1,429 @@
+"""Reading what a plan needs: the map and gaps from the ledger, offsets, policies and sizes from both clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec, PerTopic, TopicConfigs
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import open_clients
+from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
+from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.config.first_start import EARLIEST, first_starts
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.config.topology import flow_topology
+from mirror_lib.errors import (
+    AuthorizationError,
+    ClusterError,
+    MirrorError,
+    OffsetMapError,
+    SourceRecreatedError,
+    TargetRecreatedError,
+    TargetTruncatedError,
+    TopicMissingError,
+    Where,
+    WrittenAfterCutoverError,
+)
+from mirror_lib.ledger.directions import MapPart, map_parts
+from mirror_lib.ledger.offset_rows import RoutedRangeRow
+from mirror_lib.ledger.rows import DISASTER
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.runs import OffsetRun, Segment, merge
+from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
+from mirror_lib.sync.hidden import in_words, unseen_topics
+from mirror_lib.sync.target_changes import TargetPartition, position_change
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.transform.model import TransformChain
+from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
+from mirror_lib.verify.model import NO_CHAIN, KnownGap, Obstacle, OppositeFacts, VerifyFacts
+from mirror_lib.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget, target_of
+
+
+def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> Mapping[TopicPartition, RoutedTarget]:
+    """What the target cluster says of the partitions that records are sent to.
+
+    Raises:
+        MirrorError: the cluster cannot be reached.
+    """
+    places = {target_of(row) for row in rows if not row.own}
+    if not places:
+        return {}
+    # What a run has written and not committed is not to be read.
+    ends = target.list_offsets(places, OffsetSpec.LAST_STABLE)
+    starts = target.list_offsets(places, OffsetSpec.EARLIEST)
+    configs = target.topic_configs({place.topic for place in places})
+    found = {}
+    for place in places:
+        error = starts[place].error or ends[place].error or configs.errors.get(place.topic)
+        if error is not None:
+            found[place] = RoutedTarget(obstacle=_obstacle(error))
+            continue
+        values = configs[place.topic]
+        policy = values.value("cleanup.policy") or ""
+        found[place] = RoutedTarget(
+            start=starts[place].offset,
+            end=ends[place].offset,
+            compacted="compact" in [part.strip() for part in policy.split(",")],
+            timed=values.value("message.timestamp.type") != "LogAppendTime",
+        )
+    return found
+
+
+def is_ahead(position: Position, known: int | None) -> bool:
+    """Whether more may stand on the target of a source partition than is known.
+
+    Args:
+        known: of `RoutedFacts.known_to`.
+    """
+    if position.state is not PositionState.CLOSED:
+        return True
+    return known is not None and position.offset + 1 > known
+
+
+def _obstacle(error: MirrorError) -> Obstacle:
+    return Obstacle(error.reason, str(error))
+
+
+_log = logging.getLogger(__name__)
+
+_Pair = tuple[TopicPartition, TopicPartition]
+#: Causes of gaps of a flow that name records which only its source has, in between what the flow back writes there.
+_ONLY_THERE = frozenset({DISASTER, WrittenAfterCutoverError.reason})
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The facts of every partition that can be planned, and the others with the reason why not."""
+
+    facts: tuple[VerifyFacts, ...]
+    unverifiable: tuple[PartitionVerdict, ...]
+    routed: RoutedFacts = NO_ROUTED_FACTS
+
+
+def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gathered:
+    """Read both clusters and the ledger; changes nothing.
+
+    Args:
+        topics: Java regexes; empty takes all topics of the flow.
+
+    Raises:
+        ConfigurationError: the flow takes none of the topics.
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used.
+    """
+    topology = flow_topology(flow, topics)
+    internal = Connection.from_settings(flow.clients.target_internal)
+    with ExitStack() as stack:
+        source = stack.enter_context(source_admin(flow))
+        target = stack.enter_context(target_admin(flow))
+        check_clusters(flow, ledger, cluster_pair(source, target))
+        positions = stack.enter_context(PositionStore(internal, flow.offset_storage_topic, flow.source_alias))
+        return _Gathering(flow, ledger, topology, source, target, positions).run()
+
+
+class _Gathering:
+    def __init__(
+        self,
+        flow: FlowConfig,
+        ledger: Ledger,
+        topology: FlowTopology,
+        source: ClusterAdmin,
+        target: ClusterAdmin,
+        positions: PositionStore,
+    ) -> None:
+        self._flow = flow
+        self._name = str(flow.flow)
+        self._ledger = ledger
+        self._topology = topology
+        self._source = source
+        self._target = target
+        self._positions = positions
+        self._unverifiable: list[PartitionVerdict] = []
+        self._topic_ids: dict[str, str | None] = {}
+        self._target_ids: dict[str, str | None] = {}
+        self._listed: list[str] = []
+        self._parts: dict[TopicPartition, tuple[MapPart, ...]] = {}
+
+    def run(self) -> Gathered:
+        pairs = self._pairs()
+        sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        # In this order: all that the map knows had been written when the ends are read, and what a position calls
+        # settled was so when the target's end was read.
+        maps = self._maps(pairs)
+        routed_rows = self._ledger.routed(self._name)
+        routed_targets = routed_targets_of(routed_rows, self._target)
+        end_of_target = OffsetSpec.LAST_STABLE if self._flow.transactions else OffsetSpec.LATEST
+        target_ends = self._target.list_offsets(set(targets), end_of_target)
+        target_starts = self._target.list_offsets(set(targets), OffsetSpec.EARLIEST)
+        snapshot = self._read_positions()
+        committed = self._flow.isolation_level is IsolationLevel.READ_COMMITTED
+        source_ends = self._source.list_offsets(sources, OffsetSpec.LAST_STABLE if committed else OffsetSpec.LATEST)
+        source_starts = self._source.list_offsets(sources, OffsetSpec.EARLIEST)
+        source_configs = self._source.topic_configs({each.topic for each in sources})
+        target_configs = self._target.topic_configs({each.topic for each in targets})
+        sizes = asyncio.run(_log_sizes(self._flow, {each.topic for each in sources}))
+        opposite = str(self._flow.flow.opposite)
+        gaps, back_gaps = self._gaps(self._name), self._gaps(opposite)
+        foreign, back_filled = _foreign(back_gaps), self._backfilled(opposite)
+        marks = {
+            TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
+            for row in self._ledger.verified_up_to(self._name)
+        }
+        sharing, backfilled, chains = Counter(targets), self._backfilled(self._name), self._chains(sources)
+        routed = self._routed(routed_rows, routed_targets, snapshot, backfilled)
+        met = routed.met()
+        starts = first_starts(self._flow)
+        facts = []
+        for pair in pairs:
+            offsets = (source_starts[pair[0]], source_ends[pair[0]], target_starts[pair[1]], target_ends[pair[1]])
+            stored = snapshot.positions.get(pair[0])
+            position = stored.position if stored else None
+            refused = source_configs.errors.get(pair[0].topic) or target_configs.errors.get(pair[1].topic)
+            error = (
+                _error(offsets)
+                or self._recreated(pair[0], position)
+                or self._another_target(pair, position, offsets[3].offset)
+                or _of_authorization(refused)
+            )
+            if error is not None and pair[0] in maps:
+                self._unverifiable.append(PartitionVerdict.failed(*pair, error))
+                continue
+            if pair[0] not in maps:
+                continue
+            facts.append(
+                VerifyFacts(
+                    source=pair[0],
+                    target=pair[1],
+                    runs=maps[pair[0]],
+                    source_start=offsets[0].offset,
+                    source_end=offsets[1].offset,
+                    target_start=offsets[2].offset,
+                    target_end=offsets[3].offset,
+                    settled=_settled(position),
+                    source_compacted=_compacted(source_configs, pair[0].topic),
+                    target_compacted=_compacted(target_configs, pair[1].topic),
+                    source_bytes=sizes.get(pair[0]),
+                    verified=marks.get(pair[0]),
+                    known_gaps=(*gaps.get(pair[0], ()), *_left_out(position)),
+                    known_foreign=foreign.get(pair[1], ()),
+                    shared_target=sharing[pair[1]] > 1
+                    or self._topology.rename.merge
+                    or pair[1] in backfilled
+                    or pair[1] in met,
+                    chain=chains.get(pair[0].topic, NO_CHAIN),
+                    copied_to=None if position is None else position.offset + 1,
+                    starts_late=starts.of(pair[0].topic) != EARLIEST,
+                    parts=self._parts[pair[0]],
+                    opposite=OppositeFacts(tuple(back_gaps.get(pair[1], ())), pair[0] in back_filled),
+                )
+            )
+        self._note_hidden(snapshot)
+        if not self._unverifiable:
+            self._topology.refuse_empty_choice(self._listed)
+        return Gathered(tuple(facts), tuple(self._unverifiable), routed)
+
+    def _routed(
+        self,
+        rows: Sequence[RoutedRangeRow],
+        targets: Mapping[TopicPartition, RoutedTarget],
+        snapshot: PositionSnapshot,
+        backfilled: Set[TopicPartition],
+    ) -> RoutedFacts:
+        """What is to be known of records that transforms send to other partitions."""
+        if not rows:
+            return NO_ROUTED_FACTS
+        # Also of topics that are not looked at this time.
+        whole = flow_topology(self._flow)
+        others = {
+            place for name, place in self._ledger.routed_by_others(self._name) if f"->{self._flow.flow.target}" in name
+        }
+        chains = self._chains(snapshot.positions)
+        found = RoutedFacts(
+            rows=tuple(rows),
+            targets=targets,
+            copied_to=frozenset(whole.remote_topic(topic) for topic in self._listed if whole.replicates(topic)),
+            shared=frozenset(others | backfilled),
+        )
+        writing = any(
+            chains.get(source.topic, NO_CHAIN).may_route and is_ahead(stored.position, found.known_to(source))
+            for source, stored in snapshot.positions.items()
+        )
+        return replace(found, writing=writing)
+
+    def _note_hidden(self, snapshot: PositionSnapshot) -> None:
+        """What was copied from topics that we may not see any more cannot be compared. Many of them are deleted."""
+        stopped = self._ledger.stopped_partitions(self._name)
+        unseen = unseen_topics(self._source, self._flow, self._topology, self._listed, snapshot.positions, stopped)
+        copied = sorted(place for place in snapshot.positions if place not in stopped)
+        for place in copied:
+            if place.topic in unseen.refused:
+                target = TopicPartition(self._topology.remote_topic(place.topic), place.partition)
+                self._unverifiable.append(PartitionVerdict.failed(place, target, unseen.refused[place.topic]))
+        topics = {place.topic for place in copied}
+        doubtful = {topic: error for topic, error in unseen.doubtful.items() if topic in topics}
+        for line in in_words("Nothing is verified of {}", doubtful):
+            _log.warning("Flow %s: %s", self._name, line)
+
+    def _backfilled(self, flow: str) -> set[TopicPartition]:
+        """Target partitions that backfills wrote to beside a flow: their records are not in the flow's own map."""
+        return {
+            TopicPartition(each["target_topic"], each["partition"])
+            for row in self._ledger.backfills.of_flow(flow)
+            if row.definition["into_live"]
+            for each in row.definition["ranges"]
+        }
+
+    def _chains(self, sources: Iterable[TopicPartition]) -> Mapping[str, TransformChain]:
+        """What the records of those topics go through that are not copied as they are."""
+        transforms, is_heartbeats = self._flow.transforms, self._topology.policy.is_heartbeats_topic
+        if not transforms:
+            return {}
+        topics = {source.topic for source in sources}
+        return {topic: transforms.chain_of(topic, heartbeats=is_heartbeats(topic)) for topic in topics}
+
+    def _pairs(self) -> list[_Pair]:
+        """The partitions that both sides have."""
+        self._listed = self._source.list_topics()
+        names = [topic for topic in self._listed if self._topology.replicates(topic)]
+        sources = self._source.describe_topics(names)
+        remote = {topic: self._topology.remote_topic(topic) for topic in sources}
+        targets = self._target.describe_topics(sorted(set(remote.values())))
+        pairs = []
+        for topic, description in sorted(sources.items()):
+            self._topic_ids[topic] = description.topic_id
+            there = targets.get(remote[topic])
+            self._target_ids[remote[topic]] = there.topic_id if there is not None else None
+            held = len(there.partitions) if there is not None else 0
+            for partition in description.partitions:
+                pair = TopicPartition(topic, partition.partition), TopicPartition(remote[topic], partition.partition)
+                if partition.partition < held:
+                    pairs.append(pair)
+                else:
+                    error = targets.errors.get(remote[topic]) or self._missing(pair)
+                    self._unverifiable.append(PartitionVerdict.failed(*pair, error))
+        return pairs
+
+    def _missing(self, pair: _Pair) -> MirrorError:
+        return TopicMissingError(
+            f"the target has no partition {pair[1].partition} of {pair[1].topic}.",
+            where=Where(flow=self._name, topic=pair[0].topic, partition=pair[0].partition),
+            action="Run `mirror topics apply`.",
+        )
+
+    def _recreated(self, source: TopicPartition, position: Position | None) -> MirrorError | None:
+        now = self._topic_ids.get(source.topic)
+        if position is None or position.topic_id is None or now is None or position.topic_id == now:
+            return None
+        return SourceRecreatedError(
+            "the source topic was deleted and created again since it was copied: the map speaks of another topic.",
+            where=Where(flow=self._name, topic=source.topic, partition=source.partition),
+            action="`mirror gaps` shows what can be done.",
+        )
+
+    def _another_target(self, pair: _Pair, position: Position | None, log_end: int) -> MirrorError | None:
+        """Whether the map is about another topic or cluster.
+
+        In one that was truncated or created again, comparing shows what is missing, or that it was restored.
+        """
+        if position is None:
+            return None
+        source, target = pair
+        now = TargetPartition(target.topic, self._target_ids.get(target.topic), log_end)
+        found = position_change(position, now, cluster_pair(self._source, self._target))
+        if found is None or isinstance(found, TargetRecreatedError | TargetTruncatedError):
+            return None
+        found.where = Where(flow=self._name, topic=source.topic, partition=source.partition)
+        found.action = "`mirror gaps list` shows what can be done."
+        return found
+
+    def _read_positions(self) -> PositionSnapshot:
+        try:
+            return self._positions.read_all()
+        except TopicMissingError:
+            return PositionSnapshot()
+
+    def _maps(self, pairs: Iterable[_Pair]) -> Mapping[TopicPartition, tuple[OffsetRun, ...]]:
+        """The maps that can be read; the others are noted as unverifiable."""
+        maps = {}
+        for pair in pairs:
+            try:
+                maps[pair[0]] = self._runs(pair[0])
+            except OffsetMapError as damage:
+                self._unverifiable.append(PartitionVerdict.failed(*pair, damage))
+        return maps
+
+    def _runs(self, source: TopicPartition) -> tuple[OffsetRun, ...]:
+        rows = self._ledger.segments(self._name, source.topic, source.partition)
+        self._parts[source] = map_parts(rows)
+        return merge(
+            run
+            for row in rows
+            for run in Segment.restore(
+                source_first=row.source_first,
+                source_next=row.source_next,
+                target_first=row.target_first,
+                target_next=row.target_next,
+                runs=row.runs,
+            ).runs
+        )
+
+    def _gaps(self, flow: str) -> Mapping[TopicPartition, list[KnownGap]]:
+        found: dict[TopicPartition, list[KnownGap]] = {}
+        for row in self._ledger.gaps(flow, limit=None):
+            gap = KnownGap(row.first_offset, row.next_offset, row.cause)
+            found.setdefault(TopicPartition(row.topic, row.partition), []).append(gap)
+        return found
+
+
+def _foreign(
+    back_gaps: Mapping[TopicPartition, Sequence[KnownGap]],
+) -> Mapping[TopicPartition, Sequence[tuple[int, int]]]:
+    """What the target alone has as the source of the flow back, by that flow's gaps: nobody copies it."""
+    return {
+        place: [(gap.first_offset, gap.next_offset) for gap in gaps if gap.cause in _ONLY_THERE]
+        for place, gaps in back_gaps.items()
+    }
+
+
+def _error(offsets: Iterable[OffsetFact]) -> MirrorError | None:
+    return next((fact.error for fact in offsets if fact.error is not None), None)
+
+
+def _settled(position: Position | None) -> VerifiedMark | None:
+    if position is None or position.state is not PositionState.CLOSED or position.target_offset is None:
+        return None
+    return VerifiedMark(position.offset + 1, position.target_offset)
+
+
+def _left_out(position: Position | None) -> Iterator[KnownGap]:
+    """What a run has left out that did not come to tell the ledger."""
+    for each in position.left_out if position is not None else ():
+        yield KnownGap(each.first_offset, each.next_offset, each.cause)
+
+
+def _of_authorization(error: MirrorError | None) -> MirrorError | None:
+    """Not knowing whether a log is compacted, its holes would be taken for losses."""
+    return error if isinstance(error, AuthorizationError) else None
+
+
+def _compacted(configs: PerTopic[TopicConfigs], topic: str) -> bool:
+    found = configs.get(topic)
+    policy = found.value("cleanup.policy") if found is not None else None
+    return "compact" in [part.strip() for part in (policy or "").split(",")]
+
+
+async def _log_sizes(flow: FlowConfig, topics: set[str]) -> Mapping[TopicPartition, int]:
+    """Bytes on disk; empty where we may not ask."""
+    if not topics:
+        return {}
+    try:
+        async with open_clients(Connection.from_settings(flow.clients.data_consumer)) as (client,):
+            return await client.log_sizes(topics)
+    except ClusterError:
+        return {}

@@ -1,0 +1,69 @@
+"""Comparing without Spark: in this process, or in some processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
+from mirror_lib.verify.model import VerifyJob
+from mirror_lib.verify.planning.by_transform_chain import split_job
+from mirror_lib.verify.planning.chains import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark
+from mirror_lib.verify.raw.task import Told, verify_bin
+
+#: Bins for each process: the more, the smoother the progress, and every one connects anew.
+BINS_PER_PROCESS = 4
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def run_locally(
+    processes: int, told: Told | None = None
+) -> Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]:
+    """A runner for `processes` at a time; one works in this process. What transforms have made is left unverifiable.
+
+    Args:
+        told: hears of bytes of the source's logs that were read.
+    """
+
+    def run(whole: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
+        job, transformed = split_job(whole)
+        beyond = [
+            PartitionVerdict.impossible(check.source, check.target, NEEDS_SPARK, needs_spark(each.chain))
+            for each in transformed
+            for bin_ in each.job.bins
+            for check in bin_
+        ]
+        routed = [
+            RoutedVerdict(
+                target=check.target,
+                verdict=Verdict.UNVERIFIABLE,
+                sources=check.sources,
+                reason=NEEDS_SPARK,
+                detail=NEEDED_FOR_ROUTED,
+            )
+            for check in whole.routed.checks
+        ]
+        return [*(compare(job) if job.bins else ()), *beyond, *routed]
+
+    def compare(job: VerifyJob) -> list[PartitionVerdict]:
+        numbers = range(len(job.bins))
+        if processes == 1 or len(job.bins) == 1:
+            return [verdict for number in numbers for verdict in verify_bin(job, number, told)]
+        # Threads of the clients would not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        found: list[PartitionVerdict] = []
+        with ProcessPoolExecutor(min(processes, len(job.bins)), mp_context=context) as pool:
+            for future in as_completed([pool.submit(verify_bin, job, number) for number in numbers]):
+                verdicts = future.result()
+                found += verdicts
+                if told is not None:
+                    told(sum(verdict.source_bytes for verdict in verdicts))
+        return found
+
+    return run

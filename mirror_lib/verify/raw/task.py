@@ -1,0 +1,198 @@
+"""Comparing the partitions of one task: reads both sides, feeds the comparison, keeps to memory, bytes and time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
+from mirror_lib.cluster.batches.record_blocks import RecordBlock
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.spans import Stretch, none_shown
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+from mirror_lib.verify.compare.compare import RangeComparer
+from mirror_lib.verify.compare.inverted import copied_from, inverse_check, inverse_outcome
+from mirror_lib.verify.compare.tally import Spent, verdict_of
+from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.log_reader import LogReader, LogStream, chunk_size
+from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
+from mirror_lib.verify.state.run import compare_by_state
+
+_log = logging.getLogger(__name__)
+_LARGEST_CHUNK = 4 * 1024 * 1024
+#: Chunks that one partition may hold: on either side one compared, one waiting, one read, one being answered.
+_CHUNKS_HELD = 8
+
+#: Called with the bytes of the source's log that were read since the last call.
+Told = Callable[[int], None]
+
+
+def verify_bin(job: VerifyJob, number: int, told: Told | None = None) -> list[PartitionVerdict]:
+    """Compare every partition of bin `number`; never raises for what a partition may suffer."""
+    return asyncio.run(_verify(job, job.bins[number], told or (lambda _: None)))
+
+
+async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) -> list[PartitionVerdict]:
+    budget = Spent(job)
+    at_a_time = asyncio.Semaphore(max(job.memory_bytes // (_CHUNKS_HELD * _LARGEST_CHUNK), 1))
+    try:
+        async with open_clients(job.source, job.target) as (source, target):
+
+            async def one(check: PartitionCheck) -> PartitionVerdict:
+                async with at_a_time:
+                    if check.state is not None:
+                        return await compare_by_state(job, check, source, target, budget, told)
+                    return await _Check(job, check, source, target, budget, told).run()
+
+            return list(await asyncio.gather(*(one(check) for check in checks)))
+    except MirrorError as error:
+        return [PartitionVerdict.failed(check.source, check.target, error) for check in checks]
+
+
+class _Check:
+    """One partition: its ranges one after the other."""
+
+    def __init__(
+        self,
+        job: VerifyJob,
+        check: PartitionCheck,
+        source: RawClient,
+        target: RawClient,
+        budget: Spent,
+        told: Told,
+    ) -> None:
+        self._job = job
+        self._check = check
+        self._clients = source, target
+        self._budget = budget
+        self._told = told
+        self._outcomes: list[RangeOutcome] = []
+        self._source_bytes = self._target_bytes = 0
+        self._stopped: Stopped | None = None
+
+    async def run(self) -> PartitionVerdict:
+        began = time.monotonic()
+        error: MirrorError | None = None
+        try:
+            for range_ in self._check.ranges:
+                self._stopped = self._budget.over
+                if self._stopped is None:
+                    await self._range(range_)
+                if self._stopped is not None:
+                    break
+        except MirrorError as failure:
+            error = failure
+        except Exception as failure:
+            _log.error("verifying %s failed", self._check.source, exc_info=failure)
+            error = MirrorError(
+                f"the verification met a fault of this program: {type(failure).__name__}: {failure}.",
+                action="The log shows where; please report it.",
+            )
+        return self._verdict(error, time.monotonic() - began)
+
+    async def _range(self, range_: CheckRange) -> None:
+        check, compared = inverse_check(self._check, range_) if range_.by_opposite else (self._check, range_)
+        comparer = RangeComparer(check, compared, keep=self._job.keep_differences)
+        source, target = self._streams(check, compared, comparer)
+        try:
+            await self._walk(comparer, source, target, by_opposite=range_.by_opposite)
+        except (RecordError, CodecError) as error:
+            raise CorruptBatchError(
+                f"a batch cannot be decoded: {error}.",
+                where=Where(flow=str(self._job.flow), topic=self._check.source.topic),
+                action="Compare the replicas of both partitions (kafka-dump-log).",
+            ) from error
+        finally:
+            await asyncio.gather(source.close(), target.close())
+            found = comparer.outcome()
+            self._outcomes.append(inverse_outcome(found, range_) if range_.by_opposite else found)
+
+    async def _walk(self, comparer: RangeComparer, source: LogStream, target: LogStream, *, by_opposite: bool) -> None:
+        comparer.walk()
+        while not comparer.finished:
+            self._stopped = self._budget.over
+            if self._stopped is not None:
+                return
+            # Both are on their way already, so waiting for one does not keep the other.
+            if comparer.needs_source:
+                chunk = await source.take(comparer.source.end)
+                if chunk.log_start is not None:
+                    comparer.source_expired(chunk.log_start)
+                comparer.feed_source(chunk.stretches, chunk.next_offset)
+                self._count(chunk.size, of_source=not by_opposite)
+            if comparer.needs_target:
+                chunk = await target.take(comparer.target.end)
+                if chunk.log_start is not None:
+                    comparer.target_expired(chunk.log_start)
+                stretches = self._copied(chunk.stretches, by_opposite=by_opposite)
+                comparer.feed_target(stretches, chunk.next_offset)
+                self._count(chunk.size, of_source=by_opposite)
+            comparer.walk()
+            if self._check.nothing_copied and comparer.met_records:
+                return
+            # Answers that have come in meanwhile are to be asked for again before the next long look.
+            await asyncio.sleep(0)
+
+    def _count(self, size: int, *, of_source: bool) -> None:
+        if not of_source:
+            self._target_bytes += size
+            return
+        self._source_bytes += size
+        self._budget.bytes += size
+        self._told(size)
+
+    def _copied(
+        self, stretches: Sequence[Stretch | RecordBlock], *, by_opposite: bool
+    ) -> Sequence[Stretch | RecordBlock]:
+        """What of the target may be a copy: in compacted topics the flow may have written deletions by itself."""
+        if not (self._check.source_compacted or self._check.target_compacted):
+            return stretches
+        flow = self._job.flow.opposite if by_opposite else self._job.flow
+        return hide_own_deletions([each for each in stretches if isinstance(each, Stretch)], str(flow))
+
+    def _streams(
+        self, check: PartitionCheck, range_: CheckRange, comparer: RangeComparer
+    ) -> tuple[LogStream, LogStream]:
+        chunk_bytes = chunk_size(range_, _LARGEST_CHUNK)
+        job, by_opposite = self._job, range_.by_opposite
+        sides = ((self._clients[0], job.source), (self._clients[1], job.target))
+        read, copied = reversed(sides) if by_opposite else sides
+        mine = LogReader(
+            *read,
+            check.source,
+            # How the opposite flow has read then, the file need not say any more, but its map does.
+            read_committed=by_opposite or job.read_committed,
+            shown=copied_from(range_.runs) if by_opposite else none_shown,
+            retry_seconds=job.retry_seconds,
+            chunk_bytes=chunk_bytes,
+            known_gaps=check.known_gaps,
+            gather_small=True,
+        )
+        theirs = LogReader(
+            *copied,
+            check.target,
+            # What a transaction has taken back is no record, whoever wrote it: an MM2 before may have.
+            read_committed=True,
+            retry_seconds=job.retry_seconds,
+            chunk_bytes=chunk_bytes,
+        )
+        return (
+            LogStream(mine, range_.source_first, range_.source_next),
+            LogStream(theirs, range_.target_first, comparer.target.end),
+        )
+
+    def _verdict(self, error: MirrorError | None, seconds: float) -> PartitionVerdict:
+        return verdict_of(
+            self._check,
+            self._outcomes,
+            keep=self._job.keep_differences,
+            error=error,
+            stopped=self._stopped,
+            source_bytes=self._source_bytes,
+            target_bytes=self._target_bytes,
+            seconds=seconds,
+        )

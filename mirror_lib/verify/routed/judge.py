@@ -1,0 +1,337 @@
+"""From what was made of the source and what stands on the target to a verdict for each target partition.
+
+Both sides are sums. Where they are equal, that is all. Where they are not, the sums themselves give the digests of the
+records that make the difference, if these are few; then both sides are looked through once more for where such records
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.findings import DifferenceKind, RoutedDifference, RoutedVerdict, Verdict
+from mirror_lib.verify.model import UNEXPECTED, Obstacle, RoutedCheck, RoutedStretch, VerifyJob
+from mirror_lib.verify.planning.chains import ROUTED
+from mirror_lib.verify.planning.routed_plan import EXPIRED
+from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
+from mirror_lib.verify.routed.multiset import Multiset, Surplus
+from mirror_lib.verify.routed.routed_rows import FoundRow
+from mirror_lib.verify.routed.target_digests import StandingJob, bins_of
+
+#: Reads target partitions: a task for each bin.
+ReadStanding = Callable[[StandingJob], Iterable[Standing]]
+#: Makes rows of the source again, and tells of which records those are made whose digests are looked for.
+FindRows = Callable[[Mapping[Place, frozenset[bytes]]], Iterable[FoundRow]]
+#: Digests that are looked for in one partition: a few say what is the matter.
+_LOOKED_FOR = 20
+
+
+def judge_routed(job: VerifyJob, made: RoutedFindings, read: ReadStanding, find: FindRows) -> list[RoutedVerdict]:
+    """Compare what was made for other partitions with what stands there.
+
+    Args:
+        made: by all tasks.
+
+    Raises:
+        MirrorError: a Spark job failed.
+    """
+    checks = {check.target: check for check in job.routed.checks}
+    for target, _ in (*made.made, *made.unknown):
+        # The ledger knows of nothing there.
+        checks.setdefault(target, RoutedCheck(target=target))
+    if not checks:
+        return []
+    # Where the source was not read to the end there is nothing to compare with.
+    readable = [_readable(check, made) for check in checks.values()]
+    reading = StandingJob(
+        flow=str(job.flow),
+        target=job.target,
+        bins=bins_of(readable, len(job.bins)),
+        key=job.digest_key,
+        retry_seconds=job.retry_seconds,
+        ends_at=job.ends_at,
+    )
+    standing = {each.target: each for each in read(reading)} if reading.bins else {}
+    accounts = [
+        _Account(check, made, standing.get(target, Standing(target)), job.keep_differences)
+        for target, check in sorted(checks.items())
+    ]
+    for account in accounts:
+        account.compare()
+    wanted = {place: digests for account in accounts for place, digests in account.wanted().items()}
+    if wanted:
+        _look_again(reading, wanted, accounts, read, find)
+    return [account.verdict() for account in accounts if account.says_something]
+
+
+def _look_again(
+    reading: StandingJob,
+    wanted: Mapping[Place, frozenset[bytes]],
+    accounts: Sequence[_Account],
+    read: ReadStanding,
+    find: FindRows,
+) -> None:
+    targets = {target for target, _ in wanted}
+    checks = [account.check for account in accounts if account.check.target in targets and account.check.stretches]
+    rows: dict[tuple[TopicPartition, int, bytes], list[FoundRow]] = {}
+    for row in find(wanted):
+        rows.setdefault((row.target, row.stretch, row.digest), []).append(row)
+    again = StandingJob(
+        flow=reading.flow,
+        target=reading.target,
+        bins=bins_of(checks, len(reading.bins)),
+        key=reading.key,
+        retry_seconds=reading.retry_seconds,
+        wanted=wanted,
+    )
+    standing = {each.target: each for each in read(again)} if again.bins else {}
+    for account in accounts:
+        target = account.check.target
+        places = standing[target].places if target in standing else {}
+        account.locate(places, {key[1:]: found for key, found in rows.items() if key[0] == target})
+
+
+def _readable(check: RoutedCheck, made: RoutedFindings) -> RoutedCheck:
+    return replace(check, stretches=tuple(each for each in check.stretches if _unread(each, made) is None))
+
+
+def _unread(stretch: RoutedStretch, made: RoutedFindings) -> Obstacle | None:
+    """Why not all is known that the source makes for a stretch."""
+    for share in stretch.shares:
+        name = f"{share.source.topic}-{share.source.partition}"
+        error, stopped = made.errors.get(share.source), made.stopped.get(share.source)
+        if error is not None:
+            return Obstacle(error.reason, f"of {name}, which sends records there: {error}")
+        if not made.has_read(share):
+            budget = f"the budget of {stopped.value} was used up" if stopped is not None else "a budget ended it"
+            return Obstacle("budget", f"{budget} before all of {name} was read that goes there.")
+    return None
+
+
+@dataclass(slots=True)
+class _Unequal:
+    """A stretch whose both sides are not the same."""
+
+    number: int
+    #: What the target has more often; None when it is too much to be told apart.
+    surplus: tuple[Surplus, ...] | None
+
+
+@dataclass(slots=True)
+class _Account:
+    check: RoutedCheck
+    found: RoutedFindings
+    standing: Standing
+    keep: int
+    obstacles: list[Obstacle] = field(default_factory=list)
+    records: int = 0
+    made: int = 0
+    stood: int = 0
+    left_out: int = 0
+    compacted: int = 0
+    difference_count: int = 0
+    unequal: list[_Unequal] = field(default_factory=list)
+    differences: list[RoutedDifference] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def compare(self) -> None:
+        self.obstacles += self.check.obstacles
+        if self.standing.error is not None:
+            self.obstacles.append(Obstacle(self.standing.error.reason, str(self.standing.error)))
+        elif self.standing.stopped:
+            self.obstacles.append(Obstacle("budget", "the budget of seconds was used up before all of it was read."))
+        elif self.standing.times_replaced:
+            self.obstacles.append(
+                Obstacle("timestamps", "the broker has replaced the time of some of its records.", lasting=True)
+            )
+        else:
+            for stretch in self.check.stretches:
+                obstacle = self._obstacle(stretch)
+                if obstacle is None:
+                    self._compare(stretch)
+                else:
+                    self.obstacles.append(obstacle)
+            self._strangers()
+        self._unexpected()
+        unknown = sum(count for (target, _), count in self.found.unknown.items() if target == self.check.target)
+        if unknown:
+            self.obstacles.append(
+                Obstacle(
+                    ROUTED,
+                    f"{unknown:,} records that the transforms send there were copied before the ledger noted where to.",
+                    lasting=True,
+                )
+            )
+
+    def _obstacle(self, stretch: RoutedStretch) -> Obstacle | None:
+        """Why one stretch cannot be compared, though it was planned."""
+        if self.standing.log_start > stretch.target_first:
+            return Obstacle(EXPIRED, "retention removed a part of it while it was read.")
+        return _unread(stretch, self.found)
+
+    def _compare(self, stretch: RoutedStretch) -> None:
+        place = self.check.target, stretch.number
+        made = self.found.made.get(place, Multiset())
+        doubtful = self.found.doubtful.get(place, Multiset())
+        stands = self.standing.heaps.get(stretch.number, Multiset())
+        self.made += made.count
+        self.stood += stands.count
+        if stands.same_as(made):
+            self.records += made.count
+            self.left_out += doubtful.count
+            return
+        if doubtful.count and stands.same_as(made.plus(doubtful)):
+            self.records += stands.count
+            return
+        difference = stands.minus(made)
+        surplus = difference.surplus()
+        if surplus is not None and doubtful.count:
+            surplus = self._without_doubtful(surplus, doubtful)
+        if surplus is None:
+            self.unequal.append(_Unequal(stretch.number, None))
+            self._too_many(difference.count, made.count, stands.count)
+            return
+        extra = sum(each.times for each in surplus if each.times > 0)
+        missing = -sum(each.times for each in surplus if each.times < 0)
+        self.records += max(stands.count - extra, 0)
+        kept = tuple(each for each in surplus if not self._by_compaction(each))
+        self.compacted += sum(abs(each.times) for each in surplus if self._by_compaction(each))
+        self.difference_count += sum(abs(each.times) for each in kept)
+        if kept:
+            self.remarks.append(f"{missing:,} records are missing, {extra:,} are too much")
+            self.unequal.append(_Unequal(stretch.number, kept))
+
+    def _by_compaction(self, each: Surplus) -> bool:
+        return self.check.target_compacted if each.times < 0 else self.check.source_compacted
+
+    def _without_doubtful(self, surplus: Sequence[Surplus], doubtful: Multiset) -> tuple[Surplus, ...] | None:
+        """Without what the ledger names as left out and stands there all the same: of several rows of one record."""
+        known = doubtful.surplus()
+        if known is None:
+            return None
+        may_stand = {each.digest: each.times for each in known}
+        left = []
+        for each in surplus:
+            times = each.times - min(max(each.times, 0), may_stand.get(each.digest, 0))
+            if times:
+                left.append(Surplus(each.digest, times))
+        return tuple(left)
+
+    def _too_many(self, excess: int, made: int, stands: int) -> None:
+        if self.check.source_compacted or self.check.target_compacted:
+            self.obstacles.append(
+                Obstacle(
+                    "compacted",
+                    f"the source makes {made:,} records and {stands:,} stand there: what compaction has removed cannot "
+                    "be told from what is missing or too much.",
+                    lasting=True,
+                )
+            )
+            return
+        self.remarks.append(
+            f"the source makes {made:,} records and {stands:,} stand there; too many differ to name them, so somebody "
+            "has written there or removed records, or the transform is another one"
+        )
+        # As many at least, and one if other records of the same number stand there.
+        self.difference_count += max(abs(excess), 1)
+
+    def _strangers(self) -> None:
+        if not self.standing.strangers:
+            return
+        self.difference_count += self.standing.strangers
+        self.remarks.append(f"{self.standing.strangers:,} records stand where the flow has written nothing")
+        self.differences += [
+            RoutedDifference(DifferenceKind.EXTRA, target_offset=offset) for offset in self.standing.stranger_offsets
+        ]
+
+    def _unexpected(self) -> None:
+        heap = self.found.made.get((self.check.target, UNEXPECTED))
+        if heap is None:
+            return
+        self.difference_count += heap.count
+        self.made += heap.count
+        self.remarks.append(f"{heap.count:,} records are missing that no run has sent there, by the ledger")
+        self.unequal.append(_Unequal(UNEXPECTED, Multiset().minus(heap).surplus()))
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there was anything to be looked at: often nothing has come since it was found equal."""
+        return bool(self.check.stretches or self.check.outside or self.obstacles or self.difference_count)
+
+    def wanted(self) -> dict[Place, frozenset[bytes]]:
+        """The digests that a second look is to find."""
+        return {
+            (self.check.target, each.number): frozenset(one.digest for one in (each.surplus or ())[:_LOOKED_FOR])
+            for each in self.unequal
+            if each.surplus
+        }
+
+    def locate(
+        self,
+        places: Mapping[tuple[int, bytes], Sequence[int]],
+        rows: Mapping[tuple[int, bytes], Sequence[FoundRow]],
+    ) -> None:
+        """Take in where the records that differ are."""
+        for each in self.unequal:
+            for one in each.surplus or ():
+                self.differences += _located(
+                    one, places.get((each.number, one.digest), ()), rows.get((each.number, one.digest), ())
+                )
+
+    def verdict(self) -> RoutedVerdict:
+        """What is to be said of the partition."""
+        check, kept = self.check, self.differences[: self.keep]
+        verdict, reason, lasting = Verdict.EQUAL, None, False
+        details = list(self.remarks)
+        senders = {source for target, source in self.found.senders if target == check.target}
+        if self.obstacles:
+            first = next((each for each in self.obstacles if not each.lasting), self.obstacles[0])
+            verdict, reason, lasting = Verdict.UNVERIFIABLE, first.reason, first.lasting
+            details += [each.detail.rstrip(".") for each in dict.fromkeys(self.obstacles)][:3]
+        if self.difference_count:
+            verdict, reason, lasting = Verdict.DIFFERENT, None, False
+        return RoutedVerdict(
+            target=check.target,
+            verdict=verdict,
+            sources=tuple(sorted({*check.sources, *senders})),
+            reason=reason,
+            detail="; ".join(details) + "." if details else None,
+            lasting=lasting,
+            records=self.records,
+            made=self.made,
+            standing=self.stood + self.standing.strangers,
+            compacted=self.compacted,
+            expired=check.expired,
+            left_out=self.left_out,
+            target_bytes=self.standing.read_bytes,
+            timestamps_compared=check.timed,
+            difference_count=self.difference_count,
+            differences=tuple(sorted(kept, key=_place)),
+        )
+
+
+def _place(difference: RoutedDifference) -> tuple[int, int]:
+    return difference.target_offset or 0, difference.source_offset or 0
+
+
+def _located(one: Surplus, places: Sequence[int], rows: Sequence[FoundRow]) -> Iterator[RoutedDifference]:
+    """Which of records that are the same is missing or too much nobody can tell: the last ones are named."""
+    if one.times > 0:
+        row = rows[-1] if rows else None
+        offsets: list[int | None] = [*places[-one.times :]] or [None]
+        for offset in offsets:
+            yield RoutedDifference(
+                DifferenceKind.EXTRA,
+                row.source if row else None,
+                row.offset if row else None,
+                offset,
+                records=1 if len(offsets) == one.times else one.times,
+            )
+        return
+    lacking = list(rows)[one.times :]
+    for each in lacking:
+        yield RoutedDifference(DifferenceKind.MISSING, each.source, each.offset)
+    if not lacking:
+        yield RoutedDifference(DifferenceKind.MISSING, records=-one.times)

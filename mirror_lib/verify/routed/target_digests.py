@@ -1,0 +1,183 @@
+"""Reading what stands in target partitions that transforms send records to: in any order, so it is summed up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+from mirror_lib.verify.compare.record_columns import Columns, columns
+from mirror_lib.verify.log_reader import LogReader, LogStream
+from mirror_lib.verify.model import RoutedCheck
+from mirror_lib.verify.routed.findings import Place, Standing
+from mirror_lib.verify.routed.multiset import Multiset, record_digests
+
+_log = logging.getLogger(__name__)
+_CHUNK = 4 * 1024 * 1024
+#: Offsets that are kept of records where the flow has written nothing, and of records that are the same.
+KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StandingJob:
+    """Target partitions to read. Holds credentials: never log it.
+
+    Attributes:
+        bins: each is one task.
+        key: of the digests.
+        wanted: digests of records whose offsets are looked for; only what they are in is read then.
+    """
+
+    flow: str
+    target: Connection = field(repr=False)
+    bins: tuple[tuple[RoutedCheck, ...], ...]
+    key: bytes = field(repr=False)
+    retry_seconds: float = 120.0
+    #: Epoch seconds after which no other range is begun; None is no bound.
+    ends_at: float | None = None
+    wanted: Mapping[Place, frozenset[bytes]] = field(default_factory=dict)
+
+
+def read_standing(job: StandingJob, number: int) -> list[Standing]:
+    """What stands in the partitions of bin `number`; never raises for what a partition may suffer."""
+    return asyncio.run(_read(job, job.bins[number]))
+
+
+async def _read(job: StandingJob, checks: Sequence[RoutedCheck]) -> list[Standing]:
+    try:
+        async with open_clients(job.target) as (target,):
+            return [await _Reading(job, check, target).run() for check in checks]
+    except MirrorError as error:
+        return [Standing(check.target, error=error) for check in checks]
+
+
+class _Reading:
+    def __init__(self, job: StandingJob, check: RoutedCheck, target: RawClient) -> None:
+        self._job = job
+        self._check = check
+        self._target = target
+        self._heaps = {each.number: Multiset() for each in check.stretches}
+        self._strangers = 0
+        self._stranger_offsets: list[int] = []
+        self._places: dict[tuple[int, bytes], list[int]] = {}
+        self._times_replaced = False
+        self._log_start = 0
+        self._bytes = 0
+        self._stopped = False
+
+    async def run(self) -> Standing:
+        error: MirrorError | None = None
+        try:
+            for each in self._check.stretches:
+                wanted = self._job.wanted.get((self._check.target, each.number))
+                if wanted or not self._job.wanted:
+                    await self._range(each.target_first, each.target_next, each.number, wanted)
+            for first, end in () if self._job.wanted else self._check.outside:
+                await self._range(first, end, None, None)
+        except MirrorError as failure:
+            error = failure
+        except Exception as failure:
+            _log.error("reading %s for a verification failed", self._check.target, exc_info=failure)
+            error = MirrorError(
+                f"the verification met a fault of this program: {type(failure).__name__}: {failure}.",
+                action="The log shows where; please report it.",
+            )
+        return Standing(
+            target=self._check.target,
+            heaps=self._heaps,
+            strangers=self._strangers,
+            stranger_offsets=tuple(self._stranger_offsets),
+            times_replaced=self._times_replaced,
+            log_start=self._log_start,
+            read_bytes=self._bytes,
+            stopped=self._stopped,
+            error=error,
+            places={place: tuple(offsets) for place, offsets in self._places.items()},
+        )
+
+    async def _range(self, first: int, end: int, number: int | None, wanted: frozenset[bytes] | None) -> None:
+        self._stopped = self._stopped or (self._job.ends_at is not None and time.time() >= self._job.ends_at)
+        if self._stopped:
+            return
+        end = min(end, self._check.log_end)
+        # What a run has written and taken back again is no record.
+        reader = LogReader(
+            self._target,
+            self._job.target,
+            self._check.target,
+            read_committed=True,
+            retry_seconds=self._job.retry_seconds,
+            chunk_bytes=_CHUNK,
+        )
+        stream = LogStream(reader, first, end)
+        reached = first
+        try:
+            while reached < end:
+                chunk = await stream.take(end)
+                self._log_start = max(self._log_start, chunk.log_start or 0)
+                self._bytes += chunk.size
+                reached = chunk.next_offset
+                for stretch in chunk.stretches:
+                    if not stretch.hidden:
+                        assert isinstance(stretch, Stretch)
+                        self._take(stretch, first, end, number, wanted)
+        finally:
+            await stream.close()
+
+    def _take(
+        self, stretch: Stretch, first: int, end: int, number: int | None, wanted: frozenset[bytes] | None
+    ) -> None:
+        try:
+            found = _within(columns(stretch), first, end)
+        except (RecordError, CodecError) as error:
+            raise CorruptBatchError(
+                f"a batch cannot be decoded: {error}.",
+                where=Where(
+                    flow=self._job.flow, topic=self._check.target.topic, partition=self._check.target.partition
+                ),
+                action="Compare the replicas of the partition (kafka-dump-log).",
+            ) from error
+        if not found.offsets:
+            return
+        if number is None:
+            self._strangers += len(found.offsets)
+            self._stranger_offsets += found.offsets[: KEPT - len(self._stranger_offsets)]
+            return
+        self._times_replaced |= self._check.timed and stretch.log_append_time
+        digests = record_digests(self._job.key, found.times if self._check.timed else None, found.tails)
+        if wanted is None:
+            self._heaps[number].add(digests)
+            return
+        for at, digest in enumerate(np.ascontiguousarray(digests).view("V16").ravel().tolist()):
+            if digest in wanted:
+                places = self._places.setdefault((number, digest), [])
+                places.append(found.offsets[at])
+                # The last of them: what was added came behind.
+                del places[:-KEPT]
+
+
+def _within(found: Columns, first: int, end: int) -> Columns:
+    """Of a whole batch, what lies in [first, end)."""
+    if not found.offsets or (found.offsets[0] >= first and found.offsets[-1] < end):
+        return found
+    kept = [at for at, offset in enumerate(found.offsets) if first <= offset < end]
+    return Columns(
+        [found.offsets[at] for at in kept], [found.times[at] for at in kept], [found.tails[at] for at in kept]
+    )
+
+
+def bins_of(checks: Sequence[RoutedCheck], most: int) -> tuple[tuple[RoutedCheck, ...], ...]:
+    """The partitions that have something to be read, dealt into at most so many tasks."""
+    wanted = [check for check in checks if check.stretches or check.outside]
+    count = min(max(most, 1), len(wanted))
+    return tuple(tuple(wanted[number::count]) for number in range(count))

@@ -1,0 +1,245 @@
+"""The reading half of a transformed comparison: the ranges of a bin as rows for Spark, one after the other.
+
+What the ledger names as left out by a transform is not read: it would fail again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
+from mirror_lib.cluster.batches.arrow.rows import InexactRowError
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
+from mirror_lib.cluster.batches.header import LOG_OVERHEAD
+from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
+from mirror_lib.cluster.rows.hand_over import HandOver
+from mirror_lib.cluster.rows.layout import place_of, with_source
+from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.transform.record_mark import UntransformableRecordError
+from mirror_lib.verify.compare.tally import Spent
+from mirror_lib.verify.findings import Stopped
+from mirror_lib.verify.log_reader import Chunk, LogReader, LogStream, chunk_size
+from mirror_lib.verify.model import CheckRange, PartitionCheck
+from mirror_lib.verify.transformed.loop_thread import LoopThread
+from mirror_lib.verify.transformed.model import (
+    NumberedRange,
+    Progress,
+    RangeEnd,
+    RowVerifyJob,
+    first_refusal,
+    is_left_out,
+    numbered_ranges,
+)
+
+_log = logging.getLogger(__name__)
+#: Rows take a multiple of what compressed batches do.
+_LARGEST_CHUNK = 1024 * 1024
+
+
+def read_bin(job: RowVerifyJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]:
+    """The rows of bin `number` (`cluster.rows.layout.READ_SCHEMA`), those of each range in the order of their offsets.
+
+    Never raises for what a partition may suffer: how each range ended is left at the task's `HandOver`, before the rows
+    of the next one.
+    """
+    reading = _Reading(job, number, HandOver(job.secret, number, attempt))
+    try:
+        yield from reading.rows()
+    finally:
+        reading.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RowChunk(Chunk):
+    """Some of what a fetch brought, as rows of `KAFKA_SCHEMA`."""
+
+    rows: pa.RecordBatch | None = None
+
+
+class RowLogReader(LogReader):
+    """Reads one partition as `RowChunk`s, of which a fetch may make many: it is decompressed as they are taken."""
+
+    def __init__(self, *arguments: Any, limits: DecodeLimits, **options: Any) -> None:
+        """Args:
+        arguments: as of `LogReader`.
+        limits: what rows may take while they are made.
+        options: as of `LogReader`.
+        """
+        super().__init__(*arguments, **options)
+        self._limits = limits
+        #: What is left of the last fetch, and at which offset it goes on.
+        self._parts: Iterator[ArrowPart] = iter(())
+        self._parts_at = -1
+
+    async def _fetch(self, offset: int, end: int, *, surely_empty: bool) -> Chunk | None:
+        if offset == self._parts_at and (found := self._next_part(0)) is not None:
+            return found
+        return await super()._fetch(offset, end, surely_empty=surely_empty)
+
+    def _chunk(self, answer: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:
+        self._parts = read_arrow(
+            memoryview(answer.records),
+            answer.aborted,
+            topic=self._partition.topic,
+            partition=self._partition.partition,
+            start=offset,
+            end=end,
+            read_committed=self._read_committed,
+            limits=self._limits,
+        )
+        try:
+            found = self._next_part(_whole_bytes(answer.records))
+        except (CorruptBatchError, InexactRowError) as error:
+            at = offset if error.where.offset is None else error.where.offset
+            for gap in self._known_gaps:
+                if gap.first_offset <= at < gap.next_offset:
+                    return RowChunk((), gap.next_offset)
+            error.where = where
+            raise
+        if found is None:
+            raise TransientError("the broker does not send a whole record batch.", where=where)
+        return found
+
+    def _next_part(self, size: int) -> RowChunk | None:
+        part = next(self._parts, None)
+        if part is None:
+            return None
+        self._parts_at = part.next_offset
+        return RowChunk((), part.next_offset, size, rows=part.records)
+
+
+class _Reading:
+    def __init__(self, job: RowVerifyJob, number: int, word: HandOver) -> None:
+        self._job = job
+        self._ranges = list(numbered_ranges(job, number))
+        self._word = word
+        self._spent = Spent(job.verify)
+        self._thread = LoopThread("reading")
+        self._ends: dict[int, RangeEnd] = {}
+        self._told = (-1, 0)
+        #: Partitions of which nothing more is to be read.
+        self._over: set[TopicPartition] = set()
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        client: RawClient | MirrorError
+        try:
+            client = self._thread.connect(self._job.verify.source)
+        except MirrorError as error:
+            client = error
+        for each in self._ranges:
+            if each.check.source in self._over:
+                continue
+            stopped = self._spent.over
+            if isinstance(client, MirrorError) or stopped is not None:
+                unconnected = client if isinstance(client, MirrorError) else None
+                self._end(each, RangeEnd(each.range.source_first, stopped=stopped, error=unconnected))
+            else:
+                yield from self._range(each, client)
+        self._word.leave(Progress(self._ends).to_json())
+
+    def close(self) -> None:
+        self._thread.close()
+
+    def _end(self, each: NumberedRange, end: RangeEnd) -> None:
+        self._ends[each.number] = end
+        if end.error is not None or end.stopped is not None:
+            self._over.add(each.check.source)
+
+    def _tell(self, number: int, log_start: int) -> None:
+        """Say, before any row that comes behind it, which ranges are read, and what is missing in this one."""
+        if (number, log_start) != self._told:
+            self._word.leave(Progress(self._ends, number, log_start).to_json())
+            self._told = (number, log_start)
+
+    def _range(self, each: NumberedRange, client: RawClient) -> Iterator[pa.RecordBatch]:
+        number, check, range_ = each
+        stop, refusal = first_refusal(self._job, check, range_)
+        skipped = self._skipped(check)
+        next_offset, size, log_start, left_out = range_.source_first, 0, 0, 0
+        stopped: Stopped | None = None
+        error: MirrorError | None = None
+        stream: LogStream | None = None
+        try:
+            stream = self._thread.run(self._stream(client, check, range_, stop))
+            while next_offset < stop and (stopped := self._spent.over) is None:
+                chunk = self._thread.run(stream.take(stop))
+                assert isinstance(chunk, RowChunk) or not chunk.stretches
+                log_start = max(log_start, chunk.log_start or 0)
+                next_offset = min(chunk.next_offset, stop)
+                size += chunk.size
+                self._spent.bytes += chunk.size
+                rows = chunk.rows if isinstance(chunk, RowChunk) else None
+                if rows is not None:
+                    kept = _without(rows, skipped)
+                    left_out += rows.num_rows - kept.num_rows
+                    if kept.num_rows:
+                        self._tell(number, log_start)
+                        yield with_source(kept, place_of(number, 0))
+        except MirrorError as failure:
+            error = failure
+        except Exception as failure:
+            _log.error("reading %s for a verification failed", check.source, exc_info=failure)
+            error = MirrorError(
+                f"the verification met a fault of this program: {type(failure).__name__}: {failure}.",
+                action="The task's log shows where; please report it.",
+            )
+        finally:
+            if stream is not None:
+                self._thread.run(stream.close())
+        if error is None and stopped is None and refusal is not None:
+            error = refusal
+        self._end(each, RangeEnd(next_offset, size, log_start, left_out, stopped, error))
+
+    async def _stream(self, client: RawClient, check: PartitionCheck, range_: CheckRange, stop: int) -> LogStream:
+        job = self._job.verify
+        reader = RowLogReader(
+            client,
+            job.source,
+            check.source,
+            read_committed=job.read_committed,
+            retry_seconds=job.retry_seconds,
+            chunk_bytes=chunk_size(range_, _LARGEST_CHUNK),
+            known_gaps=check.known_gaps,
+            limits=DecodeLimits.within(job.memory_bytes),
+        )
+        return LogStream(reader, range_.source_first, stop)
+
+    def _skipped(self, check: PartitionCheck) -> list[tuple[int, int]]:
+        """What is not given to Spark: it would fail again, as it did when it was left out."""
+        failed = [each for each in check.known_gaps if each.cause == UntransformableRecordError.reason]
+        refused = self._job.refused.get(check.source, ())
+        return [
+            *((gap.first_offset, gap.next_offset) for gap in failed),
+            *((each.offset, each.offset + 1) for each in refused if is_left_out(check, each.offset)),
+        ]
+
+
+def _without(rows: pa.RecordBatch, skipped: Sequence[tuple[int, int]]) -> pa.RecordBatch:
+    if not skipped or not rows.num_rows:
+        return rows
+    offsets = rows.column("offset").to_numpy(zero_copy_only=False)
+    kept = np.ones(len(offsets), dtype=np.bool_)
+    for first, stop in skipped:
+        kept &= (offsets < first) | (offsets >= stop)
+    if kept.all():
+        return rows
+    numbers = np.flatnonzero(kept)
+    return rows.take(pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)]))
+
+
+def _whole_bytes(data: bytes | bytearray | memoryview) -> int:
+    """The bytes of the whole batches: a fetch is cut anywhere."""
+    position = 0
+    while position + LOG_OVERHEAD <= len(data):
+        following = position + LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big")
+        if following > len(data):
+            break
+        position = following
+    return position
