@@ -59,7 +59,7 @@ class LagHistogram:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The distribution of the lag over a stretch of time, in seconds."""
+    """The distribution of the lag over a span of time, in seconds."""
 
     records: int
     median: float
@@ -68,7 +68,7 @@ class Lag:
 
     @classmethod
     def of(cls, arrivals: Iterable[Arrival], *, created_from: int, created_to: int) -> Lag:
-        """The records created in this stretch, whenever they arrived; a batch belongs where its oldest record does.
+        """The records created in this span, whenever they arrived; a batch belongs where its oldest record does.
 
         Raises:
             ValueError: there are none.

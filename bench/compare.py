@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
 
 def spots(records: int, count: int, length: int) -> tuple[range, ...]:
-    """`count` stretches of `length` offsets, spread evenly over a partition, with its first and its last record."""
+    """`count` spans of `length` offsets, spread evenly over a partition, with its first and its last record."""
     if records <= count * length:
         return (range(records),) if records else ()
     step = (records - length) / (count - 1)
@@ -83,7 +83,7 @@ def reader(topics: Topics) -> Iterator[Consumer]:
 
 
 def read_at(consumer: Consumer, topic: str, wanted: Mapping[int, range]) -> dict[int, list[Record]]:
-    """The records at some stretches of offsets, one of each partition.
+    """The records at some spans of offsets, one of each partition.
 
     Raises:
         BenchError: they do not come.

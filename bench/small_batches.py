@@ -18,7 +18,7 @@ from bench.workloads import BatchMill, Workload, select
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.header import HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.topology.names import TopicPartition
@@ -31,7 +31,7 @@ _FIRST_TIMESTAMP = 1_700_000_000_000
 #: As the configuration's defaults have it.
 _PASSTHROUGH, _GATHERED, _LARGEST = 16 * 1024, 512 * 1024, 1_048_588
 
-_Read = Callable[[bytes], Sequence[Stretch | RecordBlock]]
+_Read = Callable[[bytes], Sequence[Span | RecordBlock]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,11 @@ def compare(logs: Logs, read: _Read) -> None:
         raise AssertionError(f"the copy is not equal: {outcome}")
 
 
-def _one_by_one(chunk: bytes) -> Sequence[Stretch]:
-    return read_stretches(memoryview(chunk), (), read_committed=False)[0]
+def _one_by_one(chunk: bytes) -> Sequence[Span]:
+    return read_spans(memoryview(chunk), (), read_committed=False)[0]
 
 
-def _as_blocks(chunk: bytes) -> Sequence[Stretch | RecordBlock]:
+def _as_blocks(chunk: bytes) -> Sequence[Span | RecordBlock]:
     return read_blocks(memoryview(chunk), (), read_committed=False)[0]
 
 

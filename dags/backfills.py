@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from mirror_lib.airflow.backfill.dag import build_backfill_dags
-from mirror_lib.airflow.compatibility import get_parsing_context
-from mirror_lib.airflow.files.flow_dags import config_files
+from mirror_lib.airflow import get_parsing_context
+from mirror_lib.airflow.backfill import build_backfill_dags
+from mirror_lib.airflow.files import config_files
 
 build_backfill_dags(
     config_files(os.environ, Path(__file__).resolve().parents[1]),

@@ -3,9 +3,8 @@
 import os
 from pathlib import Path
 
-from mirror_lib.airflow.compatibility import get_parsing_context
-from mirror_lib.airflow.files.broken_files import raise_for_broken_files
-from mirror_lib.airflow.files.flow_dags import config_files
+from mirror_lib.airflow import get_parsing_context
+from mirror_lib.airflow.files import config_files, raise_for_broken_files
 
 # A process that runs one task has its DAG from another file.
 if get_parsing_context().dag_id is None:

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from mirror_lib.airflow.compatibility import get_parsing_context
-from mirror_lib.airflow.files.flow_dags import build_flow_dags, config_files
+from mirror_lib.airflow import get_parsing_context
+from mirror_lib.airflow.files import build_flow_dags, config_files
 
 # A module-level mapping of DAGs is not searched by Airflow, but DAGs made in a `with` block register themselves.
 build_flow_dags(

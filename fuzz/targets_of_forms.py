@@ -50,7 +50,9 @@ class Cutovers(Target):
     name = "cutover-definitions"
     what = "definitions of cutovers"
     errors = (MirrorError, ValueError, TypeError)
-    _valid = CutoverDefinition(name="wave-1", flow="berlin->cloud", topics=("orders.*",), writers=("User:a",)).to_dict()
+    _valid = CutoverDefinition(
+        name="scope-1", flow="berlin->cloud", topics=("orders.*",), writers=("User:a",)
+    ).to_dict()
 
     def make(self, random: Random) -> bytes:
         """JSON."""
@@ -121,7 +123,7 @@ def _forms() -> tuple[tuple[dict[str, Any], Any], ...]:
         (trigger_form(flow), TriggerChoices.from_params),
         (backfill_form(flow), BackfillChoices.from_params),
         (verify_form(flow), VerifyChoices.from_params),
-        (cutover_form(flow), lambda params: definition_from(params, str(flow.flow), "wave-1")),
+        (cutover_form(flow), lambda params: definition_from(params, str(flow.flow), "scope-1")),
         (after_disaster_form(flow), chosen_topics),
     )
 

@@ -21,7 +21,7 @@ from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import RecordError, read_records, reframe
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules, lacks_key
-from mirror_lib.cluster.batches.spans import read_stretches
+from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.cluster.batches.split import halves, left_out_batch, readable
 from mirror_lib.errors import MirrorError, OversizedBatchError
 from tests.support.record_batches import (
@@ -179,7 +179,7 @@ class ComparedBatches(_Batches):
         """Both readers see the same records."""
         committed = bool(data[:1] < b"\x80")
         try:
-            plain, _ = read_stretches(memoryview(data), (), read_committed=committed)
+            plain, _ = read_spans(memoryview(data), (), read_committed=committed)
         except self.errors:
             plain = None
         blocks, _ = read_blocks(memoryview(data), (), read_committed=committed)
@@ -188,9 +188,9 @@ class ComparedBatches(_Batches):
         total = 0
         for found in blocks:
             total += len(found) if isinstance(found, RecordBlock) else len(found.records())
-        other = sum(len(stretch.records()) for stretch in plain)
+        other = sum(len(span.records()) for span in plain)
         if total != other:
-            raise Wrong(f"{total} records in blocks, {other} in stretches")
+            raise Wrong(f"{total} records in blocks, {other} in spans")
         return f"{min(total, 20)} records in {min(len(blocks), 5)} pieces"
 
 

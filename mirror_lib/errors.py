@@ -228,7 +228,7 @@ class ReplicationError(MirrorError):
     exit_code = 3
 
 
-class UncleanStartError(ReplicationError):
+class DirtyStartError(ReplicationError):
     """The previous run of this partition did not end with a closed position."""
 
     reason = "unclean-start"

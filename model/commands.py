@@ -260,10 +260,10 @@ def _arm(point: Point) -> None:
 
         return answered() if point.at == "produced" else sent
 
-    def send_over_at(self: Any, lane: Any) -> Any:
-        if self._queues.get(lane):
+    def send_over_at(self: Any, slot: Any) -> Any:
+        if self._queues.get(slot):
             reach("before-look")
-        return send_over(self, lane)
+        return send_over(self, slot)
 
     for owner, name, wrapper in (
         (TargetWriter, "_send_over", send_over_at),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.relay.copy.task import copy_attempt
-from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay import CopyJob, PartitionResult
+from mirror_lib.relay.copy import copy_attempt
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
 
@@ -29,7 +29,7 @@ def copy_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.
         ConfigurationError: the driver has another version of this package.
     """
     job: CopyJob = unseal(stamp, sealed, COPY_CLASSES)
-    from mirror_lib.relay.copy.result_rows import to_arrow
+    from mirror_lib.relay.copy import to_arrow
 
     for batch in numbers:
         for number in batch.column(0).to_pylist():

@@ -1,4 +1,4 @@
-"""The Spark job of a cutover: `spark-submit cutover.py --config mirror.properties --name wave-1 --by ann`.
+"""The Spark job of a cutover: `spark-submit cutover.py --config mirror.properties --name scope-1 --by ann`.
 
 One session for all steps that copy or compare: while writers stand still, nobody waits for Spark to start.
 """
@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.runbook.context import Engine
-from mirror_lib.runbook.job import main
+from mirror_lib.runbook import Engine, main
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.replicate import copy_with
 from spark_jobs.verify import verify_with

@@ -6,7 +6,7 @@ import re
 
 from mirror_lib import __version__
 from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError, Where
-from mirror_lib.transform.record_mark import read_mark
+from mirror_lib.transform import read_mark
 from spark_jobs.sealing import other_version
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from mirror_lib.spark.driver_host_protocol import DriverRequest
+from mirror_lib.spark import DriverRequest
 
 #: Of a process's name (prctl(2), PR_SET_NAME).
 _NAME_BYTES = 15

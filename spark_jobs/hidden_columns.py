@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
+from mirror_lib.cluster.rows import SOURCE_COLUMN
 
 #: Ties a row to its record.
 SOURCE = SOURCE_COLUMN

@@ -12,15 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.batches.arrow.records import outgoing_rows
-from mirror_lib.cluster.batches.arrow.rows import InexactRowError
-from mirror_lib.cluster.rows.layout import SOURCE_COLUMN, number_of
+from mirror_lib.cluster.batches.arrow import InexactRowError, outgoing_rows
+from mirror_lib.cluster.rows import SOURCE_COLUMN, number_of
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.relay.preview.job import PreviewArguments, PreviewRunner, main
-from mirror_lib.relay.preview.sample import headers_of, places_of
-from mirror_lib.transform.model import Determinism, Transform, TransformChain
-from mirror_lib.transform.preview.preview import MadeRecord, PreviewResult, RecordPlace
-from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.relay.preview import PreviewArguments, PreviewRunner, headers_of, main, places_of
+from mirror_lib.transform import Determinism, Transform, TransformChain, UntransformableRecordError, read_mark
+from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
 from mirror_lib.transform.smt import model as smt
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_failure, words_of

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.relay.copy.result_rows import RESULT_DDL, from_arrow
-from mirror_lib.relay.job.command import main
-from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.planning.by_transform_chain import split_job
+from mirror_lib.relay import CopyJob, PartitionResult
+from mirror_lib.relay.copy import RESULT_DDL, from_arrow
+from mirror_lib.relay.job import main
+from mirror_lib.relay.planning import split_job
 from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_errors, spark_failure

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.rows.layout import READ_DDL
+from mirror_lib.cluster.rows import READ_DDL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

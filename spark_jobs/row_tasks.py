@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.rows.hand_over import HandOver
-from mirror_lib.relay.model import PartitionResult
-from mirror_lib.relay.transformed.model import RowJob
+from mirror_lib.cluster.rows import HandOver
+from mirror_lib.relay import PartitionResult
+from mirror_lib.relay.transformed import RowJob
 from spark_jobs.input_end import to_the_end
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
@@ -33,7 +33,7 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
         ConfigurationError: the driver has another version of this package.
     """
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
-    from mirror_lib.relay.transformed.row_source import read_bin
+    from mirror_lib.relay.transformed import read_bin
 
     return read_bin(job, number, task_place().attempt)
 
@@ -41,8 +41,8 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
 def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Write what the transforms made of a bin; gives one row with the results of its partitions (`relay.rows`)."""
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
-    from mirror_lib.relay.copy.result_rows import to_arrow
-    from mirror_lib.relay.transformed.row_sink import write_bin
+    from mirror_lib.relay.copy import to_arrow
+    from mirror_lib.relay.transformed import write_bin
 
     number, attempt = task_place()
     in_transactions = any(opened.transactions is not None for opened in job.copy.bins[number])
@@ -52,8 +52,8 @@ def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.Re
 def finish_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """End bins of which the transforms leave no row; gives a row of results for each."""
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
-    from mirror_lib.relay.copy.result_rows import to_arrow
-    from mirror_lib.relay.transformed.row_sink import finish_bin
+    from mirror_lib.relay.copy import to_arrow
+    from mirror_lib.relay.transformed import finish_bin
 
     for batch in numbers:
         for number in batch.column(0).to_pylist():

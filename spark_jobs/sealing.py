@@ -15,8 +15,7 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from mirror_lib import __version__
-from mirror_lib.cluster.auth.kerberos import KerberosLogin
-from mirror_lib.cluster.auth.sasl import OAuthLogin, PasswordLogin
+from mirror_lib.cluster.auth import KerberosLogin, OAuthLogin, PasswordLogin
 from mirror_lib.errors import ConfigurationError, Where
 
 #: What every job may hold and no type says: the implementations of `Login`, and where an error was.

@@ -9,9 +9,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mirror_lib.cluster.rows.layout import READ_DDL
-from mirror_lib.relay.transformed.model import RowJob
-from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.cluster.rows import READ_DDL
+from mirror_lib.relay.transformed import RowJob
+from mirror_lib.transform.smt import SmtChain
 from spark_jobs.hidden_columns import TOPIC
 from spark_jobs.row_tasks import ROW_CLASSES
 from spark_jobs.sealing import seal, unseal
@@ -85,9 +85,8 @@ def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Itera
         ConfigurationError: the driver has another version of this package.
     """
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
-    from mirror_lib.relay.copy.result_rows import to_arrow
-    from mirror_lib.relay.transformed.row_sink import write_bin
-    from mirror_lib.relay.transformed.row_source import read_bin
+    from mirror_lib.relay.copy import to_arrow
+    from mirror_lib.relay.transformed import read_bin, write_bin
 
     stage, attempt = None if smts is None else smts.opened(), task_place().attempt
     for batch in numbers:
@@ -121,7 +120,7 @@ def _written(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows as the writing half takes them (`cluster.rows.layout.WRITTEN_DDL`)."""
     import pyarrow as pa
 
-    from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
+    from mirror_lib.cluster.rows import SOURCE_COLUMN
 
     columns = {name: rows.column(name) for name in _WRITTEN_AS_READ}
     columns["topic"] = rows.column(TOPIC)

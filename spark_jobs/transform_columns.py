@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.transform.model import DataFormat, Decoding
-from mirror_lib.transform.record_mark import mark
+from mirror_lib.transform import DataFormat, Decoding, mark
 from spark_jobs.hidden_columns import SOURCE
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.transform.model import (
+from mirror_lib.transform import (
     RECORDS,
     TARGET_COLUMNS,
     FunctionKind,
@@ -19,7 +19,7 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.transform.smt import SmtChain
 from spark_jobs.hidden_columns import NEW, TOPIC
 from spark_jobs.sealing import seal
 from spark_jobs.transform_columns import decoded
@@ -145,7 +145,7 @@ def _computed(read: DataFrame, transform: Transform, registry: RegistrySides) ->
 def _selected(read: DataFrame, transform: Transform, select: SelectStatement, registry: RegistrySides) -> DataFrame:
     """A SELECT over the records. What only a `*` names is not set."""
     # sqlglot is imported only where there is something to read.
-    from mirror_lib.transform.sql.select_text import carrying
+    from mirror_lib.transform.sql import carrying
 
     statement = carrying(select, CARRIED)
     with speaking_of(transform, "sql.file"):

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.transform.model import SOURCE_COLUMNS, TARGET_COLUMNS, FunctionReference, Transform
+from mirror_lib.transform import SOURCE_COLUMNS, TARGET_COLUMNS, FunctionReference, Transform
 from spark_jobs.hidden_columns import BYTES, FROM, NEW, PARTITION, SOURCE, TOPIC
 from spark_jobs.transform_columns import is_document, set_column, written
 from spark_jobs.transform_registry import RegistrySides

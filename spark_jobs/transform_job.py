@@ -12,18 +12,24 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.rows.hand_over import new_secret
-from mirror_lib.cluster.rows.layout import number_of
-from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.cluster.rows import new_secret, number_of
+from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.relay.copy.result_rows import RESULT_DDL, from_arrow
-from mirror_lib.relay.copy.task import from_earlier_attempt
-from mirror_lib.relay.model import OpenPartition, PartitionResult
-from mirror_lib.relay.planning.by_transform_chain import ChainJob
-from mirror_lib.relay.transformed.failing_records import Failure, Found, OffsetRange, failing_record, named_record
-from mirror_lib.relay.transformed.model import FailedRecord, RowJob, first_stop, reading_start
-from mirror_lib.transform.model import Determinism
-from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.relay import OpenPartition, PartitionResult
+from mirror_lib.relay.copy import RESULT_DDL, from_arrow, from_earlier_attempt
+from mirror_lib.relay.planning import ChainJob
+from mirror_lib.relay.transformed import (
+    FailedRecord,
+    Failure,
+    Found,
+    OffsetRange,
+    RowJob,
+    failing_record,
+    first_stop,
+    named_record,
+    reading_start,
+)
+from mirror_lib.transform import Determinism, UntransformableRecordError, read_mark
 from spark_jobs.chain_rows import ChainRows
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, read_rows, write_rows

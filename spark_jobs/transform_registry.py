@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.transform.model import DataFormat, DecodeSettings, SchemaRegistry, Transform, TransformChain
-from mirror_lib.transform.schemas.registry_sides import SideReader, SideRenumbering, access_of, column_of, reader_of
+from mirror_lib.transform import DataFormat, DecodeSettings, SchemaRegistry, Transform, TransformChain
+from mirror_lib.transform.schemas import SideReader, SideRenumbering, access_of, column_of, reader_of
 from spark_jobs.hidden_columns import DECODED
 from spark_jobs.sealing import seal
 from spark_jobs.transform_columns import is_document

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
-from mirror_lib.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
-from mirror_lib.transform.schemas.registry_sides import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
+from mirror_lib.schemas import BasicLogin, BearerLogin, RegistryAccess, SchemaFormatError, SchemaMissingError
+from mirror_lib.transform.schemas import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
 from spark_jobs.hidden_columns import DECODED, FROM
 from spark_jobs.sealing import unseal
 from spark_jobs.transform_tasks import refuse_row
@@ -101,7 +100,7 @@ def _with_column(
     """The batch with a column that is made of another one, behind the others unless there is one of its name."""
     import pyarrow as pa
 
-    from mirror_lib.transform.arrow_values import array_of
+    from mirror_lib.transform import array_of
 
     found = []
     topics, values = batch.column(FROM).to_pylist(), batch.column(given).to_pylist()

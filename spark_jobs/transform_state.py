@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.transform.model import SOURCE_COLUMNS, TARGET_COLUMNS, Transform
+from mirror_lib.transform import SOURCE_COLUMNS, TARGET_COLUMNS, Transform
 from spark_jobs.hidden_columns import FROM, OLD, PARTITION, SOURCE, TOPIC
 from spark_jobs.transform_columns import set_column, written
 

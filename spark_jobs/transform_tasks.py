@@ -9,18 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.transform.model import TARGET_COLUMNS
-from mirror_lib.transform.record_mark import refuse_record
-from mirror_lib.transform.smt import model
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.record import RawRecord
+from mirror_lib.transform import TARGET_COLUMNS, refuse_record
+from mirror_lib.transform.smt import RawRecord, SmtChain, model
 from spark_jobs.hidden_columns import BYTES, FROM, NEW, OLD, SOURCE, TOPIC
 from spark_jobs.sealing import unseal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mirror_lib.transform.smt.rows.model import MadeRows
+    from mirror_lib.transform.smt.rows import MadeRows
 
 #: What travels to the workers with an `SmtChain`: fields name a stage's transform only by what all have in common.
 SMT_CLASSES = (
@@ -57,7 +54,7 @@ class SmtStage:
 
     def __init__(self, chain: SmtChain, target_topics: TargetTopicOf) -> None:
         # numpy and Arrow are imported where rows are.
-        from mirror_lib.transform.smt.rows.stage import SmtRows
+        from mirror_lib.transform.smt.rows import SmtRows
 
         self._rows = SmtRows(chain, target_topics if callable(target_topics) else target_topics.__getitem__)
 
@@ -73,7 +70,7 @@ class SmtStage:
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _made(self, batch: pa.RecordBatch) -> MadeRows:
-        from mirror_lib.transform.smt.rows.model import RefusedRowError
+        from mirror_lib.transform.smt.rows import RefusedRowError
 
         try:
             return self._rows.run(batch)

@@ -11,12 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
-from mirror_lib.verify.job import main
-from mirror_lib.verify.model import VerifyJob
-from mirror_lib.verify.planning.by_transform_chain import split_job
-from mirror_lib.verify.result_rows import VERDICT_DDL, from_arrow
-from mirror_lib.verify.run import VerifyRunner
+from mirror_lib.verify import VERDICT_DDL, PartitionVerdict, RoutedVerdict, VerifyJob, VerifyRunner, from_arrow, main
+from mirror_lib.verify.planning import split_job
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal

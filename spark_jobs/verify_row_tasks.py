@@ -7,12 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.verify.findings import PartitionVerdict
-from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
-from mirror_lib.verify.routed.routed_rows import FoundRow
-from mirror_lib.verify.routed.target_digests import StandingJob
-from mirror_lib.verify.transformed.model import RowVerifyJob
+from mirror_lib.cluster import Connection
+from mirror_lib.verify import PartitionVerdict
+from mirror_lib.verify.routed import FoundRow, Place, RoutedFindings, Standing, StandingJob
+from mirror_lib.verify.transformed import RowVerifyJob
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
 
@@ -38,7 +36,7 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
         ConfigurationError: the driver has another version of this package.
     """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify.transformed.row_source import read_bin
+    from mirror_lib.verify.transformed import read_bin
 
     return read_bin(job, number, task_place().attempt)
 
@@ -48,8 +46,8 @@ def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.
     behind them what was made for others.
     """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify.result_rows import to_arrow
-    from mirror_lib.verify.transformed.compare_rows import compare_bin
+    from mirror_lib.verify import to_arrow
+    from mirror_lib.verify.transformed import compare_bin
 
     verdicts, routed = compare_bin(job, *task_place(), rows)
     yield to_arrow([*verdicts, routed])
@@ -60,8 +58,8 @@ def find_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Look for rows by their digests; gives one row with each `FoundRow`."""
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.verify.result_rows import to_arrow
-    from mirror_lib.verify.transformed.compare_rows import find_bin
+    from mirror_lib.verify import to_arrow
+    from mirror_lib.verify.transformed import find_bin
 
     yield to_arrow(find_bin(job, *task_place(), rows, wanted))
 
@@ -75,8 +73,8 @@ def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[
         numbers: of bins, as Arrow batches.
     """
     job: StandingJob = unseal(stamp, sealed, STANDING_CLASSES)
-    from mirror_lib.verify.result_rows import to_arrow
-    from mirror_lib.verify.routed.target_digests import read_standing
+    from mirror_lib.verify import to_arrow
+    from mirror_lib.verify.routed import read_standing
 
     for batch in numbers:
         for number in batch.column(0).to_pylist():
@@ -86,7 +84,7 @@ def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[
 def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """See whether the transforms take the records of a bin: nothing is compared, and nothing given."""
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
-    from mirror_lib.cluster.rows.hand_over import HandOver
+    from mirror_lib.cluster.rows import HandOver
 
     for _ in rows:
         pass

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.verify.findings import PartitionVerdict
-from mirror_lib.verify.model import VerifyJob
-from mirror_lib.verify.raw.task import verify_bin
+from mirror_lib.cluster import Connection
+from mirror_lib.verify import PartitionVerdict, VerifyJob
+from mirror_lib.verify.raw import verify_bin
 from spark_jobs.sealing import unseal
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def verify_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[p
         ConfigurationError: the driver has another version of this package.
     """
     job: VerifyJob = unseal(stamp, sealed, VERIFY_CLASSES)
-    from mirror_lib.verify.result_rows import to_arrow
+    from mirror_lib.verify import to_arrow
 
     for batch in numbers:
         for number in batch.column(0).to_pylist():

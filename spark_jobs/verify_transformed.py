@@ -12,21 +12,23 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.rows.hand_over import new_secret
-from mirror_lib.cluster.rows.layout import number_of
+from mirror_lib.cluster.rows import new_secret, number_of
 from mirror_lib.errors import Where
-from mirror_lib.offsets.runs import encode
-from mirror_lib.relay.transformed.failing_records import Failure, Found, OffsetRange, failing_record, named_record
-from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
-from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
-from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
-from mirror_lib.verify.planning.by_transform_chain import ChainChecks, searched
-from mirror_lib.verify.result_rows import VERDICT_DDL, from_arrow
-from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
-from mirror_lib.verify.routed.judge import judge_routed
-from mirror_lib.verify.routed.routed_rows import FoundRow
-from mirror_lib.verify.routed.target_digests import StandingJob
-from mirror_lib.verify.transformed.model import (
+from mirror_lib.offsets import encode
+from mirror_lib.relay.transformed import Failure, Found, OffsetRange, failing_record, named_record
+from mirror_lib.transform import UntransformableRecordError, read_mark
+from mirror_lib.verify import (
+    VERDICT_DDL,
+    CheckRange,
+    PartitionCheck,
+    PartitionVerdict,
+    RoutedVerdict,
+    VerifyJob,
+    from_arrow,
+)
+from mirror_lib.verify.planning import ChainChecks, searched
+from mirror_lib.verify.routed import FoundRow, Place, RoutedFindings, Standing, StandingJob, judge_routed
+from mirror_lib.verify.transformed import (
     NumberedRange,
     RefusedRecord,
     RowVerifyJob,

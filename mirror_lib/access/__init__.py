@@ -1,0 +1,12 @@
+"""Rights on both clusters: what each step needs, and the commands that grant it."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "commands": ["acl_commands"],
+        "model": ["AccessTask", "RequiredAccess"],
+        "required": ["required_access", "scheduled"],
+    },
+)

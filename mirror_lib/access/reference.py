@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from mirror_lib.access.commands import acl_commands
 from mirror_lib.access.model import AccessTask, RequiredAccess, Side
 from mirror_lib.access.required import required_access, scheduled
-from mirror_lib.config.loader import load
+from mirror_lib.config import load
 
 #: A flow with MM2's defaults, and with everything switched on that needs rights of its own.
 EXAMPLE = """\

@@ -1,1 +1,10 @@
 """What Airflow sees of the project: DAGs, operators and tasks. Nothing else in `mirror_lib` imports Airflow."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "compatibility": ["get_parsing_context"],
+    },
+)

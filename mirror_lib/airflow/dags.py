@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from mirror_lib.airflow.compatibility import DAG, get_parsing_context
-from mirror_lib.airflow.files.broken_files import broken_files_dag, problems_of
-from mirror_lib.airflow.files.flow_dags import config_files
-from mirror_lib.config.local_state import CONFIG_VARIABLE
+from mirror_lib.airflow.files import broken_files_dag, config_files, problems_of
+from mirror_lib.config import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG
+from mirror_lib.observe import BROKEN_FILES_DAG
 
 #: Kind of DAG -> its builder, imported when it is asked for.
 _BUILDERS: Final = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from mirror_lib.airflow.compatibility import Context, PythonOperator
-from mirror_lib.airflow.forms.conf import CheckedConf
+from mirror_lib.airflow.forms import CheckedConf
 from mirror_lib.airflow.secret_provider import task_secrets
 
 

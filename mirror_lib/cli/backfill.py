@@ -11,12 +11,11 @@ import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TasksOption, capped_table, megabytes
 from mirror_lib.cli.output import JsonOption, Output, reporting
-from mirror_lib.spark.submit import LOCAL_MASTER
+from mirror_lib.spark import LOCAL_MASTER
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig
-    from mirror_lib.relay.backfill.model import BackfillRequest
-    from mirror_lib.relay.backfill.plan import BackfillEstimate
+    from mirror_lib.config import FlowConfig
+    from mirror_lib.relay.backfill import BackfillEstimate, BackfillRequest
 
 _app = typer.Typer(
     name="backfill",
@@ -72,10 +71,9 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a backfill would copy, or has left to copy, and how long that may take; changes nothing."""
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.relay.backfill.define import estimate, find_backfill
-    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+    from mirror_lib.relay.backfill import estimate, find_backfill
+    from mirror_lib.relay.planning import FlowClusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -116,14 +114,12 @@ def run(
 
     The first run fixes topics and offsets; after that --name alone is enough.
     """
-    from mirror_lib.cli.run.command import copy_by_job, show_report
-    from mirror_lib.cli.run.spark_submit import RunFiles
-    from mirror_lib.cli.sync.topics import show_topics
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.backfill.define import prepare_backfill
-    from mirror_lib.relay.job.arguments import ASK, JobArguments
-    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.cli.run import RunFiles, copy_by_job, show_report
+    from mirror_lib.cli.sync import show_topics
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+    from mirror_lib.relay.backfill import prepare_backfill
+    from mirror_lib.relay.job import ASK, JobArguments
+    from mirror_lib.relay.planning import FlowClusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -161,9 +157,8 @@ def run(
 @_app.command(name="list")
 def list_(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
     """Show the backfills of a flow, their states, and what to do about each. Reads the ledger only."""
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.backfill.situation import situations_of
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+    from mirror_lib.relay.backfill import situations_of
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -213,7 +208,7 @@ def _request(
     *,
     into_same: bool,
 ) -> BackfillRequest | None:
-    from mirror_lib.relay.backfill.define import request_of
+    from mirror_lib.relay.backfill import request_of
 
     if not (topics or into or into_suffix or into_same) and bounds == ("earliest", "latest"):
         # A backfill that is known by its name.

@@ -13,15 +13,14 @@ import typer
 from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
-from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
-from mirror_lib.runbook.model import Fence, Step, Style, VerifyScope
-from mirror_lib.spark.submit import LOCAL_MASTER
+from mirror_lib.cli.run import Job, RunFiles, running_job
+from mirror_lib.runbook import Fence, Step, Style, VerifyScope
+from mirror_lib.spark import LOCAL_MASTER
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger.store import Ledger
-    from mirror_lib.runbook.context import Desk
-    from mirror_lib.runbook.machine import Progress as CutoverProgress
-    from mirror_lib.runbook.model import CutoverDefinition
+    from mirror_lib.ledger import Ledger
+    from mirror_lib.runbook import CutoverContext, CutoverDefinition
+    from mirror_lib.runbook import Progress as CutoverProgress
 
 _app = typer.Typer(
     name="cutover",
@@ -95,8 +94,7 @@ def new(
     as_json: JsonOption = False,
 ) -> None:
     """Define a cutover; nothing is done yet. `mirror cutover run NAME --until preflight` tells what is in its way."""
-    from mirror_lib.runbook.machine import create
-    from mirror_lib.runbook.model import CutoverDefinition
+    from mirror_lib.runbook import CutoverDefinition, create
 
     with reporting(as_json) as output:
         definition = CutoverDefinition(
@@ -118,8 +116,8 @@ def new(
             require_way_back=way_back,
             with_withdrawn=with_withdrawn,
         )
-        with _desk_of(config, definition) as desk:
-            create(desk.ledger, definition, by=desk.by, desk=desk)
+        with _desk_of(config, definition) as context:
+            create(context.ledger, definition, by=context.by, context=context)
         output.document({"cutover": definition.to_dict()})
         output.note(f"Cutover {name} is defined. Begin it by: mirror cutover run {name}")
 
@@ -145,17 +143,16 @@ def run(
     With `--wait`, one Spark session stays warm over all steps: confirm from another console, and the writers stand
     still for seconds only.
     """
-    from mirror_lib.runbook.job import CutoverArguments
-    from mirror_lib.runbook.machine import progress
+    from mirror_lib.runbook import CutoverArguments, progress
 
-    with reporting(as_json) as output, _desk(config, name) as desk:
+    with reporting(as_json) as output, _context(config, name) as context:
         files = RunFiles.of(f"cutover-{name}-{uuid.uuid4()}")
         arguments = CutoverArguments(
-            config.absolute(), name, desk.by, until, wait, files.report, confirm=word, note=note
+            config.absolute(), name, context.by, until, wait, files.report, confirm=word, note=note
         )
-        code = _run_job(output, arguments.command_line(), name, files, master, desk)
+        code = _run_job(output, arguments.command_line(), name, files, master, context)
         output.note(f"Log of the job: {files.log}")
-        done = progress(desk.ledger, desk.definition)
+        done = progress(context.ledger, context.definition)
         _show(output, done)
         _fail_as(files, output, code)
 
@@ -174,20 +171,19 @@ def confirm(
     Refused when no process carries the cutover out: `mirror cutover run NAME --confirm STEP` then does both.
     """
     from mirror_lib.runbook import machine
-    from mirror_lib.runbook.states.cutover import Event
-    from mirror_lib.runbook.states.situation import answer, await_taken, require
+    from mirror_lib.runbook.states import Event, answer, await_taken, require
 
-    with reporting(as_json) as output, _desk(config, name) as desk:
-        present = machine.progress(desk.ledger, desk.definition)
+    with reporting(as_json) as output, _context(config, name) as context:
+        present = machine.progress(context.ledger, context.definition)
         _show(output, present)
         require(present.present, Event.YES)
         if not yes and not confirmed(f"{step.value} of cutover {name}: is it so?"):
             output.note("Nothing was confirmed.")
             output.exit_code = 3
             return
-        asked = answer(desk.ledger, name, step, yes=True, by=desk.by, note=note or "")
+        asked = answer(context.ledger, name, step, yes=True, by=context.by, note=note or "")
         with output.progress("Waiting for the process that asked"):
-            await_taken(desk.ledger, asked)
+            await_taken(context.ledger, asked)
         output.exit_code = 0
         output.note(f"{step.value} is confirmed; the cutover goes on where it runs.")
 
@@ -195,10 +191,10 @@ def confirm(
 @_app.command()
 def status(name: _NameArgument, config: ConfigOption, as_json: JsonOption = False) -> None:
     """Where a cutover is: steps, gates, times. Reads the ledger only. Exit code 3 when a person has to do something."""
-    from mirror_lib.runbook.machine import progress
+    from mirror_lib.runbook import progress
 
-    with reporting(as_json) as output, _desk(config, name) as desk:
-        done = progress(desk.ledger, desk.definition)
+    with reporting(as_json) as output, _context(config, name) as context:
+        done = progress(context.ledger, context.definition)
         _show(output, done)
         failed = [
             (attempt.step.value, gate.name, gate.passed, gate.what, "" if gate.passed else gate.action)
@@ -238,9 +234,9 @@ def states(
 @_app.command(name="list")
 def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
     """All cutovers, the newest first."""
-    from mirror_lib.config.loader import load
-    from mirror_lib.config.secrets.lookup_context import without_lookups
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.config import load
+    from mirror_lib.config.secrets import without_lookups
+    from mirror_lib.ledger import open_ledger
 
     with reporting(as_json) as output, without_lookups(), open_ledger(load(config)) as ledger:
         rows = [
@@ -266,14 +262,14 @@ def rollback(
     as_json: JsonOption = False,
 ) -> None:
     """Take a cutover back, as long as nobody has written to the target. Then start the writers on the source again."""
-    from mirror_lib.runbook.steps.rollback import roll_back
+    from mirror_lib.runbook.steps import roll_back
 
-    with reporting(as_json) as output, _desk(config, name) as desk:
+    with reporting(as_json) as output, _context(config, name) as context:
         if not yes and not confirmed(f"Take cutover {name} back?"):
             output.note("Nothing was done.")
             output.exit_code = 3
             return
-        undone = roll_back(desk, note=note or "")
+        undone = roll_back(context, note=note or "")
         for gate in undone:
             output.note(str(gate))
         output.document({"undone": [gate.to_dict() for gate in undone]})
@@ -290,13 +286,12 @@ def back(
     as_json: JsonOption = False,
 ) -> None:
     """Define the cutover that brings home what NAME has moved: only what changed since is copied."""
-    from mirror_lib.runbook.machine import create
-    from mirror_lib.runbook.opening import failback_of
+    from mirror_lib.runbook import create, failback_of
 
-    with reporting(as_json) as output, _desk(config, name) as desk:
-        definition = failback_of(desk.config, desk.ledger, name, as_name)
-        desk.definition = definition
-        create(desk.ledger, definition, by=desk.by, desk=desk)
+    with reporting(as_json) as output, _context(config, name) as context:
+        definition = failback_of(context.config, context.ledger, name, as_name)
+        context.definition = definition
+        create(context.ledger, definition, by=context.by, context=context)
         output.document({"cutover": definition.to_dict()})
         output.note(f"Cutover {definition.name} is defined. Begin it by: mirror cutover run {definition.name}")
 
@@ -318,11 +313,9 @@ def after_disaster(
     Tells, and keeps in the ledger, what never came to the target. The flow copies these topics no more; the flow back
     brings home what was written to the target since. Exit code 3 when a partition needs a person.
     """
-    from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.failback.after_disaster import apply_return
-    from mirror_lib.runbook.failback.return_plan import plan_return
-    from mirror_lib.runbook.states.disaster import STATES, DisasterState, do
+    from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger
+    from mirror_lib.runbook.failback import apply_return, plan_return
+    from mirror_lib.runbook.states import STATES, DisasterState, do
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -355,33 +348,33 @@ def after_disaster(
 
 
 @contextmanager
-def _desk(config: Path, name: str) -> Iterator[Desk]:
-    from mirror_lib.config.loader import load
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.context import Desk
-    from mirror_lib.runbook.opening import open_cutover
-    from mirror_lib.runbook.records import attempts_of
+def _context(config: Path, name: str) -> Iterator[CutoverContext]:
+    from mirror_lib.config import load
+    from mirror_lib.ledger import open_ledger
+    from mirror_lib.runbook import CutoverContext, attempts_of, open_cutover
 
     file = load(config)
     with open_ledger(file) as ledger:
         definition = open_cutover(ledger, name)
         last = attempts_of(ledger, name)
-        yield Desk(definition=definition, config=file, ledger=ledger, by=person(), last=last)
+        yield CutoverContext(definition=definition, config=file, ledger=ledger, by=person(), last=last)
 
 
 @contextmanager
-def _desk_of(config: Path, definition: CutoverDefinition) -> Iterator[Desk]:
-    from mirror_lib.config.loader import load
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.context import Desk
+def _desk_of(config: Path, definition: CutoverDefinition) -> Iterator[CutoverContext]:
+    from mirror_lib.config import load
+    from mirror_lib.ledger import open_ledger
+    from mirror_lib.runbook import CutoverContext
 
     file = load(config)
     with open_ledger(file) as ledger:
-        yield Desk(definition=definition, config=file, ledger=ledger, by=person())
+        yield CutoverContext(definition=definition, config=file, ledger=ledger, by=person())
 
 
-def _run_job(output: Output, arguments: list[str], name: str, files: RunFiles, master: str, desk: Desk) -> int:
-    from mirror_lib.spark.submit import job_file
+def _run_job(
+    output: Output, arguments: list[str], name: str, files: RunFiles, master: str, context: CutoverContext
+) -> int:
+    from mirror_lib.spark import job_file
 
     job = Job(
         title=f"mirror cutover {name}",
@@ -389,23 +382,25 @@ def _run_job(output: Output, arguments: list[str], name: str, files: RunFiles, m
         arguments=arguments,
         interrupted=f"cutover {name} was interrupted.",
         what_then=f"Nothing is lost: go on by `mirror cutover run {name}`, or take it back by rollback.",
-        transforms=any(each.transforms for each in desk.config.enabled_flows if str(each.flow) == desk.definition.flow),
+        transforms=any(
+            each.transforms for each in context.config.enabled_flows if str(each.flow) == context.definition.flow
+        ),
     )
     with (
         output.progress(f"Cutover {name}: starting Spark", total=1) as progress,
         running_job(job, master=master, log=files.log) as child,
     ):
         while (code := child.wait(_POLL_SECONDS)) is None:
-            _follow(progress, desk.ledger, desk)
+            _follow(progress, context.ledger, context)
     return code
 
 
-def _follow(progress: Progress, ledger: Ledger, desk: Desk) -> None:
+def _follow(progress: Progress, ledger: Ledger, context: CutoverContext) -> None:
     from mirror_lib.errors import MirrorError
     from mirror_lib.runbook import machine, report
 
     try:
-        done = machine.progress(ledger, desk.definition)
+        done = machine.progress(ledger, context.definition)
     except MirrorError:
         # Showing how far it is must not end it.
         return
@@ -414,8 +409,7 @@ def _follow(progress: Progress, ledger: Ledger, desk: Desk) -> None:
 
 
 def _show(output: Output, done: CutoverProgress) -> None:
-    from mirror_lib.runbook.job import as_data
-    from mirror_lib.runbook.report import sentence, time_line
+    from mirror_lib.runbook import as_data, sentence, time_line
 
     output.table("time_line", _LINE_COLUMNS, time_line(done))
     output.document(as_data(done))

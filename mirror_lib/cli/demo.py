@@ -12,7 +12,7 @@ from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
     from mirror_lib.cli.output import Progress
-    from mirror_lib.dev.demo import DemoOutcome, Steps
+    from mirror_lib.dev import DemoOutcome, Steps
 
 _app = typer.Typer(name="demo", help="Run the main job on this machine: brokers, input, Airflow, one flow, proof.")
 _COLUMNS = ("topic", "records", "MB", "seconds", "on the target", "expected", "equal")
@@ -33,7 +33,7 @@ def demo(
     if context.invoked_subcommand is not None:
         return
     with reporting(as_json) as output:
-        from mirror_lib.dev.demo import run_demo
+        from mirror_lib.dev import run_demo
 
         outcome = run_demo(records, _steps(output))
         _tell(output, outcome)
@@ -44,7 +44,7 @@ def demo(
 def stop(as_json: JsonOption = False) -> None:
     """End Airflow and the brokers; their data stays for the next demo."""
     with reporting(as_json) as output:
-        from mirror_lib.dev.demo import stop_demo
+        from mirror_lib.dev import stop_demo
 
         with output.progress("Stopping"):
             ended = stop_demo()

@@ -9,8 +9,7 @@ import typer
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.dev.jars import FetchProgress
-    from mirror_lib.dev.stack import ClusterStatus
+    from mirror_lib.dev import ClusterStatus, FetchProgress
 
 _app = typer.Typer(name="dev", help="Run two local Kafka clusters, A and B.", no_args_is_help=True)
 
@@ -34,9 +33,9 @@ def up(
     as_json: JsonOption = False,
 ) -> None:
     """Fetch Kafka once, start both clusters in the background, and write a properties file for A->B."""
-    from mirror_lib.config.local_state import local_config
+    from mirror_lib.config import local_config
     from mirror_lib.dev import stack
-    from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
+    from mirror_lib.spark import DRIVER_HOST_VARIABLE
 
     with reporting(as_json) as output:
         with output.progress("Kafka") as progress:

@@ -12,8 +12,8 @@ from mirror_lib.cli.output import Output
 from mirror_lib.errors import MirrorError
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig
-    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.config import FlowConfig
+    from mirror_lib.ledger import Ledger
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="The MirrorMaker 2 properties file.", metavar="FILE")]
 FlowOption = Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")]
@@ -61,7 +61,7 @@ def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
     Raises:
         MirrorError: an alias names another cluster than the ledger is about.
     """
-    from mirror_lib.sync.cluster_identity import compare_reachable_clusters
+    from mirror_lib.sync import compare_reachable_clusters
 
     with output.progress(f"Comparing the clusters of {flow.flow}"):
         missing = compare_reachable_clusters(flow, ledger)

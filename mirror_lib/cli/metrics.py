@@ -36,10 +36,10 @@ def metrics(
 ) -> None:
     """Print metrics of all flows in Prometheus' text format. Only the ledger is asked, never a cluster."""
     with reporting(as_json) as output:
-        from mirror_lib.config.loader import load
-        from mirror_lib.config.secrets.lookup_context import without_lookups
-        from mirror_lib.ledger.location import open_ledger
-        from mirror_lib.observe.prometheus import render_metrics, write_textfile
+        from mirror_lib.config import load
+        from mirror_lib.config.secrets import without_lookups
+        from mirror_lib.ledger import open_ledger
+        from mirror_lib.observe import render_metrics, write_textfile
 
         with without_lookups():
             file = load(config)

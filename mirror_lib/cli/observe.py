@@ -11,10 +11,9 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table, 
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig
-    from mirror_lib.ledger.observed_rows import PartitionObservationRow
-    from mirror_lib.ledger.store import Ledger
-    from mirror_lib.relay.health.observation import FlowObserved
+    from mirror_lib.config import FlowConfig
+    from mirror_lib.ledger import Ledger, PartitionObservationRow
+    from mirror_lib.relay.health import FlowObserved
 
 _COLUMNS = (
     "topic",
@@ -39,9 +38,8 @@ def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False)
 
     Every run does the same at its end. Changes nothing on the clusters. Exit code 3 when a partition stands still.
     """
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.health.observation import observe_flow
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+    from mirror_lib.relay.health import observe_flow
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -53,7 +51,7 @@ def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False)
 
 def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
     """The same at the end of a run, whose outcome it never changes; what goes wrong is a note."""
-    from mirror_lib.relay.health.observation import observe_flow
+    from mirror_lib.relay.health import observe_flow
 
     try:
         with output.progress(f"Looking at {flow.flow}"):
@@ -105,7 +103,7 @@ def _cells(row: PartitionObservationRow) -> tuple[object, ...]:
 
 
 def _duration(seconds: float | None) -> str:
-    from mirror_lib.observe.forecasts import duration
+    from mirror_lib.observe import duration
 
     if seconds is None:
         return "not known"

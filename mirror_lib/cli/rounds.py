@@ -9,7 +9,7 @@ from mirror_lib.cli.flow_options import capped_table, megabytes
 from mirror_lib.cli.output import Output
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger.rows import RoundRow
+    from mirror_lib.ledger import RoundRow
 
 _COLUMNS = (
     "run",
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 def show_rounds(output: Output, rounds: Sequence[RoundRow]) -> None:
     """Tell rounds, newest first, and how good the expectations were."""
-    from mirror_lib.observe.costs import accuracy
+    from mirror_lib.observe import accuracy
 
     capped_table(output, "rounds", _COLUMNS, [_cells(row) for row in rounds])
     good = accuracy(rounds)
@@ -87,7 +87,7 @@ def show_run_rounds(output: Output, rounds: Sequence[Mapping[str, Any]]) -> None
 
 def age_in_words(milliseconds: int | None) -> str:
     """How old a record was when it had arrived."""
-    from mirror_lib.observe.forecasts import duration
+    from mirror_lib.observe import duration
 
     if milliseconds is None:
         return ""

@@ -34,8 +34,7 @@ def pack(
     Executors unpack the archive by themselves: see the settings that it prints.
     """
     with reporting(as_json) as told:
-        from mirror_lib.spark.executor_archive import executor_environment, write_archive
-        from mirror_lib.spark.settings import environment_settings
+        from mirror_lib.spark import environment_settings, executor_environment, write_archive
 
         environment = executor_environment()
         with told.progress(f"Packing {output.name}", total=environment.files) as progress:

@@ -15,9 +15,8 @@ from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.cli.rounds import show_rounds
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger.queries.copy_rounds import LeftOver
-    from mirror_lib.ledger.rows import PartitionRunRow, RunRow
-    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.ledger import Ledger, PartitionRunRow, RunRow
+    from mirror_lib.ledger.queries import LeftOver
 
 _RUN_COLUMNS = ("run", "flow", "state", "started", "seconds", "partitions", "records", "MB", "started by", "error")
 _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seconds", "failed")
@@ -58,7 +57,7 @@ def status(
                 raise _no_such_run(run)
             output.note("There is no ledger yet: the first run makes it.")
             return
-        from mirror_lib.ledger.store import Ledger
+        from mirror_lib.ledger import Ledger
 
         with Ledger.open(url) as ledger:
             if rounds:
@@ -72,7 +71,7 @@ def status(
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
     """What runs copied, topic by topic; rows come oldest first."""
-    from mirror_lib.observe.run_totals import topic_totals
+    from mirror_lib.observe import topic_totals
 
     totals = topic_totals(rows)
     capped_table(
@@ -115,7 +114,7 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
 
 
 def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
-    from mirror_lib.observe.speeds import copy_speed
+    from mirror_lib.observe import copy_speed
 
     if not left.left:
         return 0.0
@@ -124,7 +123,7 @@ def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
 
 
 def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
-    from mirror_lib.observe.forecasts import duration
+    from mirror_lib.observe import duration
 
     return (
         left.flow,
@@ -219,9 +218,9 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ledger_url(config: Path | None) -> str:
-    from mirror_lib.config.loader import load
-    from mirror_lib.config.secrets.lookup_context import without_lookups
-    from mirror_lib.ledger.location import default_ledger_url, ledger_url
+    from mirror_lib.config import load
+    from mirror_lib.config.secrets import without_lookups
+    from mirror_lib.ledger import default_ledger_url, ledger_url
 
     if config is None:
         return default_ledger_url()

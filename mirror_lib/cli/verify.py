@@ -11,12 +11,9 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, 
 from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig
-    from mirror_lib.ledger.store import Ledger
-    from mirror_lib.verify.findings import PartitionVerdict
-    from mirror_lib.verify.model import VerifyPlan
-    from mirror_lib.verify.report import VerifyReport
-    from mirror_lib.verify.run import VerifyOptions, VerifyRunner
+    from mirror_lib.config import FlowConfig
+    from mirror_lib.ledger import Ledger
+    from mirror_lib.verify import PartitionVerdict, VerifyOptions, VerifyPlan, VerifyReport, VerifyRunner
 
 _PARTITION_COLUMNS = (
     "topic",
@@ -58,7 +55,7 @@ def verify(
         str,
         typer.Option(
             "--mode",
-            help="full: all that both sides hold; sample: random stretches; recent: what is new; state: the newest "
+            help="full: all that both sides hold; sample: random spans; recent: what is new; state: the newest "
             "record of each key of compacted topics.",
         ),
     ] = "full",
@@ -68,7 +65,7 @@ def verify(
     max_seconds: Annotated[
         float | None, typer.Option("--max-seconds", min=0, help="Stop comparing after this time.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the sample: the same seed chooses the same stretches.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Of the sample: the same seed chooses the same spans.")] = 0,
     processes: Annotated[
         int | None,
         typer.Option("--processes", min=1, help="Processes at the most; default tasks.max, at most a core each."),
@@ -80,11 +77,9 @@ def verify(
     """Compare the target with its source. Exit code 0: equal, 1: could not be verified, 3: different."""
     with reporting(as_json) as output:
         from mirror_lib.errors import ConfigurationError
-        from mirror_lib.ledger.handovers import load_flow_as_it_runs
-        from mirror_lib.ledger.location import open_ledger
-        from mirror_lib.verify.model import Budget, VerifyMode
-        from mirror_lib.verify.raw.local import BINS_PER_PROCESS, cores
-        from mirror_lib.verify.run import VerifyOptions
+        from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+        from mirror_lib.verify import Budget, VerifyMode, VerifyOptions
+        from mirror_lib.verify.raw import BINS_PER_PROCESS, cores
 
         if mode not in list(VerifyMode):
             raise ConfigurationError(f"--mode {mode} does not exist.", action=f"Take one of {', '.join(VerifyMode)}.")
@@ -105,14 +100,14 @@ def verify(
         _show(output, report)
         if html is not None:
             from mirror_lib.private_files import write_private
-            from mirror_lib.verify.html import to_html
+            from mirror_lib.verify import to_html
 
             write_private(html, to_html(report))
             output.note(f"Report: {html}")
 
 
 def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions) -> None:
-    from mirror_lib.verify.run import plan_flow_verification
+    from mirror_lib.verify import plan_flow_verification
 
     with output.progress(f"Reading the offsets of {flow.flow}"):
         plan = plan_flow_verification(flow, ledger, options)
@@ -126,7 +121,7 @@ def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: Verify
 
 
 def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions, processes: int) -> VerifyReport:
-    from mirror_lib.verify.run import verify_flow
+    from mirror_lib.verify import verify_flow
 
     with output.progress(f"Verifying {flow.flow}: reading the offsets") as progress:
         return verify_flow(
@@ -135,7 +130,7 @@ def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOp
 
 
 def _runner(progress: Progress, plan: VerifyPlan, processes: int) -> VerifyRunner:
-    from mirror_lib.verify.raw.local import run_locally
+    from mirror_lib.verify.raw import run_locally
 
     # In megabytes, since a bar that counts bytes cannot be read.
     total = megabytes(plan.estimated_bytes) or None
@@ -147,7 +142,7 @@ def _show(output: Output, report: VerifyReport) -> None:
     output.document(report.to_dict())
     _show_verdicts(output, "verdicts", report.verdicts)
     if report.difference_count:
-        from mirror_lib.verify.html import difference_cells
+        from mirror_lib.verify import difference_cells
 
         rows = [
             (*verdict.source, *difference_cells(each)) for verdict in report.verdicts for each in verdict.differences
@@ -164,7 +159,7 @@ def _show(output: Output, report: VerifyReport) -> None:
 
 
 def _show_routed(output: Output, report: VerifyReport) -> None:
-    from mirror_lib.verify.html import (
+    from mirror_lib.verify import (
         ROUTED_COLUMNS,
         ROUTED_DIFFERENCE_COLUMNS,
         routed_cells,
@@ -179,7 +174,7 @@ def _show_routed(output: Output, report: VerifyReport) -> None:
 
 
 def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, ...]) -> None:
-    from mirror_lib.verify.html import remarks
+    from mirror_lib.verify import remarks
 
     # What needs a look comes first: the table is cut.
     order = sorted(verdicts, key=lambda verdict: (verdict.verdict.value == "equal", verdict.source))

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mirror_lib.cluster.auth.security import Security, read_security
-from mirror_lib.config.file.addresses import AddressError, parse_addresses
-from mirror_lib.config.model import ClientSettings
+from mirror_lib.cluster.auth import Security, read_security
+from mirror_lib.config import ClientSettings
+from mirror_lib.config.file import AddressError, parse_addresses
 from mirror_lib.errors import ConfigurationError, Where
 
 _DEFAULT_REQUEST_TIMEOUT_MS = 30_000

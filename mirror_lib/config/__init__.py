@@ -1,0 +1,61 @@
+"""Configuration: MM2's properties file and our settings in it, as typed flows."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "first_start": ["EARLIEST", "FirstStarts", "first_starts", "parse_first_start"],
+        "fixes": ["fix"],
+        "flow_conflicts": ["meeting_problems"],
+        "gc_pause": ["collections_paused"],
+        "loader": [
+            "InvalidConfigurationError",
+            "ReadablePart",
+            "enabled_flow",
+            "explain",
+            "explain_with_transforms",
+            "load",
+            "load_flow",
+            "load_readable",
+        ],
+        "local_state": ["CONFIG_VARIABLE", "STATE_DIR_VARIABLE", "local_config", "project_root", "state_dir"],
+        "model": [
+            "ClientSettings",
+            "CopySettings",
+            "ExistingTarget",
+            "Fencing",
+            "FirstStart",
+            "FlowClients",
+            "FlowConfig",
+            "GroupTranslation",
+            "IsolationLevel",
+            "MirrorConfig",
+            "OffsetSyncsLocation",
+            "PoisonPolicy",
+            "Problem",
+            "Provenance",
+            "Rename",
+            "Severity",
+        ],
+        "name_patterns": [
+            "NamePattern",
+            "named_groups",
+            "named_topics",
+            "plain_names",
+            "supposed_groups",
+            "supposed_topics",
+        ],
+        "named_exclusions": ["about_excluded"],
+        "schedule": ["longest_interval_seconds", "parse_schedule"],
+        "topology": [
+            "config_property_filter",
+            "flow_topology",
+            "group_filter",
+            "loops",
+            "offset_syncs_topic",
+            "quarantine_topic",
+            "replication_policy",
+        ],
+    },
+)

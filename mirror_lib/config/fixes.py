@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.file import parse_properties
 from mirror_lib.config.model import Problem, Severity
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Severity
 from mirror_lib.config.topology import flow_topology, loops
-from mirror_lib.topology.loops import Loop
+from mirror_lib.topology import Loop
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 #: Stands for all topics that a pattern takes.

@@ -7,45 +7,52 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from mirror_lib.config.file.ambiguous_names import unclear_names
-from mirror_lib.config.file.check import key_problems
-from mirror_lib.config.file.derive import (
+from mirror_lib.config.file import (
+    LARGEST_FILE_BYTES,
     TOP_LEVEL,
+    Entry,
     FileSettings,
+    FileStamp,
     FlowSettings,
-    clusters,
-    flow_settings,
-    selected_flows,
-    top_level,
-)
-from mirror_lib.config.file.other_formats import LARGEST_FILE_BYTES, foreign_format
-from mirror_lib.config.file.problems import InvalidConfigurationError, describe, in_order
-from mirror_lib.config.file.properties import Entry, parse_properties
-from mirror_lib.config.file.stamps import FileStamp
-from mirror_lib.config.file.typed import flow_config
-from mirror_lib.config.file.whole_file import (
+    InvalidConfigurationError,
     cluster_problems,
+    clusters,
+    describe,
+    flow_config,
     flow_problems,
+    flow_settings,
+    foreign_format,
+    in_order,
+    key_problems,
     nothing_enabled,
+    parse_properties,
     provider_problems,
+    selected_flows,
     selection_problems,
+    top_level,
+    unclear_names,
 )
 from mirror_lib.config.first_start import OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
 from mirror_lib.config.named_exclusions import about_excluded
-from mirror_lib.config.secrets.airflow_provider import AirflowSecretProvider
-from mirror_lib.config.secrets.keys import is_secret
-from mirror_lib.config.secrets.lookup_context import looking_only, surroundings
-from mirror_lib.config.secrets.providers import ConfigProvider, Resolver, files_read, make_providers
-from mirror_lib.config.security.check import security_problems
-from mirror_lib.config.settings.definitions import MM2_FLOW, Definition
-from mirror_lib.config.settings.mirror_keys import FLOW_KEYS, LEDGER_URL
+from mirror_lib.config.secrets import (
+    AirflowSecretProvider,
+    ConfigProvider,
+    Resolver,
+    files_read,
+    is_secret,
+    looking_only,
+    make_providers,
+    surroundings,
+)
+from mirror_lib.config.security import security_problems
+from mirror_lib.config.settings import FLOW_KEYS, LEDGER_URL, MM2_FLOW, Definition
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.config.transforms.flow_transforms import TransformsReader, transform_settings
+from mirror_lib.config.transforms import TransformsReader, transform_settings
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.topology.names import FlowId
-from mirror_lib.transform.model import FlowTransforms
+from mirror_lib.topology import FlowId
+from mirror_lib.transform import FlowTransforms
 
 _NOT_OF_AIRFLOW = (
     "what Airflow keeps can stand only in settings of a connection to a cluster (bootstrap.servers, security.protocol, "

@@ -9,14 +9,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
 from pydantic_core.core_schema import is_instance_schema, plain_serializer_function_ser_schema
 
-from mirror_lib.config.file.stamps import FileStamp
-from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.file import FileStamp
+from mirror_lib.config.secrets import is_secret
 from mirror_lib.problems import Problem as Problem
 from mirror_lib.problems import Severity as Severity
-from mirror_lib.topology.acls import AclPattern, AclResource
-from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
-from mirror_lib.topology.names import FlowId
-from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms
+from mirror_lib.topology import NO_HANDOVERS, AclPattern, AclResource, FlowId, Handovers
+from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 
 
 class _Frozen(BaseModel):

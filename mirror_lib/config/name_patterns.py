@@ -12,11 +12,16 @@ from typing import NamedTuple
 
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.topology.acls import WILDCARD, AclPattern
-from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
-from mirror_lib.topology.handovers import UNRESTRICTED
-from mirror_lib.topology.java_regex import with_dots
-from mirror_lib.topology.selection import Exclusion, FlowTopology
+from mirror_lib.topology import (
+    UNRESTRICTED,
+    WILDCARD,
+    AclPattern,
+    DefaultGroupFilter,
+    DefaultTopicFilter,
+    Exclusion,
+    FlowTopology,
+    with_dots,
+)
 
 _QUANTIFIERS = "*+?{"
 #: What most lists consist of, found out at once.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import excluded_names
-from mirror_lib.topology.selection import Exclusion
+from mirror_lib.topology import Exclusion
 
 #: Names shown of one reason; a list of topics may be long.
 _SHOWN = 5

@@ -7,19 +7,22 @@ from contextlib import contextmanager
 
 from mirror_lib.config.model import FlowConfig, MirrorConfig, OffsetSyncsLocation
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.topology import filters
-from mirror_lib.topology.filters import ConfigPropertyFilter, GroupFilter, TopicFilter
-from mirror_lib.topology.loops import Loop, find_loops
-from mirror_lib.topology.policy import (
+from mirror_lib.topology import (
     INTERNAL_SEPARATOR_ENABLED,
     SEPARATOR,
     SOURCE_ALIAS,
     TARGET_ALIAS,
+    ConfigPropertyFilter,
+    FlowTopology,
+    GroupFilter,
+    Loop,
+    RenameRules,
     ReplicationPolicy,
+    TopicFilter,
+    filters,
+    find_loops,
     policy_for,
 )
-from mirror_lib.topology.rename import RenameRules
-from mirror_lib.topology.selection import FlowTopology
 
 
 def flow_topology(flow: FlowConfig, only: Sequence[str] = ()) -> FlowTopology:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config.local_state import project_root, state_dir
+from mirror_lib.config import project_root, state_dir
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail

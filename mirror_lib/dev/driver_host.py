@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start
-from mirror_lib.spark.hosted_driver import NoDriverHostError, greeting_of
-from mirror_lib.spark.submit import checkout_path
+from mirror_lib.spark import NoDriverHostError, checkout_path, greeting_of
 
 _MODULE = "spark_jobs.driver_host"
 _START_SECONDS = 60.0

@@ -13,9 +13,11 @@ from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start
 from mirror_lib.dev.state import write_atomically
-from mirror_lib.spark.connect_server import DEFAULT_PORT, REMOTE_VARIABLE, ConnectAddress
-from mirror_lib.spark.submit import (
+from mirror_lib.spark import (
+    DEFAULT_PORT,
     LOCAL_MASTER,
+    REMOTE_VARIABLE,
+    ConnectAddress,
     checkout_path,
     find_spark_home,
     runs_here,

@@ -13,15 +13,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config.local_state import local_config, state_dir
+from mirror_lib.config import local_config, state_dir
 from mirror_lib.dev import jars as jar_sets
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.dev.state import exclusive, write_atomically
-from mirror_lib.spark.connect_server import ConnectAddress
-from mirror_lib.spark.submit import LOCAL_MASTER
+from mirror_lib.spark import LOCAL_MASTER, ConnectAddress
 
 SOURCE, TARGET = "A", "B"
 #: As what `down` names the Spark Connect server.

@@ -1,0 +1,50 @@
+"""The ledger: runs, offset map, gaps, cutovers, verifications, in a SQL database."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "cutover_rows": ["CarrierRow", "CutRow", "CutoverRow", "CutoverStepRow", "HandedOverRow", "QuestionRow"],
+        "directions": ["MapPart", "inverse_run_id", "map_parts", "run_id_in", "with_ends"],
+        "flow_figures": ["FlowFigures", "GroupTotals"],
+        "handovers": [
+            "all_with_handovers",
+            "enabled_opposite_of",
+            "load_flow_as_it_runs",
+            "opposite_of",
+            "with_handovers",
+        ],
+        "location": ["default_ledger_url", "existing_ledger", "ledger_url", "open_ledger"],
+        "observation_guard": ["observing"],
+        "observed_rows": [
+            "FlowObservationRow",
+            "GroupObservationRow",
+            "HeartbeatObservationRow",
+            "PartitionObservationRow",
+            "StepOutcomeRow",
+        ],
+        "offset_rows": ["PositionRow", "RoutedRangeRow", "SegmentRow"],
+        "rows": [
+            "AclKind",
+            "AclState",
+            "BackfillRow",
+            "ClusterPairRow",
+            "CopiedTopic",
+            "DELETIONS_WRITTEN",
+            "DISASTER",
+            "GapRow",
+            "GapState",
+            "POSITION_SET",
+            "PartitionRunRow",
+            "RateSide",
+            "ReplicatedAclRow",
+            "RoundRow",
+            "RunLockRow",
+            "RunRow",
+            "RunState",
+            "VerificationRow",
+        ],
+        "store": ["Ledger"],
+    },
+)

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from mirror_lib.config.secrets.keys import is_secret
+from mirror_lib.config.secrets import is_secret
 from mirror_lib.errors import LedgerError
 from mirror_lib.private_files import make_private
 

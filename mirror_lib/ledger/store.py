@@ -10,10 +10,7 @@ from typing import Any, Self
 from mirror_lib.ledger import schema
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.offset_rows import MapSize, PositionRow, RoutedRangeRow, SegmentRow
-from mirror_lib.ledger.queries import copy_rounds
-from mirror_lib.ledger.queries.copy_rounds import CopiedRound, LeftOver
-from mirror_lib.ledger.queries.metrics import MetricsQueries
-from mirror_lib.ledger.queries.page import PageQueries
+from mirror_lib.ledger.queries import CopiedRound, LeftOver, MetricsQueries, PageQueries, copy_rounds
 from mirror_lib.ledger.rows import (
     CopiedTopic,
     GapRow,
@@ -30,6 +27,16 @@ from mirror_lib.ledger.rows import (
     VerifiedRow,
 )
 from mirror_lib.ledger.tables import (
+    LARGEST,
+    Audits,
+    Backfills,
+    ClusterPairs,
+    CutoverCarriers,
+    Cutovers,
+    History,
+    LastCopy,
+    Observations,
+    RateAsk,
     acls,
     gaps,
     locks,
@@ -41,17 +48,7 @@ from mirror_lib.ledger.tables import (
     segments,
     verifications,
 )
-from mirror_lib.ledger.tables.audits import Audits
-from mirror_lib.ledger.tables.backfills import Backfills
-from mirror_lib.ledger.tables.cluster_pairs import ClusterPairs
-from mirror_lib.ledger.tables.cutover_carriers import CutoverCarriers
-from mirror_lib.ledger.tables.cutovers import Cutovers
-from mirror_lib.ledger.tables.gaps import LastCopy
-from mirror_lib.ledger.tables.history import History
-from mirror_lib.ledger.tables.observations import Observations
-from mirror_lib.ledger.tables.rate_claims import RateAsk
-from mirror_lib.ledger.tables.rounds import LARGEST
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 
 class Ledger:

@@ -1,0 +1,28 @@
+"""What is made of the ledger's numbers: metrics, forecasts, retention, cost."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "airflow_runs": ["BROKEN_FILES_DAG", "cutover_dag_id_of", "dag_id_of", "trigger_text", "verify_dag_id_of"],
+        "costs": ["BinSize", "Expectation", "accuracy", "expect_round"],
+        "forecasts": [
+            "AgeMark",
+            "Backlog",
+            "Outlook",
+            "Pace",
+            "PartitionForecast",
+            "behind_transaction",
+            "deadline",
+            "duration",
+            "forecast",
+            "with_deletions",
+            "worst_first",
+        ],
+        "prometheus": ["CONTENT_TYPE", "render_metrics", "write_textfile"],
+        "retention": ["Retention", "is_compacted", "tombstones_kept_ms"],
+        "run_totals": ["TopicTotal", "human_bytes", "text_table", "topic_totals"],
+        "speeds": ["CopySpeed", "Demand", "SeenEnd", "copy_speed", "run_interval", "shared_rates", "write_rate"],
+    },
+)

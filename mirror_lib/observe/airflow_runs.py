@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mirror_lib.topology.names import FlowId
+from mirror_lib.topology import FlowId
 
 #: Airflow allows only these in DAG ids; cluster aliases may hold others.
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")

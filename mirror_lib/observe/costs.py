@@ -14,7 +14,7 @@ from itertools import combinations
 from statistics import median
 from typing import Any, Self
 
-from mirror_lib.ledger.rows import RoundRow
+from mirror_lib.ledger import RoundRow
 
 #: So many rounds make the weight of an older one half as much.
 _HALF_LIFE_ROUNDS = 5

@@ -13,7 +13,7 @@ from math import inf, isinf
 from typing import Any
 
 from mirror_lib.observe.retention import Retention
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 #: A duration that never ends, as None is one that is not known.
 NEVER = inf
@@ -301,7 +301,7 @@ class _Stretch:
     oldest: float
 
 
-def _stretches(backlog: Backlog) -> list[_Stretch]:
+def _spans(backlog: Backlog) -> list[_Stretch]:
     """What is to be copied, oldest records first."""
     ordered = sorted(backlog.marks, key=lambda mark: (-mark.age_seconds, mark.offset))
     ends = [(min(mark.offset, backlog.log_end), mark.age_seconds) for mark in ordered]
@@ -319,16 +319,16 @@ def _by_time(backlog: Backlog, retention: Retention, seconds: float, pace: Pace)
         yield Outlook.UNKNOWN, "the age of its records is not known"
         return
     spread = _segment_seconds(backlog, retention)
-    for stretch in _stretches(backlog):
-        copied_in = pace.wait_seconds + _seconds_for(stretch.end - backlog.position, pace.per_second)
-        earliest, latest = max(seconds - stretch.oldest, 0.0), max(seconds - stretch.youngest, 0.0)
+    for span in _spans(backlog):
+        copied_in = pace.wait_seconds + _seconds_for(span.end - backlog.position, pace.per_second)
+        earliest, latest = max(seconds - span.oldest, 0.0), max(seconds - span.youngest, 0.0)
         if copied_in > latest + spread:
             yield (
                 Outlook.WILL_BE_LOST,
                 f"retention.ms deletes records {deadline(latest + spread)}, and the copy comes to them only "
                 f"{deadline(copied_in)}",
             )
-        elif stretch.oldest > seconds:
+        elif span.oldest > seconds:
             yield Outlook.TIGHT, "its oldest records are past retention.ms: they may be deleted at any moment"
         elif copied_in > earliest * _TIGHT_SHARE:
             yield (

@@ -14,12 +14,9 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.schedule import longest_interval_seconds
+from mirror_lib.config import FlowConfig, longest_interval_seconds
 from mirror_lib.errors import LOSS_REASONS
-from mirror_lib.ledger.flow_figures import FlowFigures
-from mirror_lib.ledger.observed_rows import FlowObservationRow
-from mirror_lib.ledger.rows import DELETIONS_WRITTEN, DISASTER, POSITION_SET, RoundRow
+from mirror_lib.ledger import DELETIONS_WRITTEN, DISASTER, POSITION_SET, FlowFigures, FlowObservationRow, RoundRow
 from mirror_lib.observe.forecasts import Outlook
 
 PREFIX = "mirror_"

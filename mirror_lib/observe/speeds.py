@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TypeVar
 
-from mirror_lib.ledger.queries.copy_rounds import CopiedRound
+from mirror_lib.ledger.queries import CopiedRound
 
 _Key = TypeVar("_Key")
 

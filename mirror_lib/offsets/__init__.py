@@ -1,0 +1,18 @@
+"""Offsets: the map from source to target, offset-syncs and checkpoints. Pure."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "checkpoints": ["CheckpointOffsets", "Precision", "checkpoint_after", "translate"],
+        "group_standing": ["GroupReason", "IN_SYNC", "NOT_THIS_FLOWS", "is_behind", "why_not_in_sync"],
+        "offset_map": ["LANDINGS", "Landing", "Lookup", "OffsetMap"],
+        "ranges": ["united"],
+        "run_columns": ["RunColumns"],
+        "runs": ["OffsetRun", "RunBuilder", "Segment", "decode", "encode", "merge"],
+        "spark_checkpoint": ["RewrittenCheckpoint", "rewrite_checkpoint"],
+        "sync_store": ["LoadMode", "OffsetSyncStore"],
+        "syncs": ["BEFORE_ALL", "EmissionState", "SyncPoint", "flush_syncs"],
+    },
+)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from mirror_lib.offsets.sync_store import TOO_OLD, OffsetSyncStore
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 
 class CheckpointOffsets(NamedTuple):

@@ -18,7 +18,7 @@ _WIDTH = 8
 
 
 class StoredSegment(Protocol):
-    """A stretch of a partition's map as it is stored: a dense one says everything by its ranges."""
+    """A span of a partition's map as it is stored: a dense one says everything by its ranges."""
 
     @property
     def source_first(self) -> int: ...
@@ -158,7 +158,7 @@ class RunColumns:
         return RunColumns(self.target_first, self.source_first, self.count)
 
     def holds(self, other: RunColumns) -> bool:
-        """Whether this map says of the stretch of the other exactly what the other says."""
+        """Whether this map says of the span of the other exactly what the other says."""
         if not len(other):
             return True
         at = np.searchsorted(self.source_first, other.source_first, side="right") - 1

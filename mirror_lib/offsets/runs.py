@@ -228,9 +228,9 @@ def _little_endian(column: array[int]) -> array[int]:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of a partition's map: source [source_first, source_next) went to target [target_first, target_next).
+    """A span of a partition's map: source [source_first, source_next) went to target [target_first, target_next).
 
-    The ranges may be wider than their records: holes at either end belong to the stretch.
+    The ranges may be wider than their records: holes at either end belong to the span.
     """
 
     source_first: int

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.errors import CheckpointFolderError
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 #: Given a source partition and an offset of it, the partition and the offset on the target. Without an offset only the
 #: partition counts.

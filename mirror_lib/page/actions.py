@@ -21,8 +21,7 @@ from fastapi import APIRouter, Body, Depends, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from mirror_lib.errors import LedgerError, MirrorError
-from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.page.api_models import Answer, StorableText
 from mirror_lib.page.context import Looked, TheFlow, ThePage
 from mirror_lib.page.limits import Kind
@@ -140,9 +139,8 @@ def decide(
 
 def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
     # They come with Kafka's client, which a page that nobody decides on does not need.
-    from mirror_lib.relay.gaps.gaps import apply_decisions, plan_in_ledger
-    from mirror_lib.relay.gaps.resolutions import Decision
-    from mirror_lib.relay.run_lock import hold_lock
+    from mirror_lib.relay import hold_lock
+    from mirror_lib.relay.gaps import Decision, apply_decisions, plan_in_ledger
 
     ledger, settings = _ledger(here, looked), looked.flow.settings
     lock = hold_lock(

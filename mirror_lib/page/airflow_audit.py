@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from mirror_lib.ledger.rows import RunRow
+from mirror_lib.ledger import RunRow
 from mirror_lib.page.control import RunAct
 
 _CLEARS: Final = frozenset({"clear_dag_run", "post_clear_task_instances"})

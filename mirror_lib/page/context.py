@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 from fastapi import Depends, HTTPException, Path, Request
 
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger
 from mirror_lib.page.api_models import Seen
 from mirror_lib.page.control import Control, Visitor
 from mirror_lib.page.flows import FlowSource, ServedFlow

@@ -9,16 +9,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, HTTPException, Path
 
 from mirror_lib.errors import ConfigurationError, LedgerError
-from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.airflow_runs import cutover_dag_id_of
+from mirror_lib.ledger import CutoverRow, CutoverStepRow, Ledger
+from mirror_lib.observe import cutover_dag_id_of
 from mirror_lib.page.api_models import Answer, Problem
 from mirror_lib.page.context import ThePage, TheVisitor, visible
-from mirror_lib.runbook.model import CutoverDefinition, StepState, Style
-from mirror_lib.runbook.order import CONFIRMED, STEPS, WRITERS_GO, WRITERS_STOP
-from mirror_lib.runbook.states.cutover import choices
-from mirror_lib.runbook.states.situation import Situation, newest_situations, situation_of
-from mirror_lib.topology.names import FlowId
+from mirror_lib.runbook import CONFIRMED, STEPS, WRITERS_GO, WRITERS_STOP, CutoverDefinition, StepState, Style
+from mirror_lib.runbook.states import Situation, choices, newest_situations, situation_of
+from mirror_lib.topology import FlowId
 
 router = APIRouter(prefix="/cutovers")
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
-from mirror_lib.ledger.observed_rows import FlowObservationRow
-from mirror_lib.ledger.rows import RunRow
+from mirror_lib.ledger import FlowObservationRow, RunRow
 from mirror_lib.page.airflow_audit import what_ended
 from mirror_lib.page.api_models import Answer, Duration, May, Seen
 from mirror_lib.page.context import TheFlow, ThePage
@@ -203,7 +202,7 @@ def flow(here: ThePage, looked: TheFlow) -> FlowDetail:
 
 @router.get("/history", dependencies=[Depends(limited(Kind.LISTS))])
 def history(looked: TheFlow, hours: Annotated[float, Query(gt=0, le=24 * 30)] = 24) -> History:
-    """The lag in records, bytes and seconds. Of many points the worst of each stretch of time is told."""
+    """The lag in records, bytes and seconds. Of many points the worst of each span of time is told."""
     since = looked.now - timedelta(hours=hours)
     rows = () if looked.ledger is None else looked.ledger.observations.history(looked.flow.name, since)
     return History(now=looked.now, since=since, lag=[_point(row) for row in thinned(rows, _POINTS)])
@@ -285,13 +284,13 @@ def audit(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> 
 
 
 def thinned(rows: Sequence[FlowObservationRow], most: int) -> list[FlowObservationRow]:
-    """At most so many rows: of each stretch of neighbours the one that is farthest behind, and always the newest."""
+    """At most so many rows: of each span of neighbours the one that is farthest behind, and always the newest."""
     if len(rows) <= most:
         return list(rows)
     *older, newest = rows
     each = -(-len(older) // (most - 1))
-    stretches = (older[first : first + each] for first in range(0, len(older), each))
-    return [*(max(stretch, key=lambda row: row.records_behind) for stretch in stretches), newest]
+    spans = (older[first : first + each] for first in range(0, len(older), each))
+    return [*(max(span, key=lambda row: row.records_behind) for span in spans), newest]
 
 
 def _point(row: FlowObservationRow) -> LagPoint:

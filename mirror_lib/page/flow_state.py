@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from mirror_lib.ledger.observed_rows import FlowObservationRow
-from mirror_lib.ledger.rows import RunRow, RunState
-from mirror_lib.observe.forecasts import Outlook
+from mirror_lib.ledger import FlowObservationRow, RunRow, RunState
+from mirror_lib.observe import Outlook
 from mirror_lib.page.api_models import Answer
 
 

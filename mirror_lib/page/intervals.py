@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import pairwise
 
-from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.config import parse_schedule
 
 _MINUTE, _HOUR, _DAY, _WEEK = 60.0, 3600.0, 86_400.0, 604_800.0
 _YEAR = 366 * _DAY

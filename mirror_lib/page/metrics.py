@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger
 from mirror_lib.page.context import Page, page, visible
 from mirror_lib.page.flows import ServedFlow
 from mirror_lib.page.limits import Kind
@@ -48,7 +48,7 @@ async def metrics(request: Request) -> Response:
 def _rendered(here: Page, chosen: list[ServedFlow] | None) -> Response:
     flows = list(here.flows.read().flows) if chosen is None else chosen
     # It is needed by nobody who looks at the page.
-    from mirror_lib.observe.prometheus import CONTENT_TYPE, render_metrics
+    from mirror_lib.observe import CONTENT_TYPE, render_metrics
 
     by_ledger: dict[int, tuple[Ledger, list[ServedFlow]]] = {}
     for flow in flows:

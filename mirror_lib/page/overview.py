@@ -10,13 +10,9 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from mirror_lib.errors import ConfigurationError, LedgerError
-from mirror_lib.ledger.cutover_rows import CutoverRow
-from mirror_lib.ledger.location import ledger_url
-from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow
-from mirror_lib.ledger.queries.verdicts import Verdicts
-from mirror_lib.ledger.rows import RunRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.forecasts import Outlook
+from mirror_lib.ledger import CutoverRow, FlowObservationRow, HeartbeatObservationRow, Ledger, RunRow, ledger_url
+from mirror_lib.ledger.queries import Verdicts
+from mirror_lib.observe import Outlook
 from mirror_lib.page.api_models import Answer, Duration, Problem, Seen, plain_seconds
 from mirror_lib.page.context import ThePage, TheVisitor, visible
 from mirror_lib.page.control import DagState, Visitor
@@ -24,7 +20,7 @@ from mirror_lib.page.flow_state import FlowFacts, FlowState, judge, run_state
 from mirror_lib.page.flows import FileProblem, FlowSource, ServedFlow
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited
-from mirror_lib.runbook.states.situation import Situation, newest_situations
+from mirror_lib.runbook.states import Situation, newest_situations
 
 #: Comparisons older than this say little of a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)

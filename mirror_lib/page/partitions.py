@@ -8,9 +8,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from mirror_lib.ledger.observed_rows import PartitionObservationRow
-from mirror_lib.ledger.queries.page import PARTITION_ORDERS, PartitionFilter
-from mirror_lib.observe.forecasts import Outlook
+from mirror_lib.ledger import PartitionObservationRow
+from mirror_lib.ledger.queries import PARTITION_ORDERS, PartitionFilter
+from mirror_lib.observe import Outlook
 from mirror_lib.page.api_models import Answer, Duration, Seen, StorableText
 from mirror_lib.page.context import TheFlow
 from mirror_lib.page.limits import Kind

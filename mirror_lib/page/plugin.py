@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import Any, ClassVar
 
-from mirror_lib.config.local_state import project_root
+from mirror_lib.config import project_root
 from mirror_lib.page.airflow_access import AirflowControl, AirflowPlugin, base_path
 
 PREFIX = "/replication"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from mirror_lib.ledger.rows import RoundRow
+from mirror_lib.ledger import RoundRow
 from mirror_lib.page.api_models import Answer
 from mirror_lib.page.context import TheFlow
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from mirror_lib.ledger.queries.verdicts import Verdicts, VerificationSummary
-from mirror_lib.ledger.rows import GapRow, VerificationRow
+from mirror_lib.ledger import GapRow, VerificationRow
+from mirror_lib.ledger.queries import Verdicts, VerificationSummary
 from mirror_lib.page.api_models import Answer
 from mirror_lib.page.context import TheFlow
 from mirror_lib.page.overview import VERDICTS_KEPT

@@ -1,0 +1,14 @@
+"""The copy: one run of a flow, and everything that a run is made of."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "control_plane": ["has_only_heartbeats", "replicate_control_plane"],
+        "model": ["CopyJob", "OpenPartition", "PartitionResult", "RunPlan", "WHOLE_TOPIC"],
+        "run": ["plan_flow", "replicate"],
+        "run_lock": ["LockHolder", "RunLease", "hold_lock", "shown_holder"],
+        "run_options": ["CopyRunner", "RunOptions", "RunReport"],
+    },
+)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import replication_policy
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.claim.claim import chains_of
-from mirror_lib.relay.copy.task import copy_bin
+from mirror_lib.config import FlowConfig, replication_policy
+from mirror_lib.ledger import Ledger
+from mirror_lib.relay.claim import chains_of
+from mirror_lib.relay.copy import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult, RunPlan
-from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.run import replicate_if
 from mirror_lib.relay.run_options import RunOptions, RunReport
 

@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw.open_transactions import HiddenRecords
-from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
-from mirror_lib.config.model import CopySettings
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.batches import ANY_RECORD, RecordRules
+from mirror_lib.cluster.raw import HiddenRecords
+from mirror_lib.cluster.topics import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
+from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError
-from mirror_lib.observe.costs import Expectation
-from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.sync.target_changes import CopiedTo, TargetPartition
-from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import TransformChain
-from mirror_lib.transform.paths import TopicPath
+from mirror_lib.observe import Expectation
+from mirror_lib.offsets import OffsetRun
+from mirror_lib.sync import CopiedTo, TargetPartition
+from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.transform import TopicPath, TransformChain
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,7 +480,7 @@ class PartitionResult:
     first_timestamp: int | None
     last_timestamp: int | None
     seconds: float
-    #: Where each stretch of records went; sums to `records` and `recovered`, but for records that a transform has sent
+    #: Where each span of records went; sums to `records` and `recovered`, but for records that a transform has sent
     #: elsewhere, or has made of others.
     runs: tuple[OffsetRun, ...]
     #: Whether `source_next` and `target_next` are known for certain: False when an answer of the target was lost.

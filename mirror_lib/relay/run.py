@@ -10,21 +10,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR
-from mirror_lib.cluster.topics.reader import HiddenRecordsError
-from mirror_lib.config.first_start import first_starts
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.named_exclusions import about_excluded
-from mirror_lib.config.topology import flow_topology, quarantine_topic, replication_policy
+from mirror_lib.cluster.topics import SOURCE_CONNECTOR, HiddenRecordsError
+from mirror_lib.config import (
+    FlowConfig,
+    about_excluded,
+    first_starts,
+    flow_topology,
+    quarantine_topic,
+    replication_policy,
+)
 from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError, attributes_of
-from mirror_lib.ledger.handovers import with_handovers
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.claim.claim import chains_of, name_positions, open_partitions, store_first_positions
-from mirror_lib.relay.claim.hidden_positions import uncover_positions
-from mirror_lib.relay.commit.commit import commit_round
-from mirror_lib.relay.commit.progress import RoundProgress
-from mirror_lib.relay.commit.round_metrics import RoundAccount, Step, expectation
-from mirror_lib.relay.gaps.gaps import close_settled, note_losses, settle_losses, truncations
+from mirror_lib.ledger import Ledger, with_handovers
+from mirror_lib.relay.claim import chains_of, name_positions, open_partitions, store_first_positions, uncover_positions
+from mirror_lib.relay.commit import RoundAccount, RoundProgress, Step, commit_round, expectation
+from mirror_lib.relay.gaps import close_settled, note_losses, settle_losses, truncations
 from mirror_lib.relay.model import (
     CopyJob,
     PartitionFacts,
@@ -35,24 +34,32 @@ from mirror_lib.relay.model import (
     RunPlan,
 )
 from mirror_lib.relay.pacing import RoundPace
-from mirror_lib.relay.planning.altered_positions import altered_notes, note_altered
-from mirror_lib.relay.planning.by_transform_chain import whole_takeovers
-from mirror_lib.relay.planning.facts import FlowClusters, gather_facts
-from mirror_lib.relay.planning.foreign_writes import foreign_notes
-from mirror_lib.relay.planning.late_writes import find_late_writes, late_writes_on_target
-from mirror_lib.relay.planning.new_topics import limits_of_new_topics
-from mirror_lib.relay.planning.open_transactions import hanging_problems, is_hanging, open_transaction_notes
-from mirror_lib.relay.planning.plan import plan_round
-from mirror_lib.relay.planning.rate_limits import RunRate
-from mirror_lib.relay.planning.source_logs import LONG_OPEN_SECONDS
-from mirror_lib.relay.planning.topic_limits import retention_warnings, timestamp_warnings, topic_warnings
+from mirror_lib.relay.planning import (
+    LONG_OPEN_SECONDS,
+    FlowClusters,
+    RunRate,
+    altered_notes,
+    find_late_writes,
+    foreign_notes,
+    gather_facts,
+    hanging_problems,
+    is_hanging,
+    late_writes_on_target,
+    limits_of_new_topics,
+    note_altered,
+    open_transaction_notes,
+    plan_round,
+    retention_warnings,
+    timestamp_warnings,
+    topic_warnings,
+    whole_takeovers,
+)
 from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.relay.run_options import CopyRunner, Planner, RunOptions, RunReport
-from mirror_lib.sync.cluster_identity import check_clusters
-from mirror_lib.sync.hidden import about_missing
-from mirror_lib.sync.loops.ledger import refuse_ledger_loops
-from mirror_lib.sync.topics.needed import check_needed_topics
-from mirror_lib.transform.paths import TopicPath, topic_paths
+from mirror_lib.sync import about_missing, check_clusters
+from mirror_lib.sync.loops import refuse_ledger_loops
+from mirror_lib.sync.topics import check_needed_topics
+from mirror_lib.transform import TopicPath, topic_paths
 
 _log = logging.getLogger(__name__)
 

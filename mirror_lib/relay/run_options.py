@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.rows import RoundRow
-from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.ledger import RoundRow
+from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, RunPlan
-from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.relay.planning import FlowClusters
 
 #: Copies every bin of a job and returns a result for every partition; Spark in production.
 CopyRunner = Callable[[CopyJob], list[PartitionResult]]

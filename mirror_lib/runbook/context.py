@@ -10,22 +10,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.config.loader import enabled_flow
-from mirror_lib.config.model import FlowConfig, MirrorConfig
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.config import FlowConfig, MirrorConfig, enabled_flow, flow_topology
 from mirror_lib.errors import ConfigurationError, RunLockedError
-from mirror_lib.ledger.handovers import all_with_handovers, enabled_opposite_of
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.run import replicate
-from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
+from mirror_lib.ledger import Ledger, all_with_handovers, enabled_opposite_of
+from mirror_lib.relay import CopyRunner, RunOptions, RunReport, hold_lock, replicate
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Step
 from mirror_lib.runbook.order import has_passed
-from mirror_lib.runbook.scope import WaveTopic, exactly, unrestricted
-from mirror_lib.topology.selection import FlowTopology
-from mirror_lib.verify.model import VerifyMode, VerifyPlan
-from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.run import VerifyOptions, VerifyRunner, verify_flow
+from mirror_lib.runbook.scope import ScopeTopic, exactly, unrestricted
+from mirror_lib.topology import FlowTopology
+from mirror_lib.verify import VerifyMode, VerifyOptions, VerifyPlan, VerifyReport, VerifyRunner, verify_flow
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +30,7 @@ class Engine:
 
 
 @dataclass(slots=True)
-class Desk:
+class CutoverContext:
     """One cutover at work. Whatever it tells is read anew; nothing is remembered but what the ledger keeps."""
 
     definition: CutoverDefinition
@@ -76,7 +69,7 @@ class Desk:
         return enabled_opposite_of(all_with_handovers(self.config, self.ledger), self.whole_flow)
 
     @property
-    def topics(self) -> tuple[WaveTopic, ...]:
+    def topics(self) -> tuple[ScopeTopic, ...]:
         """What the inventory found.
 
         Raises:
@@ -85,7 +78,7 @@ class Desk:
         attempt = self.last.get(Step.INVENTORY)
         if attempt is None or not has_passed(attempt):
             raise ConfigurationError(f"cutover {self.definition.name} has no inventory.", action="Begin with it.")
-        return tuple(WaveTopic(**each) for each in attempt.facts["topics"])
+        return tuple(ScopeTopic(**each) for each in attempt.facts["topics"])
 
     @property
     def topic_regexes(self) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mirror_lib.cluster.protocol.kafka_errors import SecurityDisabledError
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster.protocol import SecurityDisabledError
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.runbook.gates import named
 from mirror_lib.runbook.model import Gate
-from mirror_lib.sync.admins import source_admin
-from mirror_lib.topology.acls import WILDCARD, WRITE, AclBinding, AclPattern, AclPermission, AclResource
+from mirror_lib.sync import source_admin
+from mirror_lib.topology import WILDCARD, WRITE, AclBinding, AclPattern, AclPermission, AclResource
 
 _ACTION = "Stop the writers yourself, and begin the cutover with fence=operator."
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from mirror_lib.cluster.admin.groups import GroupState
-from mirror_lib.ledger.cutover_rows import CutRow
-from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.cluster.admin import GroupState
+from mirror_lib.ledger import CutRow
+from mirror_lib.offsets import GroupReason
 from mirror_lib.runbook.model import Gate
-from mirror_lib.runbook.scope import LogEnds, WaveGroup, WaveTopic
-from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.findings import Verdict
-from mirror_lib.verify.report import VerifyReport
+from mirror_lib.runbook.scope import LogEnds, ScopeGroup, ScopeTopic
+from mirror_lib.sync.groups import GroupPlan, GroupRow
+from mirror_lib.topology import TopicPartition
+from mirror_lib.verify import Verdict, VerifyReport
 
 _NAMED = 3
 #: A position that needs nothing more: it is in sync, nothing is to be taken over, or it goes on a little too early.
@@ -47,7 +46,7 @@ def named(places: Iterable[object]) -> str:
     return ", ".join(listed[:_NAMED]) + more
 
 
-def topics_found(topics: Sequence[WaveTopic]) -> Gate:
+def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
     """There is something to move."""
     partitions = sum(topic.partitions for topic in topics)
     return Gate(
@@ -60,7 +59,7 @@ def topics_found(topics: Sequence[WaveTopic]) -> Gate:
     )
 
 
-def topics_same(before: Sequence[WaveTopic], now: Sequence[WaveTopic]) -> Gate:
+def topics_same(before: Sequence[ScopeTopic], now: Sequence[ScopeTopic]) -> Gate:
     """What the inventory found is what there is. The target may have more partitions than the source, never fewer."""
     then, present = ({(each.source, each.target): _shape(each) for each in topics} for topics in (before, now))
     changed = sorted(key[0] for key in then.keys() | present.keys() if then.get(key) != present.get(key))
@@ -72,11 +71,11 @@ def topics_same(before: Sequence[WaveTopic], now: Sequence[WaveTopic]) -> Gate:
     )
 
 
-def _shape(topic: WaveTopic) -> tuple[int, bool]:
+def _shape(topic: ScopeTopic) -> tuple[int, bool]:
     return topic.partitions, topic.target_partitions >= topic.partitions
 
 
-def targets_ready(topics: Sequence[WaveTopic]) -> Gate:
+def targets_ready(topics: Sequence[ScopeTopic]) -> Gate:
     """Every topic has all its partitions on the target."""
     lacking = [f"{each.target} ({each.target_partitions} of {each.partitions} partitions)" for each in topics]
     lacking = [text for text, each in zip(lacking, topics, strict=True) if each.target_partitions < each.partitions]
@@ -189,8 +188,8 @@ def is_equal(report: VerifyReport) -> Gate:
     )
 
 
-def readers_stopped(groups: Sequence[WaveGroup]) -> Gate:
-    """No group of the wave has members on the source: their positions move no more."""
+def readers_stopped(groups: Sequence[ScopeGroup]) -> Gate:
+    """No group of the scope has members on the source: their positions move no more."""
     active = [group.name for group in groups if group.on_source is GroupState.ACTIVE]
     return Gate(
         "readers stopped",
@@ -219,7 +218,7 @@ def readers_finished(left: Mapping[str, int]) -> Gate:
     )
 
 
-def rows_of_wave(plan: GroupPlan, groups: Collection[str], topics: Sequence[WaveTopic]) -> list[GroupRow]:
+def rows_of_wave(plan: GroupPlan, groups: Collection[str], topics: Sequence[ScopeTopic]) -> list[GroupRow]:
     """The positions that move: a group may read topics that stay, too."""
     names = {topic.source for topic in topics}
     return [row for row in plan.rows if row.group in groups and row.source.topic in names]

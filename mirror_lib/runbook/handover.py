@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from mirror_lib.ledger.cutover_rows import HandedOverRow
-from mirror_lib.ledger.handovers import opposite_of
-from mirror_lib.runbook.context import Desk
+from mirror_lib.ledger import HandedOverRow, opposite_of
+from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import Attempt, Gate, Step
 
 #: A topic's names on the source and the target of the flow that copies it.
@@ -43,46 +42,46 @@ class Handover:
         return cls(noted["flow"], away, noted["back"], home)
 
 
-def plan(desk: Desk) -> Handover:
+def plan(context: CutoverContext) -> Handover:
     """What the switch has to change; what an interrupted attempt has noted stays so, for it may be half done."""
-    noted = Handover.from_facts(desk.facts_of(Step.SWITCH))
+    noted = Handover.from_facts(context.facts_of(Step.SWITCH))
     if noted is not None:
         return noted
-    flow = desk.whole_flow
-    opposite = opposite_of(desk.config, flow)
+    flow = context.whole_flow
+    opposite = opposite_of(context.config, flow)
     back = "" if opposite is None else str(opposite.flow)
-    gone = {row.target_topic: row.topic for row in desk.ledger.cutovers.handed_over(back)} if back else {}
-    home = tuple((gone[topic.source], topic.source) for topic in desk.topics if topic.source in gone)
+    gone = {row.target_topic: row.topic for row in context.ledger.cutovers.handed_over(back)} if back else {}
+    home = tuple((gone[topic.source], topic.source) for topic in context.topics if topic.source in gone)
     came = {names[1] for names in home}
     # A flow that leads back takes only what was handed over: without that there is nothing to keep from it.
-    leads_back = desk.flow.way_back
-    away = tuple((each.source, each.target) for each in desk.topics if not (leads_back and each.source in came))
-    return Handover(desk.definition.flow, away, back, home)
+    leads_back = context.flow.way_back
+    away = tuple((each.source, each.target) for each in context.topics if not (leads_back and each.source in came))
+    return Handover(context.definition.flow, away, back, home)
 
 
-def apply(desk: Desk, change: Handover) -> None:
+def apply(context: CutoverContext, change: Handover) -> None:
     """Change the ledger, at one moment; doing it again changes nothing."""
-    desk.ledger.cutovers.hand_over(
-        _rows(desk, change.flow, change.away),
+    context.ledger.cutovers.hand_over(
+        _rows(context, change.flow, change.away),
         take_back_from=change.back or None,
         topics=[names[0] for names in change.home],
     )
 
 
-def undo(desk: Desk, attempt: Attempt) -> Gate:
+def undo(context: CutoverContext, attempt: Attempt) -> Gate:
     """Let everybody copy as before an attempt at the switch, however far that came."""
     change = Handover.from_facts(attempt.facts)
     if change is None:
         return Gate("handed over", True, "nothing had been handed over.")
-    desk.ledger.cutovers.hand_over(
-        _rows(desk, change.back, change.home), take_back_from=change.flow, topics=[names[0] for names in change.away]
+    context.ledger.cutovers.hand_over(
+        _rows(context, change.back, change.home), take_back_from=change.flow, topics=[names[0] for names in change.away]
     )
     count = len(change.away) or len(change.home)
     return Gate("handed over", True, f"flow {change.flow} copies {count:,} topics again.")
 
 
-def _rows(desk: Desk, flow: str, topics: Iterable[Names]) -> list[HandedOverRow]:
-    return handed_over_rows(flow, topics, cutover=desk.definition.name, since=desk.now(), by=desk.by)
+def _rows(context: CutoverContext, flow: str, topics: Iterable[Names]) -> list[HandedOverRow]:
+    return handed_over_rows(flow, topics, cutover=context.definition.name, since=context.now(), by=context.by)
 
 
 def handed_over_rows(

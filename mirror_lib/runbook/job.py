@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.config.loader import load
+from mirror_lib.config import load
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.location import open_ledger
-from mirror_lib.relay.job.report import error_report, write_report
-from mirror_lib.runbook.context import Desk, Engine
+from mirror_lib.ledger import open_ledger
+from mirror_lib.relay.job import error_report, write_report
+from mirror_lib.runbook.context import CutoverContext, Engine
 from mirror_lib.runbook.machine import Machine, Progress, Word
 from mirror_lib.runbook.model import Step
 from mirror_lib.runbook.opening import open_cutover
@@ -89,7 +89,7 @@ def _run(arguments: CutoverArguments, make_engine: Callable[[str], Engine]) -> P
     config = load(arguments.config)
     with open_ledger(config) as ledger:
         definition = open_cutover(ledger, arguments.name)
-        desk = Desk(
+        context = CutoverContext(
             definition=definition,
             config=config,
             ledger=ledger,
@@ -100,7 +100,7 @@ def _run(arguments: CutoverArguments, make_engine: Callable[[str], Engine]) -> P
         word = None
         if arguments.confirm is not None:
             word = Word(arguments.confirm, arguments.by, arguments.note or "")
-        return Machine(desk).run(until=arguments.until, wait_seconds=arguments.wait_seconds, word=word)
+        return Machine(context).run(until=arguments.until, wait_seconds=arguments.wait_seconds, word=word)
 
 
 def as_data(done: Progress) -> dict[str, Any]:

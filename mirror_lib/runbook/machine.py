@@ -14,12 +14,11 @@ from datetime import timedelta
 from typing import Any
 
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunDiedError, RunLockedError, attributes_of
-from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, QuestionRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.cutover_carriers import lock_name
-from mirror_lib.relay.run_lock import RunLease, hold_lock
+from mirror_lib.ledger import CarrierRow, CutoverRow, Ledger, QuestionRow
+from mirror_lib.ledger.tables import lock_name
+from mirror_lib.relay import RunLease, hold_lock
 from mirror_lib.runbook import handover
-from mirror_lib.runbook.context import Desk
+from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
 from mirror_lib.runbook.order import (
     CONFIRMED,
@@ -32,12 +31,14 @@ from mirror_lib.runbook.order import (
 )
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.records import attempt_of, attempts_of, step_row
-from mirror_lib.runbook.states.cutover import Event, Refusal, after
-from mirror_lib.runbook.states.situation import (
+from mirror_lib.runbook.states import (
     NO,
     RUN,
+    Event,
     NotNowError,
+    Refusal,
     Situation,
+    after,
     answer,
     refusal_error,
     require,
@@ -61,13 +62,13 @@ _LEASE_SECONDS = 30.0
 class Works:
     """What is done at the steps."""
 
-    work: Mapping[Step, Callable[[Desk], Outcome]]
+    work: Mapping[Step, Callable[[CutoverContext], Outcome]]
     #: What must hold before a person is asked.
-    before_asking: Mapping[Step, Callable[[Desk], Outcome]]
+    before_asking: Mapping[Step, Callable[[CutoverContext], Outcome]]
     #: Read again when a cutover goes on, as long as nobody may write to the target.
-    holds: Mapping[Step, Callable[[Desk], tuple[Gate, ...]]]
+    holds: Mapping[Step, Callable[[CutoverContext], tuple[Gate, ...]]]
     #: Done again and again while a person stops the writers.
-    while_waiting: Callable[[Desk], None]
+    while_waiting: Callable[[CutoverContext], None]
 
 
 WORKS = Works(
@@ -123,15 +124,15 @@ class Progress:
         return 3 if needs_somebody else 0
 
 
-def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, desk: Desk) -> None:
+def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, context: CutoverContext) -> None:
     """Begin a cutover; nothing is done yet.
 
     Raises:
         ConfigurationError: the flow cannot be used.
         LedgerError: the name is taken.
     """
-    _ = desk.flow
-    now = desk.now()
+    _ = context.flow
+    now = context.now()
     ledger.cutovers.create(
         CutoverRow(
             name=definition.name,
@@ -172,10 +173,10 @@ def _lasting(before: Attempt | None) -> dict[str, Any]:
 class Machine:
     """Takes one cutover on; a lock of its own keeps a second process from doing the same."""
 
-    def __init__(self, desk: Desk, works: Works = WORKS) -> None:
-        self._desk = desk
+    def __init__(self, context: CutoverContext, works: Works = WORKS) -> None:
+        self._context = context
         self._works = works
-        self._name = desk.definition.name
+        self._name = context.definition.name
         self._carrier = f"cutover-{uuid.uuid4()}"
         self._lease: RunLease | None = None
         self._read()
@@ -197,22 +198,22 @@ class Machine:
         event = Event.TRIGGER if word is None else Event.TRIGGER_WITH_WORD
         try:
             with hold_lock(
-                self._desk.ledger, flow=lock_name(self._name), run_id=self._carrier, lease_seconds=_LEASE_SECONDS
+                self._context.ledger, flow=lock_name(self._name), run_id=self._carrier, lease_seconds=_LEASE_SECONDS
             ) as lease:
                 self._lease = lease
                 self._carry_out(until, wait_seconds, word, event)
         except RunLockedError as error:
-            present = situation_of(self._desk.ledger, self._name)
+            present = situation_of(self._context.ledger, self._name)
             refused = after(present.state, event)
             if present.carrier is not None and present.carrier.id != self._carrier and isinstance(refused, Refusal):
                 told = refusal_error(present, refused)
                 raise RunLockedError(told.what, where=error.where, action=told.action) from error
             raise
-        return progress(self._desk.ledger, self._desk.definition)
+        return progress(self._context.ledger, self._context.definition)
 
     def _carry_out(self, until: Step | None, wait_seconds: float, word: Word | None, event: Event) -> None:
         """Take steps as the one process that does; what it leaves behind is in the ledger before its lock is free."""
-        ledger, desk = self._desk.ledger, self._desk
+        ledger, context = self._context.ledger, self._context
         assert self._lease is not None
         self._read()
         require(situation_of(ledger, self._name, apart_from=self._carrier), event)
@@ -223,9 +224,9 @@ class Machine:
                 cutover=self._name,
                 id=self._carrier,
                 kind=RUN,
-                by=desk.by,
+                by=context.by,
                 holder=self._lease.holder,
-                since=desk.now(),
+                since=context.now(),
             )
         )
         ended_as = CutoverState.FAILED
@@ -237,13 +238,13 @@ class Machine:
 
     def _leave(self, ended_as: CutoverState) -> None:
         try:
-            self._desk.ledger.carriers.end(self._name, self._carrier, ended_as=ended_as.value)
+            self._context.ledger.carriers.end(self._name, self._carrier, ended_as=ended_as.value)
         except LedgerError as error:
             # The lock's end says it, too.
             _log.warning("cutover %s: its end could not be noted: %s", self._name, error)
 
     def _check(self, word: Word) -> None:
-        asked = self._desk.last.get(word.step)
+        asked = self._context.last.get(word.step)
         if asked is None or asked.state is not StepState.WAITING:
             raise NotNowError(
                 f"cutover {self._name} has not asked for {word.step.value}.",
@@ -252,7 +253,7 @@ class Machine:
 
     def _close_what_was_left(self) -> None:
         """End the attempts of processes that ended in the middle of a step, or before somebody answered."""
-        for attempt in self._desk.last.values():
+        for attempt in self._context.last.values():
             if attempt.state is StepState.WAITING:
                 unanswered = Gate("answered", False, "nobody has answered while a process waited for it.", _AGAIN)
                 self._save(replace(attempt, state=StepState.FAILED, gates=(*attempt.gates, unanswered)))
@@ -265,14 +266,14 @@ class Machine:
 
     def _run(self, until: Step | None, wait_seconds: float, word: Word | None) -> CutoverState:
         self._look_again()
-        if word is not None and self._desk.last[word.step].state is StepState.UNDONE:
+        if word is not None and self._context.last[word.step].state is StepState.UNDONE:
             # It was about something that does not hold any more.
             word = None
-        wanted = None if until is None else self._desk.last.get(until)
+        wanted = None if until is None else self._context.last.get(until)
         if until in _REPEATABLE and wanted is not None and has_passed(wanted) and not self._is_frozen():
             self._save(replace(wanted, state=StepState.UNDONE))
-        for step in STEPS[self._desk.definition.style]:
-            if not has_passed(self._desk.last.get(step)):
+        for step in STEPS[self._context.definition.style]:
+            if not has_passed(self._context.last.get(step)):
                 state = self._take(step, wait_seconds, word)
                 if state is not StepState.PASSED:
                     return self._at(CutoverState.WAITING if state is StepState.WAITING else CutoverState.FAILED, step)
@@ -281,21 +282,21 @@ class Machine:
         return self._at(CutoverState.FINISHED, Step.FINISH)
 
     def _is_frozen(self) -> bool:
-        return has_passed(self._desk.last.get(Step.FREEZE))
+        return has_passed(self._context.last.get(Step.FREEZE))
 
     def _at(self, state: CutoverState, step: Step) -> CutoverState:
-        self._desk.ledger.cutovers.move(self._name, state=state.value, step=step.value)
+        self._context.ledger.cutovers.move(self._name, state=state.value, step=step.value)
         return state
 
     def _look_again(self) -> None:
         """Undo what does not hold any more, as long as nobody may have written to the target."""
-        if is_released(list(self._desk.last.values())):
+        if is_released(list(self._context.last.values())):
             return
-        for step in STEPS[self._desk.definition.style]:
-            attempt, holds = self._desk.last.get(step), self._works.holds.get(step)
+        for step in STEPS[self._context.definition.style]:
+            attempt, holds = self._context.last.get(step), self._works.holds.get(step)
             if attempt is None or holds is None or not has_passed(attempt):
                 continue
-            found = holds(self._desk)
+            found = holds(self._context)
             if not all(gate.passed for gate in found):
                 self._save(replace(attempt, state=StepState.UNDONE, gates=(*attempt.gates, *found)))
                 # What was found behind it was found about something else.
@@ -303,69 +304,69 @@ class Machine:
                 return
 
     def _undo_after(self, step: Step) -> None:
-        order = STEPS[self._desk.definition.style]
+        order = STEPS[self._context.definition.style]
         for later in order[order.index(step) + 1 :]:
-            attempt = self._desk.last.get(later)
+            attempt = self._context.last.get(later)
             if attempt is None or attempt.state is StepState.UNDONE:
                 continue
             if later is Step.SWITCH:
                 # The flow has to copy again what was written in the meantime.
-                handover.undo(self._desk, attempt)
+                handover.undo(self._context, attempt)
             # Also what waits: a word that was given then was given about something else.
             self._save(replace(attempt, state=StepState.UNDONE))
 
     def _take(self, step: Step, wait_seconds: float, word: Word | None) -> StepState:
-        desk = self._desk
-        before = desk.last.get(step)
+        context = self._context
+        before = context.last.get(step)
         attempt = Attempt(
             step=step,
             number=1 if before is None else before.number + 1,
             state=StepState.RUNNING,
-            by=desk.by,
-            started_at=desk.now(),
+            by=context.by,
+            started_at=context.now(),
             facts=_lasting(before),
         )
-        desk.ledger.carriers.move(self._name, self._carrier, step.value)
-        desk.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
+        context.ledger.carriers.move(self._name, self._carrier, step.value)
+        context.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
         self._save(attempt)
-        desk.tell(f"{step.value}: begins")
+        context.tell(f"{step.value}: begins")
         try:
             if step in CONFIRMED:
                 attempt, agreed = self._ask(attempt, wait_seconds, word)
                 if not agreed:
                     return attempt.state
                 self._save(attempt)
-            desk.keep = lambda facts: self._keep(step, facts)
-            outcome = self._works.work[step](desk)
+            context.keep = lambda facts: self._keep(step, facts)
+            outcome = self._works.work[step](context)
         except MirrorError as error:
-            return self._end(desk.last[step], StepState.FAILED, error=error)
+            return self._end(context.last[step], StepState.FAILED, error=error)
         except BaseException as error:
-            self._end(desk.last[step], StepState.FAILED, error=error)
+            self._end(context.last[step], StepState.FAILED, error=error)
             self._at(CutoverState.FAILED, step)
             raise
-        attempt = desk.last[step]
+        attempt = context.last[step]
         merged = replace(attempt, facts={**attempt.facts, **outcome.facts}, gates=(*attempt.gates, *outcome.gates))
-        if outcome.undoes is not None and has_passed(desk.last.get(outcome.undoes)):
+        if outcome.undoes is not None and has_passed(context.last.get(outcome.undoes)):
             failed = tuple(gate for gate in outcome.gates if not gate.passed)
-            undone = desk.last[outcome.undoes]
+            undone = context.last[outcome.undoes]
             self._save(replace(undone, state=StepState.UNDONE, gates=(*undone.gates, *failed)))
         return self._end(merged, StepState.PASSED if outcome.passed else StepState.FAILED)
 
     def _keep(self, step: Step, facts: Mapping[str, Any]) -> None:
-        attempt = self._desk.last[step]
+        attempt = self._context.last[step]
         self._save(replace(attempt, facts={**attempt.facts, **facts}))
 
     def _ask(self, attempt: Attempt, wait_seconds: float, word: Word | None) -> tuple[Attempt, bool]:
         """Wait for a person; False where the step ends here: a gate does not hold, or nobody has agreed."""
-        desk, step = self._desk, attempt.step
-        outcome = self._works.before_asking[step](desk)
+        context, step = self._context, attempt.step
+        outcome = self._works.before_asking[step](context)
         attempt = replace(attempt, gates=outcome.gates, facts={**attempt.facts, **outcome.facts})
         if not outcome.passed:
             self._end(attempt, StepState.FAILED)
-            return self._desk.last[step], False
+            return self._context.last[step], False
         attempt = replace(attempt, state=StepState.WAITING)
         self._save(attempt)
-        now = desk.now()
+        now = context.now()
         question = QuestionRow(
             cutover=self._name,
             step=step.value,
@@ -374,47 +375,47 @@ class Machine:
             asked_at=now,
             waits_until=now + timedelta(seconds=wait_seconds),
         )
-        desk.ledger.carriers.ask(question)
-        desk.ledger.cutovers.move(self._name, state=CutoverState.WAITING.value, step=step.value)
-        desk.tell(f"{step.value}: waits for a person")
+        context.ledger.carriers.ask(question)
+        context.ledger.cutovers.move(self._name, state=CutoverState.WAITING.value, step=step.value)
+        context.tell(f"{step.value}: waits for a person")
         if word is not None and word.step is step:
-            answer(desk.ledger, self._name, step, yes=True, by=word.by, note=word.note)
-        until = desk.monotonic() + wait_seconds
-        follow = desk.monotonic()
+            answer(context.ledger, self._name, step, yes=True, by=word.by, note=word.note)
+        until = context.monotonic() + wait_seconds
+        follow = context.monotonic()
         while True:
             self._check_lease()
-            taken = desk.ledger.carriers.take(question)
+            taken = context.ledger.carriers.take(question)
             if taken is not None:
                 return self._heard(attempt, taken)
-            if desk.monotonic() >= until and desk.ledger.carriers.give_up(question):
+            if context.monotonic() >= until and context.ledger.carriers.give_up(question):
                 return attempt, False
-            if step is Step.FREEZE and desk.monotonic() >= follow:
-                self._works.while_waiting(desk)
-                follow = desk.monotonic() + _FOLLOW_SECONDS
-            desk.sleep(_POLL_SECONDS)
+            if step is Step.FREEZE and context.monotonic() >= follow:
+                self._works.while_waiting(context)
+                follow = context.monotonic() + _FOLLOW_SECONDS
+            context.sleep(_POLL_SECONDS)
 
     def _heard(self, attempt: Attempt, taken: QuestionRow) -> tuple[Attempt, bool]:
-        desk, step, by, note = self._desk, attempt.step, str(taken.answered_by), taken.note or ""
+        context, step, by, note = self._context, attempt.step, str(taken.answered_by), taken.note or ""
         if taken.answer == NO:
             refused = Gate("agreed", False, f"{by} did not agree.", f"{_AGAIN} Or roll it back.")
             told = {**attempt.facts, REFUSED_BY: by, "note": note}
             self._end(replace(attempt, facts=told, gates=(*attempt.gates, refused)), StepState.FAILED)
-            return desk.last[step], False
-        desk.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
+            return context.last[step], False
+        context.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
         told = {**attempt.facts, CONFIRMED_BY: by, "note": note}
         return replace(attempt, state=StepState.RUNNING, by=by, facts=told), True
 
     def _end(self, attempt: Attempt, state: StepState, *, error: BaseException | None = None) -> StepState:
         told = None if error is None else attributes_of(error)
-        ended = replace(attempt, state=state, finished_at=self._desk.now(), error=told)
+        ended = replace(attempt, state=state, finished_at=self._context.now(), error=told)
         self._save(ended)
-        self._desk.tell(f"{ended.step.value}: {state.value}")
+        self._context.tell(f"{ended.step.value}: {state.value}")
         return state
 
     def _save(self, attempt: Attempt) -> None:
         self._check_lease()
-        self._desk.ledger.cutovers.save_step(step_row(self._name, attempt))
-        self._desk.last = {**self._desk.last, attempt.step: attempt}
+        self._context.ledger.cutovers.save_step(step_row(self._name, attempt))
+        self._context.last = {**self._context.last, attempt.step: attempt}
 
     def _check_lease(self) -> None:
         """Stop a process that was suspended, and that another has succeeded, before it does what nobody expects."""
@@ -422,4 +423,4 @@ class Machine:
             self._lease.check()
 
     def _read(self) -> None:
-        self._desk.last = attempts_of(self._desk.ledger, self._name)
+        self._context.last = attempts_of(self._context.ledger, self._name)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config import MirrorConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger.handovers import enabled_opposite_of
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger, enabled_opposite_of
 from mirror_lib.runbook.model import CutoverDefinition
 from mirror_lib.runbook.records import definition_of
 from mirror_lib.runbook.scope import exactly
-from mirror_lib.runbook.states.cutover import Event
-from mirror_lib.runbook.states.situation import require, situation_of
+from mirror_lib.runbook.states import Event, require, situation_of
 
 
 def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import CutoverRow, CutoverStepRow, Ledger
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Gate, Step, StepState
 from mirror_lib.runbook.order import last_attempts
 

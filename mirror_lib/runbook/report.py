@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.runbook.order import STEPS, has_passed, last_attempts, writers_stood_still
-from mirror_lib.runbook.states.situation import INTERRUPTED, Situation
+from mirror_lib.runbook.states import INTERRUPTED, Situation
 
 _MARKS = {
     StepState.PASSED: "passed",

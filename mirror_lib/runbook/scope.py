@@ -6,23 +6,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.admin.groups import CommittedOffset, GroupAdmin, GroupState
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology, group_filter
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, CommittedOffset, GroupAdmin, GroupState, OffsetSpec
+from mirror_lib.config import FlowConfig, flow_topology, group_filter
 from mirror_lib.errors import TopicMissingError, Where
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.sync.admins import flow_admins
-from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
-from mirror_lib.sync.groups.rules import select_groups
-from mirror_lib.topology.handovers import UNRESTRICTED
-from mirror_lib.topology.java_regex import compile_list
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.ledger import Ledger
+from mirror_lib.sync import check_clusters, cluster_pair, flow_admins
+from mirror_lib.sync.groups import select_groups
+from mirror_lib.topology import UNRESTRICTED, TopicPartition, compile_list
 
 
 @dataclass(frozen=True, slots=True)
-class WaveTopic:
+class ScopeTopic:
     """A topic that moves."""
 
     source: str
@@ -67,13 +62,13 @@ class LogEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class WaveGroup:
+class ScopeGroup:
     """A group that moves."""
 
     name: str
     on_source: GroupState
     on_target: GroupState
-    #: On the source, for partitions of the wave.
+    #: On the source, for partitions of the scope.
     committed: Mapping[TopicPartition, CommittedOffset]
 
 
@@ -88,7 +83,7 @@ def exactly(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(re.escape(name) for name in names)
 
 
-def wave_topics(flow: FlowConfig, patterns: Sequence[str], ledger: Ledger | None = None) -> tuple[WaveTopic, ...]:
+def scope_topics(flow: FlowConfig, patterns: Sequence[str], ledger: Ledger | None = None) -> tuple[ScopeTopic, ...]:
     """The topics of a flow that match one of the patterns, by name.
 
     Args:
@@ -114,7 +109,7 @@ def wave_topics(flow: FlowConfig, patterns: Sequence[str], ledger: Ledger | None
         if not isinstance(error, TopicMissingError):
             raise error
     return tuple(
-        WaveTopic(
+        ScopeTopic(
             name,
             remote[name],
             len(topic.partitions),
@@ -124,7 +119,7 @@ def wave_topics(flow: FlowConfig, patterns: Sequence[str], ledger: Ledger | None
     )
 
 
-def log_ends(flow: FlowConfig, topics: Iterable[WaveTopic]) -> LogEnds:
+def log_ends(flow: FlowConfig, topics: Iterable[ScopeTopic]) -> LogEnds:
     """Where all partitions end now. The target is asked before the source: a copy that is complete is so for sure.
 
     Raises:
@@ -153,7 +148,7 @@ def _offsets(admin: ClusterAdmin, partitions: Sequence[TopicPartition], which: O
     return {place: fact.offset for place, fact in found.items()}
 
 
-def wave_groups(flow: FlowConfig, topics: Sequence[WaveTopic], patterns: Sequence[str]) -> tuple[WaveGroup, ...]:
+def scope_groups(flow: FlowConfig, topics: Sequence[ScopeTopic], patterns: Sequence[str]) -> tuple[ScopeGroup, ...]:
     """The groups of the flow with a position in one of the topics whose names match one of the patterns.
 
     Raises:
@@ -180,5 +175,5 @@ def wave_groups(flow: FlowConfig, topics: Sequence[WaveTopic], patterns: Sequenc
         mine = {place: offset for place, offset in offsets.items() if place in places}
         if mine:
             there = on_target[name].state if name in on_target else GroupState.DEAD
-            groups.append(WaveGroup(name, listed[name].state, there, mine))
+            groups.append(ScopeGroup(name, listed[name].state, there, mine))
     return tuple(groups)

@@ -36,6 +36,7 @@ EXECUTOR_DISTRIBUTIONS = (
     "cryptography",
     "fastavro",
     "httpx",
+    "lazy-loader",
     "numpy",
     "protobuf",
     "pyarrow",

@@ -1,0 +1,34 @@
+"""What a flow keeps alike beside records: topics, configs, ACLs, groups, heartbeats."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "admins": ["flow_admins", "source_admin", "target_admin"],
+        "cluster_identity": ["check_clusters", "cluster_pair", "compare_reachable_clusters", "ledger_name"],
+        "due": ["SyncStep"],
+        "due_steps": ["why_not_due", "why_not_emitted"],
+        "hidden": ["about_missing", "hidden_topics", "in_words", "unseen_topics"],
+        "observed": ["save_groups", "save_heartbeats", "save_step"],
+        "position_store": ["stored_positions"],
+        "target_changes": [
+            "CopiedTo",
+            "TargetPartition",
+            "copied_to",
+            "position_change",
+            "source_cluster_change",
+            "target_change",
+            "target_cluster_change",
+        ],
+        "translation": [
+            "FlowMaps",
+            "Translation",
+            "landing_counts",
+            "parse_time",
+            "source_offsets_at",
+            "translate_checkpoint",
+            "translate_group",
+        ],
+    },
+)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mirror_lib.cluster.admin.client import ClusterAdmin
-from mirror_lib.cluster.admin.groups import GroupAdmin
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import ClientSettings, FlowConfig
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, GroupAdmin
+from mirror_lib.config import ClientSettings, FlowConfig
 
 
 @contextmanager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.config import FlowConfig
+from mirror_lib.ledger import Ledger
 from mirror_lib.sync.due import Interval, SyncStep
 
 

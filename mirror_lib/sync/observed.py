@@ -7,14 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.ledger.observation_guard import observing
-from mirror_lib.ledger.observed_rows import GroupObservationRow, HeartbeatObservationRow, StepOutcomeRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.group_standing import is_behind
+from mirror_lib.ledger import GroupObservationRow, HeartbeatObservationRow, Ledger, StepOutcomeRow, observing
+from mirror_lib.offsets import is_behind
 from mirror_lib.sync.due import is_due_again
-from mirror_lib.sync.groups.plan import GroupPlan
-from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
-from mirror_lib.topology.names import FlowId
+from mirror_lib.sync.groups import GroupPlan
+from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.topology import FlowId
 
 #: Rows kept of a flow's groups: as many are stored in a few seconds.
 MOST_GROUP_ROWS = 100_000

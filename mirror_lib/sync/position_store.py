@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionStore
-from mirror_lib.cluster.topics.positions import Position
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.topics import Position, PositionStore
+from mirror_lib.config import FlowConfig
+from mirror_lib.topology import TopicPartition
 
 
 def stored_positions(flow: FlowConfig) -> dict[TopicPartition, Position]:

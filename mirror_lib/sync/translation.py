@@ -8,17 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.cluster.admin.client import OffsetSpec
-from mirror_lib.cluster.admin.groups import GroupAdmin
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import GroupAdmin, OffsetSpec
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, OffsetMapError, TopologyError, Where
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.offset_map import Landing, Lookup, OffsetMap
-from mirror_lib.offsets.spark_checkpoint import RewrittenCheckpoint, rewrite_checkpoint
+from mirror_lib.ledger import Ledger
+from mirror_lib.offsets import Landing, Lookup, OffsetMap, RewrittenCheckpoint, rewrite_checkpoint
 from mirror_lib.sync.admins import source_admin, target_admin
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.topology import FlowTopology, TopicPartition
 
 _REBUILD = "Run the flow if nothing was copied yet; if the ledger was lost, derive the map with `mirror map rebuild`."
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-from mirror_lib.topology.java_regex import compile_list
-from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.topology import compile_list
+from mirror_lib.transform.smt import SmtChain
 
 #: The columns that expressions see: those of Spark's Kafka source, after key and value are decoded.
 SOURCE_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")

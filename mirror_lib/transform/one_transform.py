@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from mirror_lib.problems import Problem, Severity
-from mirror_lib.topology.java_regex import compile_list
-from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
+from mirror_lib.topology import ValueType, compile_list, parse_list, parse_value
 from mirror_lib.transform.model import (
     TARGET_COLUMNS,
     ColumnExpressions,
@@ -22,8 +21,7 @@ from mirror_lib.transform.model import (
 )
 from mirror_lib.transform.python_functions import NoFunction, PythonFunction, look_at_function
 from mirror_lib.transform.setting_keys import PREFIX, REGISTRY, problem
-from mirror_lib.transform.sql.expressions import CheckedSql, check_column, check_filter, check_schema, check_select
-from mirror_lib.transform.sql.text import Finding
+from mirror_lib.transform.sql import CheckedSql, Finding, check_column, check_filter, check_schema, check_select
 
 Side = Literal["key", "value"]
 _SIDES: tuple[Side, Side] = ("key", "value")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mirror_lib.transform.model import FunctionKind, FunctionReference, Influence, NonDeterminism
-from mirror_lib.transform.sql.spark_functions import INFLUENCES
+from mirror_lib.transform.sql import INFLUENCES
 
 #: Modules of which every function depends on chance, but for those that a rule of its own names.
 _RANDOM_MODULES = ("random", "secrets", "numpy.random", "faker")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mirror_lib.problems import Problem, Severity
-from mirror_lib.topology.java_types import parse_list
+from mirror_lib.topology import parse_list
 from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, SchemaRegistry, Transform
 from mirror_lib.transform.setting_keys import PREFIX, REGISTRY, REGISTRY_KEYS, SUB_KEYS, TRANSFORMS, problem
 

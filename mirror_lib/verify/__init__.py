@@ -1,0 +1,24 @@
+"""Verification: both logs compared record by record, or by state."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "findings": ["PartitionVerdict", "RoutedVerdict", "Verdict"],
+        "html": [
+            "ROUTED_COLUMNS",
+            "ROUTED_DIFFERENCE_COLUMNS",
+            "difference_cells",
+            "remarks",
+            "routed_cells",
+            "routed_difference_cells",
+            "to_html",
+        ],
+        "job": ["VerifyArguments", "main"],
+        "model": ["Budget", "CheckRange", "PartitionCheck", "VerifyJob", "VerifyMode", "VerifyPlan"],
+        "report": ["DIFFERENT", "VerifyReport"],
+        "result_rows": ["VERDICT_DDL", "from_arrow", "to_arrow"],
+        "run": ["VerifyOptions", "VerifyRunner", "plan_flow_verification", "verify_flow"],
+    },
+)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 
 class Verdict(StrEnum):
@@ -32,7 +32,7 @@ class DifferenceKind(StrEnum):
     EXTRA = "extra"
     #: Both have the record, with another key, value, header or timestamp.
     ALTERED = "altered"
-    #: The records of a stretch are the same, and their order is not.
+    #: The records of a span are the same, and their order is not.
     REORDERED = "reordered"
     #: The map does not say where a record of the source went, or says it wrongly.
     UNMAPPED = "unmapped"
@@ -67,7 +67,7 @@ class Difference:
     #: Short digests of the record's content on either side: enough to see whether two reports mean the same.
     source_digest: str | None = None
     target_digest: str | None = None
-    #: Records concerned: more than one in a stretch that is out of order.
+    #: Records concerned: more than one in a span that is out of order.
     records: int = 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -330,7 +330,7 @@ class RoutedVerdict:
         made: records that the source makes for what was compared.
         standing: records on the target in what was compared.
         compacted: records that compaction removed on either side since they were copied.
-        expired: records of stretches that one side does not hold any more.
+        expired: records of spans that one side does not hold any more.
         left_out: records that the ledger names as not copied.
         difference_count: records that are missing or too much; where there were too many to be told apart, at least so
             many.

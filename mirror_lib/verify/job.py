@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.handovers import load_flow_as_it_runs
-from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.private_files import write_private
 from mirror_lib.verify.html import to_html
 from mirror_lib.verify.model import Budget, VerifyMode

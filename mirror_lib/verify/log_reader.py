@@ -7,19 +7,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.batches.compression.codecs import CodecError
-from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Shown, Stretch, none_shown, read_stretches
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
-from mirror_lib.cluster.raw.partition_client import Patience
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
+from mirror_lib.cluster.batches import RecordBlock, RecordError, Shown, Span, none_shown, read_blocks, read_spans
+from mirror_lib.cluster.batches.compression import CodecError
+from mirror_lib.cluster.protocol import ErrorCode, error_for_code
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, Patience, RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
-from mirror_lib.topology.access import Operation
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import Operation, TopicPartition
 from mirror_lib.verify.model import CheckRange, KnownGap
 
 _FETCH_WAIT_MS = 500
@@ -32,7 +27,7 @@ _EMPTY_ANSWERS = 2
 class Chunk:
     """What one fetch brought: the log up to `next_offset`."""
 
-    stretches: Sequence[Stretch | RecordBlock]
+    spans: Sequence[Span | RecordBlock]
     next_offset: int
     size: int = 0
     #: Set when retention has removed everything below this offset.
@@ -116,7 +111,7 @@ class LogReader(Patience):
 
     def _chunk(self, answer: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:  # noqa: ARG002 - for rows
         try:
-            stretches, size = self._parsed(answer)
+            spans, size = self._parsed(answer)
         except (RecordError, CodecError) as error:
             for gap in self._known_gaps:
                 if gap.first_offset <= offset < gap.next_offset:
@@ -126,12 +121,12 @@ class LogReader(Patience):
                 where=where,
                 action="Compare the replicas of this partition (kafka-dump-log).",
             ) from error
-        if not stretches:
+        if not spans:
             raise TransientError("the broker does not send a whole record batch.", where=where)
-        return Chunk(stretches, stretches[-1].next_offset, size)
+        return Chunk(spans, spans[-1].next_offset, size)
 
-    def _parsed(self, answer: FetchedPartition) -> tuple[Sequence[Stretch | RecordBlock], int]:
-        read = read_blocks if self._gather_small else read_stretches
+    def _parsed(self, answer: FetchedPartition) -> tuple[Sequence[Span | RecordBlock], int]:
+        read = read_blocks if self._gather_small else read_spans
         return read(answer.records, answer.aborted, read_committed=self._read_committed, shown=self._shown)
 
     async def _behind_retention(self, offset: int, where: Where) -> Chunk:

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mirror_lib.ledger.directions import MapPart
-from mirror_lib.offsets.runs import OffsetRun, decode, encode
-from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import TransformChain
+from mirror_lib.ledger import MapPart
+from mirror_lib.offsets import OffsetRun, decode, encode
+from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.transform import TransformChain
 from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
 
 if TYPE_CHECKING:
-    from mirror_lib.cluster.connection import Connection
+    from mirror_lib.cluster import Connection
 
-#: In place of a stretch: where records went that are not compared this time.
+#: In place of a span: where records went that are not compared this time.
 NOT_COMPARED = -1
-#: In place of a stretch: records of which the ledger knows that nothing of theirs was sent there.
+#: In place of a span: records of which the ledger knows that nothing of theirs was sent there.
 UNEXPECTED = -2
 
 
@@ -31,11 +31,11 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RoutedStretch:
+class RoutedSpan:
     """What stands in [target_first, target_next) of a target partition is what transforms send there of some shares.
 
     Attributes:
-        number: tells the stretches of one target partition apart.
+        number: tells the spans of one target partition apart.
         records: that were written there, by the account of the runs.
     """
 
@@ -64,18 +64,18 @@ class RoutedCheck:
     """What of a target partition is compared with what transforms send there again.
 
     Attributes:
-        stretches: to compare.
+        spans: to compare.
         sources: all whose records went there.
         outside: target offsets [first, next) where nothing was written by the flow, to which the partition belongs.
         log_end: nothing is read from here on.
         timed: whether timestamps count: a broker may have put its own in their place.
         source_compacted: whether compaction may have removed records of a source since they were copied.
         target_compacted: whether compaction may have removed them here.
-        expired: records of stretches that one side does not hold any more.
+        expired: records of spans that one side does not hold any more.
     """
 
     target: TopicPartition
-    stretches: tuple[RoutedStretch, ...] = ()
+    spans: tuple[RoutedSpan, ...] = ()
     sources: tuple[TopicPartition, ...] = ()
     outside: tuple[tuple[int, int], ...] = ()
     log_end: int = 0
@@ -87,12 +87,12 @@ class RoutedCheck:
 
 
 class KnownRoute(NamedTuple):
-    """What the ledger knows of where the records of a share went: to `target`, as part of a stretch."""
+    """What the ledger knows of where the records of a share went: to `target`, as part of a span."""
 
     share: Share
     target: TopicPartition
     #: Or `NOT_COMPARED`.
-    stretch: int
+    span: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class VerifyMode(StrEnum):
 
     #: Everything that both sides still hold and the map covers.
     FULL = "full"
-    #: Random stretches of it.
+    #: Random spans of it.
     SAMPLE = "sample"
     #: What came since the last verification that found all equal.
     RECENT = "recent"
@@ -217,7 +217,7 @@ class StateCheck:
 
 @dataclass(frozen=True, slots=True)
 class CheckRange:
-    """A stretch to compare: source [source_first, source_next) with target [target_first, target_next)."""
+    """A span to compare: source [source_first, source_next) with target [target_first, target_next)."""
 
     source_first: int
     source_next: int
@@ -225,7 +225,7 @@ class CheckRange:
     target_next: int
     #: Records that the map places there.
     records: int
-    #: The map of the stretch as `offsets.runs.encode` gives it.
+    #: The map of the span as `offsets.runs.encode` gives it.
     encoded_runs: bytes
     estimated_bytes: int = 0
     #: Nothing may follow on the target: the range ends with the log, and no run was writing.
@@ -237,7 +237,7 @@ class CheckRange:
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:
-        """The map of the stretch."""
+        """The map of the span."""
         return decode(self.encoded_runs)
 
 
@@ -349,8 +349,8 @@ class VerifyPlan:
                 {
                     "topic": check.target.topic,
                     "partition": check.target.partition,
-                    "ranges": [[each.target_first, each.target_next] for each in check.stretches],
-                    "records": sum(each.records for each in check.stretches),
+                    "ranges": [[each.target_first, each.target_next] for each in check.spans],
+                    "records": sum(each.records for each in check.spans),
                     "obstacles": [each.reason for each in check.obstacles],
                 }
                 for check in self.routed.checks

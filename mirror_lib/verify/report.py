@@ -23,7 +23,7 @@ class Confidence:
     sampled: int
     population: int
     #: Stretches of consecutive records that the sample consists of.
-    stretches: int
+    spans: int
 
     def of(self, share: float) -> float:
         """How surely the sample would have shown a difference if this share of the records, spread at random, differed.
@@ -33,8 +33,8 @@ class Confidence:
         return 1.0 if self.sampled >= self.population else 1 - (1 - share) ** self.sampled
 
     def of_blocks(self, share: float) -> float:
-        """The same where differences come in blocks: as if each stretch were one record."""
-        return 1.0 if self.sampled >= self.population else 1 - (1 - share) ** self.stretches
+        """The same where differences come in blocks: as if each span were one record."""
+        return 1.0 if self.sampled >= self.population else 1 - (1 - share) ** self.spans
 
     @property
     def share_found(self) -> float:
@@ -47,10 +47,10 @@ class Confidence:
     def sentence(self) -> str:
         """For people."""
         return (
-            f"{self.sampled:,} of {self.population:,} records in {self.stretches:,} random stretches. If at least "
+            f"{self.sampled:,} of {self.population:,} records in {self.spans:,} random spans. If at least "
             f"{self.share_found:.4%} of the records differed, spread at random, this would have shown one with 95 % "
             f"confidence (1 - (1 - p)^n); for {_SHARE:.1%} the confidence is {self.of(_SHARE):.2%}. Differences that "
-            f"come in blocks count by stretches: for 1 % of all blocks the confidence is {self.of_blocks(0.01):.2%}."
+            f"come in blocks count by spans: for 1 % of all blocks the confidence is {self.of_blocks(0.01):.2%}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Confidence:
         return {
             "sampled": self.sampled,
             "population": self.population,
-            "stretches": self.stretches,
+            "spans": self.spans,
             "share_found_with_95_percent": self.share_found,
             "statement": self.sentence,
         }
@@ -200,5 +200,5 @@ def _confidence(plan: VerifyPlan, verdicts: Iterable[PartitionVerdict]) -> Confi
     return Confidence(
         sampled=sum(verdict.records for verdict in verdicts),
         population=sum(check.population for check in plan.partitions),
-        stretches=sum(outcome.complete for verdict in verdicts for outcome in verdict.outcomes),
+        spans=sum(outcome.complete for verdict in verdicts for outcome in verdict.outcomes),
     )

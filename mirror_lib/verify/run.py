@@ -9,17 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.ledger.rows import VerificationRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.cluster import Connection
+from mirror_lib.config import FlowConfig, IsolationLevel
+from mirror_lib.ledger import Ledger, VerificationRow
+from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
 from mirror_lib.verify.model import Budget, VerifyJob, VerifyMode, VerifyPlan
-from mirror_lib.verify.planning.facts import gather
-from mirror_lib.verify.planning.plan import NO_BUDGET, plan_verification
+from mirror_lib.verify.planning import NO_BUDGET, gather, plan_verification
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.state.plan import plan_state
+from mirror_lib.verify.state import plan_state
 
 #: Compares every bin of a job and returns a verdict for each partition, and for each that records are sent to.
 VerifyRunner = Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]
@@ -71,7 +69,7 @@ def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
     """What the tasks of a plan need."""
     max_bytes, max_seconds = plan.budget.max_bytes, plan.budget.max_seconds
     if plan.mode is VerifyMode.SAMPLE:
-        # The budget has decided how many stretches there are; each is read in whole batches.
+        # The budget has decided how many spans there are; each is read in whole batches.
         max_bytes = None
     return VerifyJob(
         flow=flow.flow,
@@ -122,12 +120,11 @@ def _found(
     make_runner: Callable[[VerifyPlan], VerifyRunner], plan: VerifyPlan, job: VerifyJob
 ) -> list[PartitionVerdict | RoutedVerdict]:
     """What is found, by a runner only if there is anything to be read."""
-    if plan.bins or any(check.stretches or check.outside for check in plan.routed.checks):
+    if plan.bins or any(check.spans or check.outside for check in plan.routed.checks):
         return make_runner(plan)(job)
     if not plan.routed.checks:
         return []
-    from mirror_lib.verify.routed.findings import RoutedFindings
-    from mirror_lib.verify.routed.judge import judge_routed
+    from mirror_lib.verify.routed import RoutedFindings, judge_routed
 
     return [*judge_routed(job, RoutedFindings(), lambda _: (), lambda _: ())]
 

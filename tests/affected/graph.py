@@ -63,6 +63,12 @@ class Graph:
         self._folders = _folders(self._files) - _folders(tests)
         self._folders_with_modules = _folders(sources)
         self._modules = _modules(sources)
+        self._exports = {
+            f"{package}.{name}": f"{package}.{module}.{name}"
+            for path, source in sources.items()
+            for package in (path.removesuffix("/__init__.py").replace("/", "."),)
+            for name, module in source.exports.items()
+        }
         self._folders_of_code = frozenset(str(PurePosixPath(path).parent) for path in sources)
         self._dependents: dict[str, set[str]] = defaultdict(set)
         self._globs: dict[str, set[str]] = defaultdict(set)
@@ -142,8 +148,11 @@ class Graph:
                     yield fixture_node(conftest, name)
 
     def _imported(self, name: str) -> Iterator[str]:
-        """Files that an import executes: the module, and the packages above it."""
-        parts = name.split(".")
+        """Files that an import executes: the module, and the packages above it.
+
+        What a package exports is looked up in the module that defines it.
+        """
+        parts = self._exports.get(name, name).split(".")
         for length in range(len(parts), 0, -1):
             yield from self._modules.get(".".join(parts[:length]), ())
 

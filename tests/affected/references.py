@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from tests.faces.packages import exports_of
+
 #: Calls whose string arguments are parts of a path, or names of modules and folders.
 _PATH_CALLS = {"Path", "PurePath", "PurePosixPath", "joinpath", "join", "with_name", "open", "files", "build_graph"}
 _PATH_CALLS |= {"import_module", "find_spec", "run_module", "run_path", "walk_packages", "iter_modules"}
@@ -55,6 +57,8 @@ class SourceFile:
     fixtures: Mapping[str, References] = field(default_factory=dict)
     #: Fixtures that every test below the folder uses.
     autouse: frozenset[str] = frozenset()
+    #: Names that an `__init__.py` with a face exports -> the modules beside it that define them.
+    exports: Mapping[str, str] = field(default_factory=dict)
     #: The syntax error of a file that cannot be read.
     error: str | None = None
 
@@ -67,7 +71,7 @@ def read_source(source: bytes, *, is_conftest: bool = False) -> SourceFile:
         line = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
         return SourceFile(error=f"{line}{getattr(error, 'msg', error)}")
     if not is_conftest:
-        return SourceFile(references_of([tree]))
+        return SourceFile(references_of([tree]), exports=exports_of(tree))
     found = _Definitions(tree)
     return SourceFile(fixtures=found.fixtures(), autouse=found.autouse())
 

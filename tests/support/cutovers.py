@@ -16,7 +16,7 @@ from mirror_lib.config.loader import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.runbook.context import Desk, Engine
+from mirror_lib.runbook.context import CutoverContext, Engine
 from mirror_lib.runbook.machine import Machine, Progress, Word, create, progress
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
 from mirror_lib.runbook.opening import open_cutover
@@ -60,13 +60,15 @@ class Migration:
         """A cutover that does not wait longer than a test wants to."""
         quick: dict[str, Any] = {"still_seconds": 0.5, "drain_seconds": 20.0, "watch_seconds": 0.0}
         definition = CutoverDefinition(name=name, flow=flow, topics=(topics,), **{**quick, **settings})
-        create(self.ledger, definition, by="test", desk=self.desk(definition))
+        create(self.ledger, definition, by="test", context=self.context(definition))
         return definition
 
-    def desk(self, definition: CutoverDefinition, engine: Engine | None = HERE) -> Desk:
+    def context(self, definition: CutoverDefinition, engine: Engine | None = HERE) -> CutoverContext:
         """What the steps work with."""
         last = attempts_of(self.ledger, definition.name)
-        return Desk(definition=definition, config=self.config, ledger=self.ledger, by="test", engine=engine, last=last)
+        return CutoverContext(
+            definition=definition, config=self.config, ledger=self.ledger, by="test", engine=engine, last=last
+        )
 
     def run(
         self,
@@ -79,7 +81,7 @@ class Migration:
     ) -> Progress:
         """Take it on, as a process of its own would; with the word of a person about what the last one has asked."""
         word = None if agrees_to is None else Word(agrees_to, by)
-        return Machine(self.desk(definition)).run(until=until, wait_seconds=wait, word=word)
+        return Machine(self.context(definition)).run(until=until, wait_seconds=wait, word=word)
 
     def run_to_the_end(self, definition: CutoverDefinition, *, until: Step | None = None) -> Progress:
         """Take it on, with a person who says yes to everything."""

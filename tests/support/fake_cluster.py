@@ -236,10 +236,10 @@ class FakeCluster:
         max_wait_ms: int,
         read_committed: bool,
         min_bytes: int = 1,
-        lane: int = 0,
+        slot: int = 0,
         rack: str = "",
     ) -> list[FetchedPartition]:
-        self.lanes_fetched.add(lane)
+        self.lanes_fetched.add(slot)
         self.racks_told.append(rack)
         self.fetches.append((node, list(partitions)))
         await asyncio.sleep(0)
@@ -283,8 +283,8 @@ class FakeCluster:
     def round_trip(self, node: int) -> float:
         return self.round_trips.get(node, 0.0)
 
-    def connection(self, node: int, lane: int = 0) -> object:
-        return node, lane, self.restarts.get(node)
+    def connection(self, node: int, slot: int = 0) -> object:
+        return node, slot, self.restarts.get(node)
 
     async def produce(
         self,
@@ -292,7 +292,7 @@ class FakeCluster:
         batches: Sequence[tuple[str, int, bytes | bytearray]],
         *,
         timeout_ms: int,
-        lane: int = 0,
+        slot: int = 0,
         connection: object | None = None,
         transactional_id: str | None = None,
         topic_ids: Mapping[str, bytes] = MappingProxyType({}),
@@ -300,13 +300,13 @@ class FakeCluster:
         keys = [TopicPartition(topic, partition) for topic, partition, _ in batches]
         assert len(set(keys)) == len(keys), "a request may hold one batch for a partition"
         for key in keys:
-            self.lanes_produced.setdefault(key, set()).add(lane)
+            self.lanes_produced.setdefault(key, set()).add(slot)
         restarts = self.restarts.get(node)
-        if connection not in (None, self.connection(node, lane)):
+        if connection not in (None, self.connection(node, slot)):
             raise BrokerUnreachableError("the connection has ended.")
         # Brokers work on the requests of a connection one after the other.
         turns = self._turns.setdefault(asyncio.get_running_loop(), {})
-        async with turns.setdefault((node, lane, restarts), asyncio.Lock()):
+        async with turns.setdefault((node, slot, restarts), asyncio.Lock()):
             await _awaited(self.before_produce(node, keys))
             await asyncio.sleep(0)
             if sum(len(raw) for _, _, raw in batches) > self.request_max_bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.compare.compare import RangeComparer
@@ -47,9 +47,9 @@ def log(records: Sequence[SourceRecord], sizes: Sequence[int] = (), *, codec: in
     return raw
 
 
-def stretches(raw: bytes) -> list[Stretch]:
+def spans(raw: bytes) -> list[Span]:
     """A log as it is fetched."""
-    return read_stretches(memoryview(raw), (), read_committed=True)[0]
+    return read_spans(memoryview(raw), (), read_committed=True)[0]
 
 
 def whole_range(runs: Sequence[OffsetRun], *, to_end: int | None = None, source_next: int | None = None) -> CheckRange:
@@ -72,7 +72,7 @@ def check_of(range_: CheckRange, **more: object) -> PartitionCheck:
     return PartitionCheck(source=SOURCE, target=TARGET, ranges=(range_,), **settings)  # type: ignore[arg-type]
 
 
-def blocks(raw: bytes) -> list[Stretch | RecordBlock]:
+def blocks(raw: bytes) -> list[Span | RecordBlock]:
     """A log as it is fetched, with small batches gathered."""
     return read_blocks(memoryview(raw), (), read_committed=True)[0]
 
@@ -80,15 +80,15 @@ def blocks(raw: bytes) -> list[Stretch | RecordBlock]:
 def compared(
     check: PartitionCheck, source: bytes, target: bytes, *, at_once: int = 1_000, gathered: bool = False
 ) -> RangeOutcome:
-    """The whole comparison, with so many stretches fed at a time.
+    """The whole comparison, with so many spans fed at a time.
 
     Args:
         gathered: whether the source's small batches are compared as blocks.
     """
     (range_,) = check.ranges
     comparer = RangeComparer(check, range_)
-    mine = _parts(blocks(source) if gathered else stretches(source), at_once)
-    theirs = _parts(stretches(target), at_once)
+    mine = _parts(blocks(source) if gathered else spans(source), at_once)
+    theirs = _parts(spans(target), at_once)
     comparer.walk()
     while not comparer.finished:
         assert comparer.needs_source or comparer.needs_target
@@ -102,6 +102,6 @@ def compared(
     return comparer.outcome()
 
 
-def _parts(all_of_them: Sequence[Stretch | RecordBlock], size: int) -> Iterator[Sequence[Stretch | RecordBlock]]:
+def _parts(all_of_them: Sequence[Span | RecordBlock], size: int) -> Iterator[Sequence[Span | RecordBlock]]:
     for start in range(0, len(all_of_them), size):
         yield all_of_them[start : start + size]

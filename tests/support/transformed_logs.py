@@ -16,7 +16,7 @@ from mirror_lib.verify.compare.expected_offsets import ROW_BITS
 from mirror_lib.verify.findings import RangeOutcome
 from mirror_lib.verify.model import PartitionCheck
 from mirror_lib.verify.transformed.compare_rows import RowNumbers
-from tests.support.logs import numbered, stretches
+from tests.support.logs import numbered, spans
 from tests.support.record_batches import SourceRecord
 
 
@@ -80,7 +80,7 @@ def compared_rows(
     comparer = RangeComparer(check, range_)
     numbers = RowNumbers(several=check.several)
     whole = rows_of(given.rows, given.sources) if given.rows else None
-    theirs, fed = stretches(target), 0
+    theirs, fed = spans(target), 0
     starts = iter(range(0, len(given), rows_at_once))
     comparer.walk()
     while not comparer.finished:

@@ -139,7 +139,7 @@ RUNS_ELSEWHERE: Mapping[str, str] = {
     "cluster": "what a broker says that has no code of its own",
     "error": "the root of codes that say more",
     "fenced": "a run that was overtaken writes no more (tests/integration/relay/test_unclean_start.py)",
-    "retries-exhausted": "a broker that stays away is given up (tests/unit/relay/test_reading.py)",
+    "retries-exhausted": "a broker that stays away is given up (tests/unit/relay/copy/test_fetcher.py)",
     "spark-unreachable": "the server is named (tests/unit/airflow/test_airflow_spark_connect.py)",
     "transient": "retried by the run itself (tests/unit/relay/test_copy_faults.py)",
 }

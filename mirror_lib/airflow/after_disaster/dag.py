@@ -9,13 +9,12 @@ from pathlib import Path
 from mirror_lib.airflow.after_disaster import tasks as tasks
 from mirror_lib.airflow.approval import AskOperator
 from mirror_lib.airflow.compatibility import DAG, Param, TriggerRule
-from mirror_lib.airflow.files.flow_dags import dags_of_flows
-from mirror_lib.airflow.forms.fields import literal, put_form, topics_field
-from mirror_lib.airflow.forms.values import LINES
+from mirror_lib.airflow.files import dags_of_flows
+from mirror_lib.airflow.forms import LINES, literal, put_form, topics_field
 from mirror_lib.airflow.python_task import PythonTask
-from mirror_lib.config.model import FlowConfig, MirrorConfig
-from mirror_lib.ledger.handovers import enabled_opposite_of
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.config import FlowConfig, MirrorConfig
+from mirror_lib.ledger import enabled_opposite_of
+from mirror_lib.observe import dag_id_of
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _TIMEOUT = timedelta(hours=2)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.approval import ABOUT, PATIENCE_SECONDS, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException
-from mirror_lib.airflow.forms.fields import chosen_topics
+from mirror_lib.airflow.forms import chosen_topics
 
 if TYPE_CHECKING:
-    from mirror_lib.runbook.failback.return_plan import ReturnPlan
+    from mirror_lib.runbook.failback import ReturnPlan
 
 _log = logging.getLogger(__name__)
 #: Partitions that are told one by one.
@@ -25,8 +25,8 @@ def look(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, st
 
     Returns the plan in words, and what stands for it.
     """
-    from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
-    from mirror_lib.runbook.failback.return_plan import plan_return
+    from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs
+    from mirror_lib.runbook.failback import plan_return
 
     file, settings = load_flow_as_it_runs(Path(config_path), flow)
     plan = plan_return(settings, enabled_opposite_of(file, settings), _topics(params))
@@ -47,9 +47,8 @@ def hand_over(
     **context: Any,
 ) -> dict[str, Any]:
     """Hands the topics over to the flow back, if the person who was asked has agreed and nothing has changed since."""
-    from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.failback.after_disaster import apply_return
+    from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger
+    from mirror_lib.runbook.failback import apply_return
 
     said = answer_to(context["ti"], asked_by, patience_seconds)
     if said is None:
@@ -76,8 +75,8 @@ def hand_over(
 
 
 def _begin_again(flow: str) -> str:
-    from mirror_lib.runbook.states.disaster import DisasterState, do
-    from mirror_lib.topology.names import FlowId
+    from mirror_lib.runbook.states import DisasterState, do
+    from mirror_lib.topology import FlowId
 
     return do(DisasterState.NOT_AGREED, FlowId.parse(flow))
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from mirror_lib.airflow.backfill.form import backfill_form
 from mirror_lib.airflow.backfill.tasks import BackfillOperator, define
 from mirror_lib.airflow.compatibility import DAG
-from mirror_lib.airflow.files.flow_dags import dags_of_flows
-from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.files import dags_of_flows
+from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
-from mirror_lib.airflow.spark.pool import pool_of
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.airflow.spark import pool_of
+from mirror_lib.config import FlowConfig
+from mirror_lib.observe import dag_id_of
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _DEFINE_TIMEOUT = timedelta(minutes=30)

@@ -8,7 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.forms.fields import (
+from mirror_lib.airflow.forms import (
+    BOUND,
+    FIRST_BOUND,
     MOST,
     bytes_per_second_field,
     chosen_topics,
@@ -17,8 +19,7 @@ from mirror_lib.airflow.forms.fields import (
     tasks_field,
     topics_field,
 )
-from mirror_lib.airflow.forms.values import BOUND, FIRST_BOUND
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config import FlowConfig
 
 _LONGEST_BOUND = 100
 _WHAT, _WHERE, _HOW = "What to copy", "Where to", "How to run"

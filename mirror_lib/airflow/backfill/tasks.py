@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.backfill.form import BackfillChoices, Target
 from mirror_lib.airflow.compatibility import AirflowSkipException, Context
-from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
+from mirror_lib.airflow.flow import ReplicateOperator
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.relay.job.arguments import ASK, JobArguments
+from mirror_lib.observe import trigger_text
+from mirror_lib.relay.job import ASK, JobArguments
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig
-    from mirror_lib.relay.backfill.model import BackfillRequest
-    from mirror_lib.relay.backfill.plan import BackfillEstimate
+    from mirror_lib.config import FlowConfig
+    from mirror_lib.relay.backfill import BackfillEstimate, BackfillRequest
 
 _log = logging.getLogger(__name__)
 
@@ -28,10 +27,9 @@ def define(flow: str, config_path: str, params: Mapping[str, Any]) -> str:
 
     Returns the backfill's name for the task that copies.
     """
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import existing_ledger, open_ledger
-    from mirror_lib.relay.backfill.define import estimate, find_backfill, prepare_backfill
-    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs, open_ledger
+    from mirror_lib.relay.backfill import estimate, find_backfill, prepare_backfill
+    from mirror_lib.relay.planning import FlowClusters
 
     choices = BackfillChoices.from_params(params)
     config, settings = load_flow_as_it_runs(Path(config_path), flow)
@@ -51,7 +49,7 @@ def define(flow: str, config_path: str, params: Mapping[str, Any]) -> str:
 
 
 def _request(flow: FlowConfig, choices: BackfillChoices) -> BackfillRequest | None:
-    from mirror_lib.relay.backfill.define import request_of
+    from mirror_lib.relay.backfill import request_of
 
     if not choices.topics and choices.name:
         return None

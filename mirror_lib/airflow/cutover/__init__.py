@@ -1,0 +1,10 @@
+"""The DAG of cutovers, with its questions to people."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "dag": ["build_cutover_dags"],
+    },
+)

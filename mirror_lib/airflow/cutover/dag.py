@@ -12,13 +12,13 @@ from mirror_lib.airflow.compatibility import DAG, TriggerRule
 from mirror_lib.airflow.cutover import tasks as tasks
 from mirror_lib.airflow.cutover.form import cutover_form
 from mirror_lib.airflow.cutover.operator import CutoverOperator
-from mirror_lib.airflow.files.flow_dags import dags_of_flows
-from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.files import dags_of_flows
+from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.python_task import PythonTask
-from mirror_lib.airflow.spark.pool import pool_of
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.observe.airflow_runs import cutover_dag_id_of
-from mirror_lib.runbook.model import Step
+from mirror_lib.airflow.spark import pool_of
+from mirror_lib.config import FlowConfig
+from mirror_lib.observe import cutover_dag_id_of
+from mirror_lib.runbook import Step
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _NAME = "{{ ti.xcom_pull(task_ids='begin') }}"

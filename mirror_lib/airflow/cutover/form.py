@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.forms.fields import (
+from mirror_lib.airflow.forms import (
     MOST,
     WEEK_SECONDS,
     chosen_names,
@@ -16,8 +16,8 @@ from mirror_lib.airflow.forms.fields import (
     patterns_field,
     topics_field,
 )
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.runbook.model import CutoverDefinition, Fence, Style, VerifyScope
+from mirror_lib.config import FlowConfig
+from mirror_lib.runbook import CutoverDefinition, Fence, Style, VerifyScope
 
 _WHAT, _HOW, _LIMITS = "What moves", "How it moves", "What is allowed"
 #: What `CutoverDefinition` takes, or nothing.

@@ -8,11 +8,11 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, AirflowFailException, Context
 from mirror_lib.airflow.secret_provider import task_secrets
-from mirror_lib.airflow.spark.operator import SparkJobOperator
+from mirror_lib.airflow.spark import SparkJobOperator
 from mirror_lib.airflow.task_states import ENDED_STATES, task_state
-from mirror_lib.config.loader import load
-from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.spark.submit import job_file
+from mirror_lib.config import load
+from mirror_lib.observe import trigger_text
+from mirror_lib.spark import job_file
 
 _log = logging.getLogger(__name__)
 
@@ -49,9 +49,8 @@ class CutoverOperator(SparkJobOperator):
 
     def _may_ask(self, context: Context) -> bool:
         """Whether a question may still come: there is none after the release."""
-        from mirror_lib.ledger.location import open_ledger
-        from mirror_lib.runbook.states.cutover import Event, State, after
-        from mirror_lib.runbook.states.situation import situation_of
+        from mirror_lib.ledger import open_ledger
+        from mirror_lib.runbook.states import Event, State, after, situation_of
 
         with task_secrets():
             config = load(Path(self.config_path))
@@ -60,7 +59,7 @@ class CutoverOperator(SparkJobOperator):
         return after(state, Event.TRIGGER) is not State.WATCHING
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
-        from mirror_lib.runbook.job import CutoverArguments
+        from mirror_lib.runbook import CutoverArguments
 
         run = context["dag_run"]
         return CutoverArguments(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import MirrorConfig
+    from mirror_lib.config import MirrorConfig
 
 _log = logging.getLogger(__name__)
 #: So long a broken file is waited for.
@@ -24,7 +24,7 @@ def load_patiently(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> Mi
     Raises:
         ConfigurationError: it still has errors after that time.
     """
-    from mirror_lib.config.loader import load
+    from mirror_lib.config import load
 
     deadline = time.monotonic() + patience_seconds
     logged = ""

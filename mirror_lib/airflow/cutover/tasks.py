@@ -15,14 +15,12 @@ from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipEx
 from mirror_lib.airflow.cutover.form import ROLL_BACK, definition_from
 from mirror_lib.airflow.cutover.patient_load import load_patiently
 from mirror_lib.airflow.task_states import ENDED_STATES, task_state
-from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.runbook.model import CutoverState, Step
-from mirror_lib.runbook.order import comes_before
+from mirror_lib.observe import trigger_text
+from mirror_lib.runbook import CutoverState, Step, comes_before
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
-    from mirror_lib.runbook.context import Desk
-    from mirror_lib.runbook.machine import Progress
+    from mirror_lib.ledger import CarrierRow, QuestionRow
+    from mirror_lib.runbook import CutoverContext, Progress
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
@@ -36,21 +34,17 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
 
     Returns its name.
     """
-    from mirror_lib.config.loader import load
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.context import Desk
-    from mirror_lib.runbook.machine import create, progress
-    from mirror_lib.runbook.opening import failback_of, open_cutover
-    from mirror_lib.runbook.report import progress_text
-    from mirror_lib.runbook.states.cutover import Event
-    from mirror_lib.runbook.states.situation import require
+    from mirror_lib.config import load
+    from mirror_lib.ledger import open_ledger
+    from mirror_lib.runbook import CutoverContext, create, failback_of, open_cutover, progress, progress_text
+    from mirror_lib.runbook.states import Event, require
 
     run = context["dag_run"]
     name = (params.get("name") or "").strip() or _NOT_IN_NAMES.sub("-", run.run_id)[:100].strip("-.")
     by = _person(context)
     if params.get("action") == ROLL_BACK:
-        with _desk(config_path, name, by) as desk:
-            _take_back(desk)
+        with _cutover_context(config_path, name, by) as cutover_context:
+            _take_back(cutover_context)
         raise AirflowSkipException(f"cutover {name} was taken back.")
     config = load(Path(config_path))
     with open_ledger(config) as ledger:
@@ -58,7 +52,12 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
             back_of = (params.get("back_of") or "").strip()
             home = failback_of(config, ledger, back_of, name) if back_of else None
             definition = home or definition_from(params, flow, name)
-            create(ledger, definition, by=by, desk=Desk(definition=definition, config=config, ledger=ledger, by=by))
+            create(
+                ledger,
+                definition,
+                by=by,
+                context=CutoverContext(definition=definition, config=config, ledger=ledger, by=by),
+            )
         present = progress(ledger, open_cutover(ledger, name))
     if present.definition.flow != flow:
         raise AirflowFailException(f"cutover {name} is one of flow {present.definition.flow}, and not of {flow}.")
@@ -68,10 +67,10 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
     return name
 
 
-def _take_back(desk: Desk) -> None:
-    from mirror_lib.runbook.steps.rollback import roll_back
+def _take_back(cutover_context: CutoverContext) -> None:
+    from mirror_lib.runbook.steps import roll_back
 
-    undone = roll_back(desk)
+    undone = roll_back(cutover_context)
     for gate in undone:
         _log.info("%s", gate)
     if not all(gate.passed for gate in undone):
@@ -80,11 +79,10 @@ def _take_back(desk: Desk) -> None:
 
 def prepare(config_path: str, name: str, **context: Any) -> str:
     """Takes the inventory and looks whether everything can move. Returns the gates for people."""
-    from mirror_lib.runbook.machine import Machine
-    from mirror_lib.runbook.report import gates_markdown, progress_text
+    from mirror_lib.runbook import Machine, gates_markdown, progress_text
 
-    with _desk(config_path, name, _person(context)) as desk:
-        done = Machine(desk).run(until=Step.PREFLIGHT)
+    with _cutover_context(config_path, name, _person(context)) as cutover_context:
+        done = Machine(cutover_context).run(until=Step.PREFLIGHT)
     _log.info("%s", progress_text(done))
     _stop_at_failure(done)
     return gates_markdown(done)
@@ -96,13 +94,13 @@ def await_question(step: str, config_path: str, name: str, carried_by: str, **co
     A process that a run of this DAG started before, and that has ended, is not waited for; a task that carries the
     cutover out and was cleared starts another one, which looks at everything again before it asks.
     """
-    from mirror_lib.runbook.report import gates_markdown, progress_text
+    from mirror_lib.runbook import gates_markdown, progress_text
 
-    with _desk(config_path, name, _person(context)) as desk:
+    with _cutover_context(config_path, name, _person(context)) as cutover_context:
         while True:
             # Airflow first: a process notes its end before its task ends.
             is_carried = _is_carried(context, carried_by)
-            done = _progress(desk)
+            done = _progress(cutover_context)
             asked, carrier = done.present.question, _carrier(done, context)
             if _has_finished(done) or _is_past(done, carrier, step):
                 return gates_markdown(done)
@@ -112,7 +110,7 @@ def await_question(step: str, config_path: str, name: str, carried_by: str, **co
                 context["ti"].xcom_push(key=_ASKED, value=asked.carrier)
                 return gates_markdown(done)
             if carrier is not None and asked is not None:
-                _refuse_what_nobody_answers(desk, asked, carried_by)
+                _refuse_what_nobody_answers(cutover_context, asked, carried_by)
             time.sleep(_POLL_SECONDS)
 
 
@@ -130,18 +128,18 @@ def answer(
     A question that failed without an answer is a no: the Spark job would wait on for one that cannot come. An answer to
     a cutover that nobody carries out is refused.
     """
-    with _desk(config_path, name, "Airflow") as desk:
-        done = _await_process(desk, step, carried_by, context)
+    with _cutover_context(config_path, name, "Airflow") as cutover_context:
+        done = _await_process(cutover_context, step, carried_by, context)
         asked = done.present.question
         is_asked = asked is not None and asked.step == step and asked.answer is None
         said = answer_to(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
         if asked is None or not is_asked:
             return _had_been_answered(done, step, said)
         shown_by = context["ti"].xcom_pull(task_ids=f"gates_of_{step}", key=_ASKED)
-        return _pass_on(desk, asked, said, asked_by, is_other=shown_by not in (None, asked.carrier))
+        return _pass_on(cutover_context, asked, said, asked_by, is_other=shown_by not in (None, asked.carrier))
 
 
-def _await_process(desk: Desk, step: str, carried_by: str, context: Mapping[str, Any]) -> Progress:
+def _await_process(cutover_context: CutoverContext, step: str, carried_by: str, context: Mapping[str, Any]) -> Progress:
     """Wait until the process of this run asks, or is past the step.
 
     Raises:
@@ -149,7 +147,7 @@ def _await_process(desk: Desk, step: str, carried_by: str, context: Mapping[str,
     """
     while True:
         is_carried = _is_carried(context, carried_by)
-        done = _progress(desk)
+        done = _progress(cutover_context)
         asked, carrier = done.present.question, _carrier(done, context)
         if _has_finished(done) or _is_past(done, carrier, step):
             return done
@@ -161,25 +159,32 @@ def _await_process(desk: Desk, step: str, carried_by: str, context: Mapping[str,
                 f"{_again(done, carried_by)}"
             )
         if carrier is not None and asked is not None:
-            _refuse_what_nobody_answers(desk, asked, carried_by)
+            _refuse_what_nobody_answers(cutover_context, asked, carried_by)
         time.sleep(_POLL_SECONDS)
 
 
-def _refuse_what_nobody_answers(desk: Desk, asked: QuestionRow, carried_by: str) -> None:
+def _refuse_what_nobody_answers(cutover_context: CutoverContext, asked: QuestionRow, carried_by: str) -> None:
     """End a process that asks for a step which the tasks of this run have passed: they would not answer."""
-    from mirror_lib.runbook.states.situation import answer
+    from mirror_lib.runbook.states import answer
 
     if asked.answer is not None:
         return
-    answer(desk.ledger, asked.cutover, Step(asked.step), yes=False, by="Airflow", note="no task of this run asks it")
+    answer(
+        cutover_context.ledger,
+        asked.cutover,
+        Step(asked.step),
+        yes=False,
+        by="Airflow",
+        note="no task of this run asks it",
+    )
     raise AirflowFailException(
         f"cutover {asked.cutover} asks for {asked.step} again, which this run has passed. "
-        f"{_again(_progress(desk), carried_by)}"
+        f"{_again(_progress(cutover_context), carried_by)}"
     )
 
 
 def _had_been_answered(done: Progress, step: str, said: Answer | None) -> str:
-    from mirror_lib.runbook.order import last_attempts
+    from mirror_lib.runbook import last_attempts
 
     attempt = last_attempts(done.attempts).get(Step(step))
     if said is None:
@@ -190,10 +195,12 @@ def _had_been_answered(done: Progress, step: str, said: Answer | None) -> str:
     raise AirflowFailException(f"{step} had been confirmed before by {by}: roll the cutover back.")
 
 
-def _pass_on(desk: Desk, asked: QuestionRow, said: Answer | None, asked_by: str, *, is_other: bool) -> str:
-    from mirror_lib.runbook.states.situation import answer, await_taken
+def _pass_on(
+    cutover_context: CutoverContext, asked: QuestionRow, said: Answer | None, asked_by: str, *, is_other: bool
+) -> str:
+    from mirror_lib.runbook.states import answer, await_taken
 
-    ledger, name, step = desk.ledger, asked.cutover, Step(asked.step)
+    ledger, name, step = cutover_context.ledger, asked.cutover, Step(asked.step)
     if said is None:
         answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
         raise AirflowFailException(
@@ -230,7 +237,7 @@ def _has_finished(done: Progress) -> bool:
     Raises:
         AirflowFailException: it was rolled back.
     """
-    from mirror_lib.runbook.report import sentence
+    from mirror_lib.runbook import sentence
 
     if done.state is CutoverState.ROLLED_BACK:
         raise AirflowFailException(sentence(done))
@@ -250,42 +257,39 @@ def _again(done: Progress, carried_by: str) -> str:
 
 def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:
     """Prints the time line; fails the run when the cutover did not come to its end."""
-    from mirror_lib.runbook.job import as_data
-    from mirror_lib.runbook.report import progress_text, sentence
+    from mirror_lib.runbook import as_data, progress_text, sentence
 
-    with _desk(config_path, name, _person(context)) as desk:
-        done = _progress(desk)
+    with _cutover_context(config_path, name, _person(context)) as cutover_context:
+        done = _progress(cutover_context)
     _log.info("%s", progress_text(done))
     if done.state is not CutoverState.FINISHED:
         raise AirflowFailException(sentence(done))
     return {key: value for key, value in as_data(done).items() if key != "attempts"}
 
 
-def _progress(desk: Desk) -> Progress:
-    from mirror_lib.runbook.machine import progress
+def _progress(cutover_context: CutoverContext) -> Progress:
+    from mirror_lib.runbook import progress
 
-    return progress(desk.ledger, desk.definition)
+    return progress(cutover_context.ledger, cutover_context.definition)
 
 
 def _stop_at_failure(done: Progress) -> None:
-    from mirror_lib.runbook.report import progress_text
+    from mirror_lib.runbook import progress_text
 
     if done.state is CutoverState.FAILED:
         raise AirflowFailException(progress_text(done))
 
 
 @contextmanager
-def _desk(config_path: str, name: str, by: str) -> Iterator[Desk]:
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.context import Desk
-    from mirror_lib.runbook.opening import open_cutover
-    from mirror_lib.runbook.records import attempts_of
+def _cutover_context(config_path: str, name: str, by: str) -> Iterator[CutoverContext]:
+    from mirror_lib.ledger import open_ledger
+    from mirror_lib.runbook import CutoverContext, attempts_of, open_cutover
 
     # The writers may be stopped: an answer must not be lost to a file that is just edited.
     config = load_patiently(Path(config_path))
     with open_ledger(config) as ledger:
         definition = open_cutover(ledger, name)
-        yield Desk(definition=definition, config=config, ledger=ledger, by=by, last=attempts_of(ledger, name))
+        yield CutoverContext(definition=definition, config=config, ledger=ledger, by=by, last=attempts_of(ledger, name))
 
 
 def _person(context: Mapping[str, Any]) -> str:

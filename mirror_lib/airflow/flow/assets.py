@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from mirror_lib.airflow.compatibility import AirflowSkipException, Asset, AssetAlias
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.topology.names import FlowId
+from mirror_lib.observe import trigger_text
+from mirror_lib.topology import FlowId
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger.rows import PartitionRunRow
+    from mirror_lib.ledger import PartitionRunRow
 
 _log = logging.getLogger(__name__)
 
@@ -95,9 +95,8 @@ def announce_new_records(flow: str, config_path: str, params: Mapping[str, Any],
 
     Also when other partitions failed. Done again in the same DAG run, it tells the same again.
     """
-    from mirror_lib.config.loader import load_flow
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.config import flow_topology, load_flow
+    from mirror_lib.ledger import open_ledger
 
     if TriggerChoices.from_params(params).dry_run:
         raise AirflowSkipException("a dry run copies nothing.")

@@ -16,13 +16,13 @@ from mirror_lib.airflow.flow.documentation import documentation
 from mirror_lib.airflow.flow.form import trigger_form
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.flow.step_operator import StepOperator
-from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
-from mirror_lib.airflow.spark.pool import pool_of
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.airflow.spark import pool_of
+from mirror_lib.config import FlowConfig
+from mirror_lib.observe import dag_id_of
 
 #: Any moment in the past will do: with `catchup` off, runs begin when the DAG is unpaused.
 _START = datetime(2024, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AsyncCallback, DeadlineAlert, DeadlineReference
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config import FlowConfig
 
 _log = logging.getLogger(__name__)
 
@@ -53,10 +53,10 @@ async def tell_deadline_missed(
 
 
 def _note(flow: str, config_path: str, run_id: str, seconds: float) -> None:
-    from mirror_lib.config.loader import load
-    from mirror_lib.config.secrets.lookup_context import without_lookups
+    from mirror_lib.config import load
+    from mirror_lib.config.secrets import without_lookups
     from mirror_lib.errors import MirrorError
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.ledger import open_ledger
 
     try:
         # In the triggerer, for which Airflow keeps no connections; the ledger's address is none of them.

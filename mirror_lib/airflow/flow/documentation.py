@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.spark.pool import pool_of
-from mirror_lib.config.model import ClientSettings, FlowConfig
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.airflow.spark import pool_of
+from mirror_lib.config import ClientSettings, FlowConfig, flow_topology
 
 _SAMPLE_TOPIC = "orders"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.forms.fields import (
+from mirror_lib.airflow.forms import (
     USUAL_LOG_LEVEL,
     YEAR_SECONDS,
     bytes_per_second_field,
@@ -19,8 +19,8 @@ from mirror_lib.airflow.forms.fields import (
     topic_names,
     topics_field,
 )
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.relay.job.arguments import ASK, GAP_CHOICES
+from mirror_lib.config import FlowConfig
+from mirror_lib.relay.job import ASK, GAP_CHOICES
 
 #: Task id -> what people read on the form, in the order of the DAG. Each can be left out by itself.
 OPTIONAL_STEPS = {

@@ -18,15 +18,15 @@ from mirror_lib.airflow.flow.observe_task import observe_now
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
 from mirror_lib.airflow.flow.tasks import SYNC_STEPS, CheckedFlow, check_flow, do_sync_step
-from mirror_lib.airflow.heartbeats.tasks import EMITTED_KEY, check_heartbeats, emit
-from mirror_lib.airflow.spark.outcome import xcom_value
+from mirror_lib.airflow.heartbeats import EMITTED_KEY, check_heartbeats, emit
+from mirror_lib.airflow.spark import xcom_value
 from mirror_lib.errors import MirrorError
-from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.relay.job.report import JobReport
+from mirror_lib.observe import trigger_text
+from mirror_lib.relay.job import JobReport
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger.store import Ledger
-    from mirror_lib.relay.run_options import RunReport
+    from mirror_lib.ledger import Ledger
+    from mirror_lib.relay import RunReport
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class _Done:
 
 def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
     """Why all tasks are to run, in words; None where there is nothing to copy, as far as the plan says."""
-    from mirror_lib.relay.control_plane import has_only_heartbeats
+    from mirror_lib.relay import has_only_heartbeats
 
     copying = checked.settings.copy_settings
     if not choices.are_usual:
@@ -110,7 +110,7 @@ def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
 
 def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | None:
     """Do a run without records; None where it needs all tasks, whatever was found out meanwhile."""
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.ledger import open_ledger
 
     name = checked.settings.flow
     try:
@@ -141,10 +141,8 @@ def _left_out_steps(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[st
 
     Groups are translated behind the copy, when their interval may have passed: they are left out where switched off.
     """
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.sync.due import SyncStep
-    from mirror_lib.sync.due_steps import why_not_due
-    from mirror_lib.sync.observed import save_step
+    from mirror_lib.ledger import open_ledger
+    from mirror_lib.sync import SyncStep, save_step, why_not_due
 
     found = {}
     with open_ledger(checked.config) as ledger:
@@ -159,8 +157,7 @@ def _left_out_steps(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[st
 
 def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
     """What `sync_topics` has to do, in words; None where nothing."""
-    from mirror_lib.sync.topics.flow import plan_flow_topics
-    from mirror_lib.sync.topics.internal import InternalTopicState
+    from mirror_lib.sync.topics import InternalTopicState, plan_flow_topics
 
     found = plan_flow_topics(checked.settings, checked.topology, ledger)
     for notice in {*found.plan.about_undecided, *found.notices} - checked.warnings:
@@ -174,7 +171,7 @@ def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
 
 
 def _emit(checked: CheckedFlow) -> dict[str, Any] | None:
-    from mirror_lib.sync.heartbeats.rules import emitting_flows
+    from mirror_lib.sync.heartbeats import emitting_flows
 
     try:
         return emit(checked.config, emitting_flows(checked.config, checked.settings.flow))
@@ -184,8 +181,7 @@ def _emit(checked: CheckedFlow) -> dict[str, Any] | None:
 
 def _replicate(checked: CheckedFlow, ledger: Ledger, trigger: str) -> RunReport | None:
     """The run, in the ledger like any other; None where there is more to copy by now, or it has not ended well."""
-    from mirror_lib.relay.control_plane import replicate_control_plane
-    from mirror_lib.relay.run_options import RunOptions
+    from mirror_lib.relay import RunOptions, replicate_control_plane
 
     # One round: what comes meanwhile is for the next run.
     report = replicate_control_plane(

@@ -6,19 +6,18 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.observe import trigger_text
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig
-    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.config import FlowConfig
+    from mirror_lib.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 
 
 def observe(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     """Looks at all partitions of the flow and keeps how far it is behind; whatever happens here fails no run."""
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 
     config, settings = load_flow_as_it_runs(Path(config_path), flow)
     dag_run = context["dag_run"]
@@ -33,7 +32,7 @@ def observe_now(settings: FlowConfig, ledger: Ledger, run_id: str | None) -> dic
     Raises:
         MirrorError: a cluster or the ledger cannot be used.
     """
-    from mirror_lib.relay.health.observation import observe_flow
+    from mirror_lib.relay.health import observe_flow
 
     seen = observe_flow(settings, ledger, run_id=run_id).flow
     behind = "not known" if seen.seconds_behind is None else f"{seen.seconds_behind:.0f} s"

@@ -14,24 +14,22 @@ from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipEx
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, failed_steps, report_text, steps_text
-from mirror_lib.airflow.spark.connection import check_connect_server, describe_master, master_of
+from mirror_lib.airflow.spark import check_connect_server, describe_master, master_of
 from mirror_lib.airflow.task_states import task_state
 from mirror_lib.errors import MirrorError
-from mirror_lib.observe.airflow_runs import trigger_text
-from mirror_lib.observe.run_totals import topic_totals
-from mirror_lib.spark.submit import runs_here, submit_settings
-from mirror_lib.sync.due import SyncStep
+from mirror_lib.observe import topic_totals, trigger_text
+from mirror_lib.spark import runs_here, submit_settings
+from mirror_lib.sync import SyncStep
 
 if TYPE_CHECKING:
-    from mirror_lib.cluster.admin.client import ClusterAdmin
-    from mirror_lib.cluster.broker_limits import VersionLimit
-    from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
-    from mirror_lib.ledger.store import Ledger
-    from mirror_lib.relay.health.forecast import NextRun
-    from mirror_lib.relay.model import RunPlan
-    from mirror_lib.relay.planning.facts import FlowClusters
-    from mirror_lib.topology.loops import Loop
-    from mirror_lib.topology.selection import FlowTopology
+    from mirror_lib.cluster import VersionLimit
+    from mirror_lib.cluster.admin import ClusterAdmin
+    from mirror_lib.config import ClientSettings, FlowConfig, MirrorConfig
+    from mirror_lib.ledger import Ledger
+    from mirror_lib.relay import RunPlan
+    from mirror_lib.relay.health import NextRun
+    from mirror_lib.relay.planning import FlowClusters
+    from mirror_lib.topology import FlowTopology, Loop
 
 _log = logging.getLogger(__name__)
 
@@ -83,10 +81,9 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
     Raises:
         MirrorError: the flow cannot run.
     """
-    from mirror_lib.config.name_patterns import named_topics
-    from mirror_lib.sync.hidden import about_missing
-    from mirror_lib.sync.topics.flow import refused_configs
-    from mirror_lib.sync.topics.needed import check_needed_topics
+    from mirror_lib.config import named_topics
+    from mirror_lib.sync import about_missing
+    from mirror_lib.sync.topics import check_needed_topics, refused_configs
 
     config, settings = _load(config_path, flow)
     for problem in config.warnings:
@@ -131,7 +128,7 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
 
 def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Creates missing target topics and adds missing partitions; a dry run only prints what it would do."""
-    from mirror_lib.sync.topics.flow import sync_flow_topics
+    from mirror_lib.sync.topics import sync_flow_topics
 
     choices = TriggerChoices.from_params(params)
     config, settings = _load(config_path, flow)
@@ -193,19 +190,19 @@ def do_sync_step(
     Raises:
         MirrorError: a cluster or the ledger cannot be used.
     """
-    from mirror_lib.sync.observed import save_step
+    from mirror_lib.sync import save_step
 
     how: dict[str, Any] = {"dry_run": choices.dry_run, "at_once": at_once}
     if step == sync_topic_configs.__name__:
-        from mirror_lib.sync.configs.flow import sync_flow_configs
+        from mirror_lib.sync.configs import sync_flow_configs
 
         done = sync_flow_configs(settings, topology, ledger, **how)
     elif step == sync_topic_acls.__name__:
-        from mirror_lib.sync.acls.flow import sync_flow_acls
+        from mirror_lib.sync.acls import sync_flow_acls
 
         done = sync_flow_acls(settings, topology, ledger, by=by, **how)
     else:
-        from mirror_lib.sync.groups.flow import sync_flow_group_offsets, translate_flow_offsets
+        from mirror_lib.sync.groups import sync_flow_group_offsets, translate_flow_offsets
 
         do = translate_flow_offsets if step == translate_offsets.__name__ else sync_flow_group_offsets
         done = do(settings, topology, ledger, complete=not choices.topics, **how)
@@ -280,26 +277,25 @@ def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any
 
 
 def _load(config_path: str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger import load_flow_as_it_runs
 
     return load_flow_as_it_runs(Path(config_path), flow)
 
 
 def _topology(settings: FlowConfig, choices: TriggerChoices) -> FlowTopology:
-    from mirror_lib.config.topology import flow_topology
+    from mirror_lib.config import flow_topology
 
     return flow_topology(settings, choices.topics)
 
 
 def _refuse_loops(config: MirrorConfig, settings: FlowConfig, topics: list[str]) -> tuple[Loop, ...]:
-    from mirror_lib.sync.loops.flow import refuse_loops
+    from mirror_lib.sync.loops import refuse_loops
 
     return refuse_loops(config, settings, topics)
 
 
 def _version_limits(settings: FlowConfig) -> list[VersionLimit]:
-    from mirror_lib.cluster.broker_limits import version_limits
-    from mirror_lib.cluster.connection import Connection
+    from mirror_lib.cluster import Connection, version_limits
 
     sides = ((settings.clients.source_admin, True), (settings.clients.target_admin, False))
     return [
@@ -309,7 +305,7 @@ def _version_limits(settings: FlowConfig) -> list[VersionLimit]:
 
 def _connected(settings: FlowConfig) -> FlowClusters:
     """The clients of both clusters, for all that is asked here."""
-    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.relay.planning import FlowClusters
 
     return FlowClusters.connect(settings, admin_seconds=_CONTACT_SECONDS)
 
@@ -325,7 +321,7 @@ def _topics_of(settings: FlowConfig, admin: ClusterAdmin, client: ClientSettings
 
 def _check_clusters(config: MirrorConfig, clusters: FlowClusters) -> None:
     """Fail if the ledger is about other clusters than the aliases name: the sync tasks use it in parallel."""
-    from mirror_lib.sync.cluster_identity import check_clusters
+    from mirror_lib.sync import check_clusters
 
     with _open_ledger(config) as ledger:
         check_clusters(clusters.flow, ledger, clusters.ids())
@@ -333,8 +329,7 @@ def _check_clusters(config: MirrorConfig, clusters: FlowClusters) -> None:
 
 def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list[str]) -> list[str]:
     """What target topics may refuse or delete, also those that `sync_topics` is about to make."""
-    from mirror_lib.relay.planning.new_topics import limits_of_new_topics
-    from mirror_lib.relay.planning.topic_limits import topic_warnings
+    from mirror_lib.relay.planning import limits_of_new_topics, topic_warnings
 
     remote = {topic: topology.remote_topic(topic) for topic in topics}
     policy, schedule = clusters.flow.copy_settings.poison_policy, clusters.flow.schedule
@@ -345,24 +340,23 @@ def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list
 
 def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> NextRun:
     """What is to be copied, and what the source's retention deletes, or may delete, before it is."""
-    from mirror_lib.relay.health.forecast import look_at_next_run
-    from mirror_lib.relay.run_options import RunOptions
+    from mirror_lib.relay import RunOptions
+    from mirror_lib.relay.health import look_at_next_run
 
     with _open_ledger(config) as ledger:
         return look_at_next_run(clusters.flow, RunOptions(topics=choices.topics), ledger, clusters)
 
 
 def _open_ledger(config: MirrorConfig) -> Ledger:
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.ledger import open_ledger
 
     return open_ledger(config)
 
 
 def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
     """Spark's driver is a JVM on this machine in client mode, which is the only mode Python jobs have there."""
-    from mirror_lib.dev.java import find_java
-    from mirror_lib.spark.cluster_check import cluster_notes
-    from mirror_lib.spark.submit import spark_defaults
+    from mirror_lib.dev import find_java
+    from mirror_lib.spark import cluster_notes, spark_defaults
 
     _log.info("%s", describe_master(settings.spark_connection))
     master = master_of(settings.spark_connection)

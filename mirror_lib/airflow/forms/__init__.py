@@ -1,0 +1,29 @@
+"""Trigger forms and the conf of DAG runs: fields, values and their check."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "conf": ["CheckedConf"],
+        "fields": [
+            "MOST",
+            "USUAL_LOG_LEVEL",
+            "WEEK_SECONDS",
+            "YEAR_SECONDS",
+            "bytes_per_second_field",
+            "chosen_names",
+            "chosen_topics",
+            "chosen_whole",
+            "literal",
+            "log_level_field",
+            "names_field",
+            "patterns_field",
+            "put_form",
+            "tasks_field",
+            "topic_names",
+            "topics_field",
+        ],
+        "values": ["BOUND", "FIRST_BOUND", "LINES"],
+    },
+)

@@ -15,7 +15,7 @@ from typing import Any
 from mirror_lib.airflow.compatibility import Context, ParamsDict
 from mirror_lib.airflow.forms.values import value_problems
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.job.arguments import ASK
+from mirror_lib.relay.job import ASK
 
 #: A run is given up after a day; what somebody has decided about lost records is about those of that time.
 _DECIDED_FOR = timedelta(days=2)

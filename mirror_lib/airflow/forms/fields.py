@@ -8,7 +8,7 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import DAG, Param
 from mirror_lib.airflow.forms.values import JAVA_REGEX
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from mirror_lib.topology.java_regex import translate
+from mirror_lib.topology import translate
 
 #: A topic's name has 249 characters at most.
 _LONGEST_NAME: Final = 249

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from mirror_lib.airflow.forms.slow_patterns import takes_for_ever
-from mirror_lib.config.first_start import parse_first_start
-from mirror_lib.relay.backfill.model import FROM_CUTOVER
-from mirror_lib.topology.java_regex import compile_java
+from mirror_lib.config import parse_first_start
+from mirror_lib.relay.backfill import FROM_CUTOVER
+from mirror_lib.topology import compile_java
 
 #: Names of formats in a field's schema; those that JSON schema has are Airflow's business.
 JAVA_REGEX: Final = "java-regex"

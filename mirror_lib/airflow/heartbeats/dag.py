@@ -14,14 +14,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG
-from mirror_lib.airflow.files.broken_dags import mark
-from mirror_lib.airflow.files.loaded_files import load_readable
+from mirror_lib.airflow.files import load_readable, mark
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.schedule import RUN_TYPES
-from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config import MirrorConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.sync.heartbeats.rules import emitting_flows
+from mirror_lib.sync.heartbeats import emitting_flows
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _SHORTEST_INTERVAL_SECONDS = 60

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
-from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.airflow.flow import REPORT_KEY, STEP_KEY, TriggerChoices
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig, MirrorConfig
-    from mirror_lib.ledger.store import Ledger
-    from mirror_lib.sync.heartbeats.flow import HeartbeatCheck
-    from mirror_lib.topology.selection import FlowTopology
+    from mirror_lib.config import FlowConfig, MirrorConfig
+    from mirror_lib.ledger import Ledger
+    from mirror_lib.sync.heartbeats import HeartbeatCheck
+    from mirror_lib.topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +29,8 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> d
 
     What cannot be written is told and holds nothing up: heartbeats watch the copy, they are not part of it.
     """
-    from mirror_lib.config.loader import load_flow
-    from mirror_lib.sync.heartbeats.rules import emitting_flows
+    from mirror_lib.config import load_flow
+    from mirror_lib.sync.heartbeats import emitting_flows
 
     if TriggerChoices.from_params(params).dry_run:
         raise AirflowSkipException("a dry run writes no heartbeats.")
@@ -42,8 +40,8 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> d
 
 def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
     """Writes a heartbeat of every pair of clusters of the file into the pair's target."""
-    from mirror_lib.config.loader import load
-    from mirror_lib.sync.heartbeats.rules import emitting_flows
+    from mirror_lib.config import load
+    from mirror_lib.sync.heartbeats import emitting_flows
 
     config = load(config_path)
     done = emit(config, emitting_flows(config))
@@ -54,9 +52,8 @@ def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
 
 def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Shows what heartbeats on the target say about clusters upstream; fails if this run's own has not arrived."""
-    from mirror_lib.config.loader import load_flow
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.config import flow_topology, load_flow
+    from mirror_lib.ledger import open_ledger
 
     choices = TriggerChoices.from_params(params)
     config, settings = load_flow(Path(config_path), flow)
@@ -94,8 +91,8 @@ def check_heartbeats(
     Raises:
         MirrorError: the target or the ledger cannot be used.
     """
-    from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
-    from mirror_lib.sync.observed import save_heartbeats, save_step
+    from mirror_lib.sync import save_heartbeats, save_step
+    from mirror_lib.sync.heartbeats import check_flow_heartbeats
 
     if not topology.replicates(topology.policy.heartbeats_topic()):
         return _left_out(_NONE_COPIED), None
@@ -136,8 +133,8 @@ def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
     Raises:
         AirflowSkipException: there are no pairs.
     """
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.sync.heartbeats.flow import emit_heartbeats as write
+    from mirror_lib.ledger import open_ledger
+    from mirror_lib.sync.heartbeats import emit_heartbeats as write
 
     if not pairs:
         raise AirflowSkipException("emit.heartbeats.enabled is false.")
@@ -166,7 +163,7 @@ def _is_empty(checked: HeartbeatCheck) -> bool:
 
 
 def _tell(checked: HeartbeatCheck) -> None:
-    from mirror_lib.sync.heartbeats.rules import HeartbeatState, describe
+    from mirror_lib.sync.heartbeats import HeartbeatState, describe
 
     for upstream in checked.upstreams:
         level = logging.INFO if upstream.state is HeartbeatState.FRESH else logging.WARNING

@@ -1,0 +1,13 @@
+"""Spark jobs as Airflow tasks: the connection, the submission, the pool, how a job ended."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "connection": ["check_connect_server", "describe_master", "master_of"],
+        "operator": ["SparkJobOperator"],
+        "outcome": ["exit_code_in", "failure_of", "skip_reason", "without_report", "xcom_value"],
+        "pool": ["pool_of"],
+    },
+)

@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from mirror_lib.airflow.compatibility import AirflowException
-from mirror_lib.spark.connect_server import END_WITH_INPUT_VARIABLE
-from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE, DriverRequest, current_umask
-from mirror_lib.spark.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
-from mirror_lib.spark.submit import checkout_path
+from mirror_lib.spark import (
+    DRIVER_HOST_VARIABLE,
+    END_WITH_INPUT_VARIABLE,
+    DriverRequest,
+    HostedDriver,
+    NoDriverHostError,
+    ask_for_driver,
+    checkout_path,
+    current_umask,
+)
 
 #: Spark's own variable: the Python that runs the job, where that is another environment than Airflow's.
 DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"

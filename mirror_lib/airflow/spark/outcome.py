@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mirror_lib.errors import NOWHERE, ConfigurationError, MirrorError, ReplicationError, RunLockedError
-from mirror_lib.relay.job.report import Failure, JobReport
+from mirror_lib.relay.job import Failure, JobReport
 
 #: XCom is no place for a hundred thousand rows; the ledger has them all.
 _PROBLEMS_KEPT = 20

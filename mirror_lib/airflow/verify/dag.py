@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG
-from mirror_lib.airflow.files.flow_dags import dags_of_flows
-from mirror_lib.airflow.forms.fields import put_form
+from mirror_lib.airflow.files import dags_of_flows
+from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
-from mirror_lib.airflow.spark.pool import pool_of
+from mirror_lib.airflow.spark import pool_of
 from mirror_lib.airflow.verify.form import verify_form
 from mirror_lib.airflow.verify.operator import VerifyOperator
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.observe.airflow_runs import verify_dag_id_of
-from mirror_lib.topology.names import FlowId
+from mirror_lib.config import FlowConfig
+from mirror_lib.observe import verify_dag_id_of
+from mirror_lib.topology import FlowId
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 #: A full comparison of large logs takes its time; one that needs a week is stuck.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.forms.fields import (
+from mirror_lib.airflow.forms import (
     MOST,
     YEAR_SECONDS,
     chosen_topics,
@@ -17,8 +17,8 @@ from mirror_lib.airflow.forms.fields import (
     topic_names,
     topics_field,
 )
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.verify.model import VerifyMode
+from mirror_lib.config import FlowConfig
+from mirror_lib.verify import VerifyMode
 
 _WHAT, _HOW, _RUN = "What to compare", "How much", "How to run"
 
@@ -64,7 +64,7 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             description_md=(
                 "- **recent**: what came since it was last found equal\n"
                 "- **full**: everything that both sides still hold\n"
-                "- **sample**: random stretches of it\n"
+                "- **sample**: random spans of it\n"
                 "- **state**: the newest record of each key of compacted topics; finds deletions that were lost"
             ),
             section=_WHAT,
@@ -93,7 +93,7 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             minimum=-MOST,
             maximum=MOST,
             title="Seed of a sample",
-            description="The same seed takes the same stretches of the same logs.",
+            description="The same seed takes the same spans of the same logs.",
             section=_HOW,
         ),
         "tasks": tasks_field(flow, section=_RUN),

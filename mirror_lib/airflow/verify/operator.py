@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, Context
-from mirror_lib.airflow.spark.operator import SparkJobOperator
-from mirror_lib.airflow.spark.outcome import exit_code_in
+from mirror_lib.airflow.spark import SparkJobOperator, exit_code_in
 from mirror_lib.airflow.verify.form import VerifyChoices
 from mirror_lib.airflow.verify.outcome import VerifyOutcome, failure_of
-from mirror_lib.spark.submit import job_file
+from mirror_lib.spark import job_file
 
 _log = logging.getLogger(__name__)
 #: XCom key under which the result is found, also when something differs.
@@ -32,7 +31,7 @@ class VerifyOperator(SparkJobOperator):
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
         # Its module loads the clients and the ledger, and DAGs are parsed every few seconds.
-        from mirror_lib.verify.job import VerifyArguments
+        from mirror_lib.verify import VerifyArguments
 
         choices = VerifyChoices.from_params(context["params"])
         return VerifyArguments(

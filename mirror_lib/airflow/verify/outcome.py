@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from mirror_lib.airflow.spark.outcome import without_report
+from mirror_lib.airflow.spark import without_report
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ConfigurationError,
@@ -16,8 +16,8 @@ from mirror_lib.errors import (
     RetriesExhaustedError,
     TransientError,
 )
-from mirror_lib.relay.job.report import Failure
-from mirror_lib.verify.report import DIFFERENT
+from mirror_lib.relay.job import Failure
+from mirror_lib.verify import DIFFERENT
 
 #: XCom is no place for a hundred thousand partitions; the ledger has them all.
 _KEPT = 20

@@ -1,0 +1,1 @@
+"""`mirror config`: check, explain, list and import configuration."""

@@ -15,7 +15,7 @@ from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig, Problem
+    from mirror_lib.config import FlowConfig, Problem
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
@@ -45,8 +45,8 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """List every problem of a file; exit code 2 when one of them is an error."""
+    from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
-    from mirror_lib.config.model import Severity
 
     with reporting(as_json) as output:
         if fix:
@@ -69,8 +69,8 @@ def check(
 
 def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Path:
     """Write the corrected copy, and show what differs."""
+    from mirror_lib.config import fix
     from mirror_lib.config import loader as load
-    from mirror_lib.config.fixes import fix
 
     problems = load.check(file)
     fixed = fix(read_bytes(file), problems)
@@ -84,12 +84,11 @@ def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Pa
 
 def _loadable_problems(file: Path) -> Iterator[Problem]:
     """What a file without errors does to itself, or asks of this machine and does not find."""
-    from mirror_lib.cluster.auth.kerberos import missing_for_kerberos
+    from mirror_lib.cluster.auth import missing_for_kerberos
+    from mirror_lib.config import Problem, Severity, meeting_problems
     from mirror_lib.config import loader as load
-    from mirror_lib.config.flow_conflicts import meeting_problems
-    from mirror_lib.config.model import Problem, Severity
-    from mirror_lib.config.secrets.lookup_context import looking_only
-    from mirror_lib.config.security.check import uses_kerberos
+    from mirror_lib.config.secrets import looking_only
+    from mirror_lib.config.security import uses_kerberos
 
     try:
         with looking_only():
@@ -108,9 +107,8 @@ def _loadable_problems(file: Path) -> Iterator[Problem]:
 
 def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem]:
     """What every connection of a run would be refused for."""
-    from mirror_lib.cluster.auth.login_check import login_errors
-    from mirror_lib.config.loader import explain
-    from mirror_lib.config.model import Problem, Severity
+    from mirror_lib.cluster.auth import login_errors
+    from mirror_lib.config import Problem, Severity, explain
 
     for flow in flows:
         explained = explain(file, flow.flow)
@@ -135,9 +133,9 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what counts for a flow: every setting with its origin, also those of its clients, and its transforms."""
-    from mirror_lib.config.loader import explain_with_transforms
-    from mirror_lib.config.secrets.masking import shown
-    from mirror_lib.config.transforms.flow_transforms import described
+    from mirror_lib.config import explain_with_transforms
+    from mirror_lib.config.secrets import shown
+    from mirror_lib.config.transforms import described
 
     with reporting(as_json) as output:
         explained, transforms = explain_with_transforms(file, flow)
@@ -157,7 +155,7 @@ def keys(
     as_json: JsonOption = False,
 ) -> None:
     """List every key with its type, default and meaning."""
-    from mirror_lib.config.settings.reference import all_definitions, markdown_reference, transform_keys
+    from mirror_lib.config.settings import all_definitions, markdown_reference, transform_keys
 
     with reporting(as_json) as output:
         if markdown and not as_json:

@@ -7,12 +7,10 @@ from pathlib import Path
 
 from mirror_lib.cli.config.written import masked, problems_of, say, write_or_print
 from mirror_lib.cli.output import Output
+from mirror_lib.config import Problem, Severity
 from mirror_lib.config import loader as load
-from mirror_lib.config.file.properties import parse_properties
-from mirror_lib.config.importers.connectors import ImportedConnectors, import_connectors
-from mirror_lib.config.importers.model import ConnectCluster
-from mirror_lib.config.importers.questions import Answers
-from mirror_lib.config.model import Problem, Severity
+from mirror_lib.config.file import parse_properties
+from mirror_lib.config.importers import Answers, ConnectCluster, ImportedConnectors, import_connectors
 
 _NEEDS_A_PERSON, _HAS_ERRORS = 3, 2
 
@@ -88,6 +86,6 @@ def _problems(imported: ImportedConnectors) -> tuple[Problem, ...]:
 
 
 def _jaas_options(text: str) -> Mapping[str, str]:
-    from mirror_lib.cluster.auth.jaas import parse_jaas
+    from mirror_lib.cluster.auth import parse_jaas
 
     return parse_jaas(text).options

@@ -21,8 +21,7 @@ from mirror_lib.cli.config.written import (
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.importers.kinds import Recognised
-    from mirror_lib.config.importers.mirror_maker1 import Imported, MirrorMaker1
+    from mirror_lib.config.importers import Imported, MirrorMaker1, Recognised
 
 _FilesArgument = Annotated[
     list[Path] | None,
@@ -123,8 +122,7 @@ def import_settings(
     code 2 when it still has errors, 3 while a question is open: each has an option that answers it.
     """
     from mirror_lib.cli.config.import_connectors import import_to_file
-    from mirror_lib.config.importers.kinds import recognise
-    from mirror_lib.config.importers.questions import Answers
+    from mirror_lib.config.importers import Answers, recognise
 
     options = {
         "offset.commit.interval.ms": offset_commit_interval_ms,
@@ -177,7 +175,7 @@ def _mirror_maker_1(
     num_streams: int,
     options: Mapping[str, str],
 ) -> MirrorMaker1:
-    from mirror_lib.config.importers.mirror_maker1 import MirrorMaker1
+    from mirror_lib.config.importers import MirrorMaker1
     from mirror_lib.errors import ConfigurationError
 
     consumer = found.consumer if consumer_config is None else read_bytes(consumer_config)
@@ -204,7 +202,7 @@ def _import_mirror_maker_1(
     force: bool,
     as_json: bool,
 ) -> None:
-    from mirror_lib.config.importers.mirror_maker1 import import_mirror_maker_1
+    from mirror_lib.config.importers import import_mirror_maker_1
     from mirror_lib.errors import ConfigurationError
 
     if source is None or target is None:
@@ -218,8 +216,8 @@ def _import_mirror_maker_1(
 
 def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: bool) -> None:
     """Where everything went, and what `mirror config check` says of the result; no secrets."""
+    from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
-    from mirror_lib.config.model import Severity
 
     problems = problems_of(imported.text)
     errors = sum(problem.severity is Severity.ERROR for problem in problems)

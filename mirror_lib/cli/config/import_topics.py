@@ -19,7 +19,7 @@ from mirror_lib.cli.config.written import (
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.importers.topic_map import TranslatedFile
+    from mirror_lib.config.importers import TranslatedFile
 
 _FileArgument = Annotated[
     Path, typer.Argument(help="A properties file with source.replication.topic.X=Y.", metavar="FILE")
@@ -48,7 +48,7 @@ def import_topics(
     All other lines of the file stay as they are, also those with passwords. What has no counterpart becomes a comment
     with the reason. Exit code 2 when the new file has errors, which are told.
     """
-    from mirror_lib.config.importers.topic_map import translate_topic_map
+    from mirror_lib.config.importers import translate_topic_map
 
     with reporting(as_json) as output:
         translated = translate_topic_map(read_bytes(file), source=source, target=target)
@@ -58,8 +58,8 @@ def import_topics(
 
 def _tell(output: Output, translated: TranslatedFile, path: Path | None, *, as_json: bool) -> None:
     """What became of the lines, and what `mirror config check` says of the result; no secrets."""
+    from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
-    from mirror_lib.config.model import Severity
 
     problems = problems_of(translated.text)
     output.exit_code = 2 if any(problem.severity is Severity.ERROR for problem in problems) else 0

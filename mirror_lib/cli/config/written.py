@@ -14,7 +14,7 @@ import typer
 from mirror_lib.printable import LINES, printable
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import Problem
+    from mirror_lib.config import Problem
 
 OutputOption = Annotated[
     Path | None,
@@ -83,8 +83,8 @@ def problems_of(text: str) -> tuple[Problem, ...]:
 
 def masked(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
     """A setting of the old file for the JSON document, without secrets."""
-    from mirror_lib.config.model import Provenance
-    from mirror_lib.config.secrets.masking import shown
+    from mirror_lib.config import Provenance
+    from mirror_lib.config.secrets import shown
 
     return {"name": name, "value": shown(name, Provenance(value=value, key=name)), **more}
 

@@ -1,0 +1,1 @@
+"""`mirror gaps`, `position`, `map` and `clusters`: what an operator decides by hand."""

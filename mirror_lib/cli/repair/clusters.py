@@ -26,10 +26,9 @@ def show(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) ->
     """Show both cluster ids of a flow and those in the ledger. Exit code 3 when they differ."""
     from contextlib import nullcontext
 
-    from mirror_lib.config.loader import load_flow
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.sync.admins import flow_admins
-    from mirror_lib.sync.cluster_identity import ledger_name
+    from mirror_lib.config import load_flow
+    from mirror_lib.ledger import existing_ledger
+    from mirror_lib.sync import flow_admins, ledger_name
 
     with reporting(as_json) as output:
         file, settings = load_flow(config, flow)
@@ -56,11 +55,11 @@ def accept(
     as_json: JsonOption = False,
 ) -> None:
     """Accept that an alias of the flow names another cluster than before."""
-    from mirror_lib.config.loader import load_flow
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.planning.facts import FlowClusters
-    from mirror_lib.relay.repair.cluster_change import ClusterDecision, apply_cluster_change, plan_cluster_change
-    from mirror_lib.relay.run_lock import hold_lock
+    from mirror_lib.config import load_flow
+    from mirror_lib.ledger import open_ledger
+    from mirror_lib.relay import hold_lock
+    from mirror_lib.relay.planning import FlowClusters
+    from mirror_lib.relay.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
 
     if same == new:
         raise typer.BadParameter("give one of them", param_hint="--same, --new")

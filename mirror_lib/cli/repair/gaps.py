@@ -16,8 +16,8 @@ from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from mirror_lib.ledger.rows import GapRow
-    from mirror_lib.relay.gaps.resolutions import Decision, Resolution
+    from mirror_lib.ledger import GapRow
+    from mirror_lib.relay.gaps import Decision, Resolution
 
 _app = typer.Typer(name="gaps", help="Records that sources lost, and how to go on.", no_args_is_help=True)
 
@@ -44,8 +44,7 @@ def list_gaps(
     as_json: JsonOption = False,
 ) -> None:
     """Show the gaps of a flow, newest first. Exit code 3 when some are open."""
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -124,14 +123,13 @@ def delete_keys(
     """Write the deletions that were lost to the target: of keys that a compacted source has deleted."""
     import re
 
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.planning.facts import FlowClusters
-    from mirror_lib.relay.repair.key_deletions import delete_keys as write
-    from mirror_lib.relay.repair.key_deletions import plan_key_deletion
-    from mirror_lib.relay.run_lock import hold_lock
-    from mirror_lib.sync.cluster_identity import check_clusters
-    from mirror_lib.verify.state.lost import find_lost_deletions
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+    from mirror_lib.relay import hold_lock
+    from mirror_lib.relay.planning import FlowClusters
+    from mirror_lib.relay.repair import delete_keys as write
+    from mirror_lib.relay.repair import plan_key_deletion
+    from mirror_lib.sync import check_clusters
+    from mirror_lib.verify.state import find_lost_deletions
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -253,12 +251,10 @@ class _Choice:
 def _decide(
     words: str, config: Path, flow: str, choice: _Choice, note: str | None, *, yes: bool, as_json: bool
 ) -> None:
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.gaps.gaps import apply_decisions, plan_decisions, plan_in_ledger, undecided
-    from mirror_lib.relay.gaps.resolutions import IN_LEDGER, Decision
-    from mirror_lib.relay.planning.facts import FlowClusters
-    from mirror_lib.relay.run_lock import hold_lock
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+    from mirror_lib.relay import hold_lock
+    from mirror_lib.relay.gaps import IN_LEDGER, Decision, apply_decisions, plan_decisions, plan_in_ledger, undecided
+    from mirror_lib.relay.planning import FlowClusters
 
     decision = Decision(words)
     with reporting(as_json) as output:

@@ -21,8 +21,7 @@ from mirror_lib.cli.flow_options import (
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.relay.repair.map_rebuild import Rebuilt
-    from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan
+    from mirror_lib.relay.repair import RebuildPlan, Rebuilt
 
 _app = typer.Typer(name="map", help="The exact offset map of a flow.", no_args_is_help=True)
 
@@ -62,9 +61,8 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show for every partition what is mapped and how many bytes the ledger keeps for it."""
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.config import flow_topology
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -119,14 +117,12 @@ def rebuild(
 def _rebuild(
     output: Output, config: Path, flow: str, topics: Sequence[str], partition: int | None, *, apply: bool
 ) -> None:
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs, opposite_of
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.planning.facts import FlowClusters
-    from mirror_lib.relay.repair.map_rebuild import apply_rebuilt, rebuild
-    from mirror_lib.relay.repair.map_rebuild_plan import plan_rebuild
-    from mirror_lib.relay.run_lock import hold_lock
-    from mirror_lib.sync.cluster_identity import check_clusters
+    from mirror_lib.config import flow_topology
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger, opposite_of
+    from mirror_lib.relay import hold_lock
+    from mirror_lib.relay.planning import FlowClusters
+    from mirror_lib.relay.repair import apply_rebuilt, plan_rebuild, rebuild
+    from mirror_lib.sync import check_clusters
 
     file, settings = load_flow_as_it_runs(config, flow)
     name, run_id = str(settings.flow), f"rebuild-{uuid.uuid4()}"

@@ -14,7 +14,7 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors,
 from mirror_lib.cli.output import JsonOption, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FirstStart
+    from mirror_lib.config import FirstStart
 
 _app = typer.Typer(name="position", help="How far partitions are copied; setting it by hand.", no_args_is_help=True)
 
@@ -39,8 +39,8 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, topic: AnyTopicOption = None, as_json: JsonOption = False) -> None:
     """Show the positions as the target cluster keeps them; changes nothing."""
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.relay.planning.facts import FlowClusters
+    from mirror_lib.ledger import load_flow_as_it_runs
+    from mirror_lib.relay.planning import FlowClusters
 
     with reporting(as_json) as output:
         _, settings = load_flow_as_it_runs(config, flow)
@@ -101,7 +101,7 @@ def reset(
 
 
 def _parsed(text: str) -> FirstStart:
-    from mirror_lib.config.first_start import parse_first_start
+    from mirror_lib.config import parse_first_start
 
     try:
         start = parse_first_start(f"offset {text}" if text.strip().isdigit() else text)
@@ -123,12 +123,11 @@ def _change(
     yes: bool,
     as_json: bool,
 ) -> None:
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.planning.facts import FlowClusters
-    from mirror_lib.relay.repair.set_positions import apply_changes, plan_changes
-    from mirror_lib.relay.run_lock import hold_lock
-    from mirror_lib.sync.cluster_identity import check_clusters
+    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+    from mirror_lib.relay import hold_lock
+    from mirror_lib.relay.planning import FlowClusters
+    from mirror_lib.relay.repair import apply_changes, plan_changes
+    from mirror_lib.sync import check_clusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)

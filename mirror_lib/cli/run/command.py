@@ -24,17 +24,16 @@ from mirror_lib.cli.plan import show_plan
 from mirror_lib.cli.rounds import show_run_rounds
 from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
 from mirror_lib.cli.status import show_totals
-from mirror_lib.cli.sync.topics import show_topics
-from mirror_lib.relay.job.arguments import JobArguments
-from mirror_lib.spark.submit import LOCAL_MASTER
+from mirror_lib.cli.sync import show_topics
+from mirror_lib.relay.job import JobArguments
+from mirror_lib.spark import LOCAL_MASTER
 
 if TYPE_CHECKING:
     from mirror_lib.cli.output import Progress
-    from mirror_lib.config.model import FlowConfig, MirrorConfig
-    from mirror_lib.ledger.rows import PartitionRunRow
-    from mirror_lib.ledger.store import Ledger
-    from mirror_lib.relay.job.report import Failure, JobReport, LeftOutRange
-    from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
+    from mirror_lib.config import FlowConfig, MirrorConfig
+    from mirror_lib.ledger import Ledger, PartitionRunRow
+    from mirror_lib.relay.job import Failure, JobReport, LeftOutRange
+    from mirror_lib.sync.heartbeats import EmittedHeartbeat
 
 #: What `--json` says of the run as a whole.
 _TOLD = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
@@ -78,7 +77,7 @@ def run(
 ) -> None:
     """Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it."""
     with reporting(as_json) as output:
-        from mirror_lib.ledger.handovers import load_flow_as_it_runs
+        from mirror_lib.ledger import load_flow_as_it_runs
 
         file, settings = load_flow_as_it_runs(config, flow)
         _refuse_loops(file, settings, topics)
@@ -90,7 +89,7 @@ def run(
         if dry_run:
             _show_plan(output, file, settings, topics, tasks)
             return
-        from mirror_lib.ledger.location import open_ledger
+        from mirror_lib.ledger import open_ledger
 
         run_id = str(uuid.uuid4())
         files = RunFiles.of(run_id)
@@ -114,17 +113,16 @@ def run(
 
 
 def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None) -> None:
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.sync.loops.flow import check_loops
+    from mirror_lib.config import flow_topology
+    from mirror_lib.sync.loops import check_loops
 
     check_loops(file, flow, flow_topology(flow, topics or ()))
 
 
 def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> None:
     """As in the flow's DAG: what cannot be written is told and holds nothing up."""
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.sync.heartbeats.flow import emit_heartbeats
-    from mirror_lib.sync.heartbeats.rules import emitting_flows
+    from mirror_lib.ledger import existing_ledger
+    from mirror_lib.sync.heartbeats import emit_heartbeats, emitting_flows
 
     pairs = emitting_flows(file, flow.flow)
     emitted: tuple[EmittedHeartbeat, ...] = ()
@@ -140,9 +138,9 @@ def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> No
 def _set_up_topics(
     output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool
 ) -> None:
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.sync.topics.flow import apply_flow_topics, plan_flow_topics
+    from mirror_lib.config import flow_topology
+    from mirror_lib.ledger import existing_ledger
+    from mirror_lib.sync.topics import apply_flow_topics, plan_flow_topics
 
     topology = flow_topology(flow, topics or ())
     with output.progress(f"Topics of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
@@ -155,9 +153,8 @@ def _set_up_topics(
 def _show_plan(
     output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, tasks: int | None
 ) -> None:
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.relay.run import plan_flow
-    from mirror_lib.relay.run_options import RunOptions
+    from mirror_lib.ledger import existing_ledger
+    from mirror_lib.relay import RunOptions, plan_flow
 
     with output.progress(f"Reading both clusters of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
         planned = plan_flow(flow, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)

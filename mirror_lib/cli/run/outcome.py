@@ -6,11 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 from mirror_lib.cli.run.spark_submit import RunFiles
-from mirror_lib.dev.processes import tail
+from mirror_lib.dev import tail
 from mirror_lib.errors import LedgerError, MirrorError
-from mirror_lib.ledger.rows import RunState
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.job.report import Failure, JobReport
+from mirror_lib.ledger import Ledger, RunState
+from mirror_lib.relay.job import Failure, JobReport
 
 _LOG_LINES = 20
 

@@ -18,12 +18,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
-from mirror_lib.config.local_state import state_dir
-from mirror_lib.dev.processes import session_members
+from mirror_lib.config import state_dir
+from mirror_lib.dev import session_members
 from mirror_lib.errors import MirrorError
-from mirror_lib.relay.job.arguments import JobArguments
-from mirror_lib.spark.connect_server import REMOTE_VARIABLE, ConnectAddress, is_connect
-from mirror_lib.spark.submit import checkout_path, find_spark_home, job_file, job_module, spark_submit, submit_settings
+from mirror_lib.relay.job import JobArguments
+from mirror_lib.spark import (
+    REMOTE_VARIABLE,
+    ConnectAddress,
+    checkout_path,
+    find_spark_home,
+    is_connect,
+    job_file,
+    job_module,
+    spark_submit,
+    submit_settings,
+)
 
 #: Time for the job to note in the ledger that it was interrupted.
 _GRACE_SECONDS = 10.0
@@ -175,7 +184,7 @@ def _child(job: Job, master: str) -> tuple[list[str], dict[str, str]]:
     """Its command line and its environment."""
     if is_connect(master):
         return driver_command(job), {**os.environ, REMOTE_VARIABLE: ConnectAddress.parse(master).url}
-    from mirror_lib.dev.java import find_java
+    from mirror_lib.dev import find_java
 
     find_java()
     spark_home = find_spark_home(os.environ)

@@ -12,8 +12,7 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, Top
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.sync.configs.flow import ConfigSync
-    from mirror_lib.sync.configs.plan import ConfigDrift
+    from mirror_lib.sync.configs import ConfigDrift, ConfigSync
 
 _app = typer.Typer(name="configs", help="Carry changed topic configs to the target.", no_args_is_help=True)
 
@@ -29,10 +28,9 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show what would be changed, and where source and target differ and who wins; changes nothing."""
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.sync.configs.flow import plan_flow_configs
+    from mirror_lib.config import flow_topology
+    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+    from mirror_lib.sync.configs import plan_flow_configs
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -54,10 +52,9 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Bring the configs of remote topics to what the rules want, whatever the interval says."""
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.sync.configs.flow import apply_flow_configs
+    from mirror_lib.config import flow_topology
+    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+    from mirror_lib.sync.configs import apply_flow_configs
 
     del now
     with reporting(as_json) as output:

@@ -14,9 +14,8 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, Top
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.offsets.group_standing import GroupReason
-    from mirror_lib.sync.groups.flow import GroupSync
-    from mirror_lib.sync.groups.plan import GroupRow
+    from mirror_lib.offsets import GroupReason
+    from mirror_lib.sync.groups import GroupRow, GroupSync
 
 _app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
 
@@ -63,11 +62,10 @@ def apply(
 
     Exit code 3 when a group cannot be read, or the target refuses its offsets; 1 when some are never translated.
     """
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.sync.groups.flow import apply_flow_groups
-    from mirror_lib.sync.observed import save_groups
+    from mirror_lib.config import flow_topology
+    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+    from mirror_lib.sync import save_groups
+    from mirror_lib.sync.groups import apply_flow_groups
 
     del now
     with reporting(as_json) as output:
@@ -97,7 +95,7 @@ def status(
     Topics that the flow does not copy do not count. Exit code 0 when all are, 1 when some are not or an internal topic
     holds what cannot be read, 3 when a group cannot.
     """
-    from mirror_lib.offsets.group_standing import is_behind
+    from mirror_lib.offsets import is_behind
 
     with reporting(as_json) as output:
         done = _planned(output, config, flow, topics, group, present=True)
@@ -115,10 +113,9 @@ def _planned(
     output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None, *, present: bool = False
 ) -> GroupSync:
     """Plan for what was asked for; with `present` refusals of the last apply are told, too."""
-    from mirror_lib.config.topology import flow_topology, group_filter
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.sync.groups.flow import plan_flow_groups
+    from mirror_lib.config import flow_topology, group_filter
+    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+    from mirror_lib.sync.groups import plan_flow_groups
 
     file, settings = load_flow_as_it_runs(config, flow)
     with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:

@@ -13,9 +13,9 @@ from mirror_lib.cli.flow_options import ConfigOption
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig, MirrorConfig
-    from mirror_lib.ledger.store import Ledger
-    from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck
+    from mirror_lib.config import FlowConfig, MirrorConfig
+    from mirror_lib.ledger import Ledger
+    from mirror_lib.sync.heartbeats import EmittedHeartbeat, HeartbeatCheck
 
 _app = typer.Typer(name="heartbeat", help="Write heartbeats, and check those that arrived.", no_args_is_help=True)
 
@@ -42,9 +42,8 @@ def emit(
 
     With --flow: only the heartbeats that watch this flow (written into its source by the reverse pair) and its own.
     """
-    from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.sync.heartbeats.flow import HeartbeatEmitter
-    from mirror_lib.sync.heartbeats.rules import emitting_flows
+    from mirror_lib.ledger import existing_ledger
+    from mirror_lib.sync.heartbeats import HeartbeatEmitter, emitting_flows
 
     with reporting(as_json) as output:
         loaded = _load(config)
@@ -81,8 +80,8 @@ def check(
 
     Exit code 1 unless all of them are fresh. What is found is noted for `mirror metrics`, unless --max-age is given.
     """
-    from mirror_lib.sync.heartbeats.flow import check_flow_heartbeats
-    from mirror_lib.sync.observed import save_heartbeats
+    from mirror_lib.sync import save_heartbeats
+    from mirror_lib.sync.heartbeats import check_flow_heartbeats
 
     with reporting(as_json) as output:
         loaded = _load(config)
@@ -100,13 +99,13 @@ def check(
 
 
 def _load(config: ConfigOption) -> MirrorConfig:
-    from mirror_lib.config.loader import load
+    from mirror_lib.config import load
 
     return load(config)
 
 
 def _named(config: MirrorConfig, flow: str) -> FlowConfig:
-    from mirror_lib.config.loader import load_flow
+    from mirror_lib.config import load_flow
 
     return load_flow(config.path, flow)[1]
 
@@ -115,7 +114,7 @@ def _named(config: MirrorConfig, flow: str) -> FlowConfig:
 def _ledger(config: MirrorConfig, output: Output) -> Iterator[Ledger | None]:
     """The ledger; without it everything but the latency can be told."""
     from mirror_lib.errors import LedgerError
-    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.ledger import open_ledger
 
     try:
         ledger = open_ledger(config)
@@ -137,7 +136,7 @@ def _show_emitted(output: Output, emitted: tuple[EmittedHeartbeat, ...]) -> None
 
 
 def _show_check(output: Output, done: HeartbeatCheck) -> None:
-    from mirror_lib.sync.heartbeats.rules import describe
+    from mirror_lib.sync.heartbeats import describe
 
     output.note(f"{done.flow}, at most {done.max_age_seconds:.0f} s old:")
     for upstream in done.upstreams:

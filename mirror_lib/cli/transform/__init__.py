@@ -1,0 +1,1 @@
+"""`mirror transform`: preview a flow's transforms, and ask schema registries beforehand."""

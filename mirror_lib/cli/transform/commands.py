@@ -10,8 +10,8 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, 
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig
-    from mirror_lib.transform.paths import TopicPath
+    from mirror_lib.config import FlowConfig
+    from mirror_lib.transform import TopicPath
 
 _app = typer.Typer(name="transform", help="What a flow does to records on their way.", no_args_is_help=True)
 
@@ -38,8 +38,8 @@ def list_transforms(
 ) -> None:
     """Show the transforms of a flow in their order, and which way each of its topics takes; changes nothing."""
     with reporting(as_json) as output:
-        from mirror_lib.config.transforms.flow_transforms import described
-        from mirror_lib.ledger.handovers import load_flow_as_it_runs
+        from mirror_lib.config.transforms import described
+        from mirror_lib.ledger import load_flow_as_it_runs
 
         _, settings = load_flow_as_it_runs(config, flow)
         output.document({"flow": str(settings.flow)})
@@ -51,9 +51,9 @@ def list_transforms(
 
 
 def _paths(output: Output, settings: FlowConfig, topics: list[str] | tuple[()]) -> tuple[TopicPath, ...]:
-    from mirror_lib.config.topology import flow_topology
-    from mirror_lib.sync.admins import source_admin
-    from mirror_lib.transform.paths import topic_paths
+    from mirror_lib.config import flow_topology
+    from mirror_lib.sync import source_admin
+    from mirror_lib.transform import topic_paths
 
     topology = flow_topology(settings, topics)
     with output.progress(f"Listing the topics of {settings.flow.source}"), source_admin(settings) as admin:
@@ -102,8 +102,8 @@ def preview(
     """
     with reporting(as_json) as output:
         from mirror_lib.cli.transform.preview import Wanted, show_preview
-        from mirror_lib.ledger.handovers import load_flow_as_it_runs
-        from mirror_lib.relay.preview.sample import SampleStart
+        from mirror_lib.ledger import load_flow_as_it_runs
+        from mirror_lib.relay.preview import SampleStart
 
         wanted = Wanted(topic, SampleStart.parse(begin), records, partition)
         _, settings = load_flow_as_it_runs(config, flow)
@@ -135,7 +135,7 @@ def preflight(
     """
     with reporting(as_json) as output:
         from mirror_lib.cli.transform.preflight import show_preflight
-        from mirror_lib.ledger.handovers import load_flow_as_it_runs
+        from mirror_lib.ledger import load_flow_as_it_runs
 
         _, settings = load_flow_as_it_runs(config, flow)
         show_preflight(output, settings, topics or (), records, registers=register_missing)

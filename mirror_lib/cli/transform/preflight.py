@@ -7,23 +7,25 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from mirror_lib.cli.output import Output
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology
-from mirror_lib.relay.preview.job import chain_of
-from mirror_lib.relay.preview.schema_sample import TopicSchemas, sampled_schemas, topics_with_schemas
-from mirror_lib.schemas.wire import Place
-from mirror_lib.topology.selection import FlowTopology
-from mirror_lib.transform.schemas.preflight import (
+from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.relay.preview import TopicSchemas, chain_of, sampled_schemas, topics_with_schemas
+from mirror_lib.schemas import Place
+from mirror_lib.topology import FlowTopology
+from mirror_lib.transform.schemas import (
     SIDES,
     Finding,
     Lookalike,
+    Registries,
     SchemaPreflight,
     SchemaUse,
     SideUses,
     TopicSample,
+    ask,
     decoded_formats,
+    register,
+    registries_of,
+    written_by,
 )
-from mirror_lib.transform.schemas.registry_answers import Registries, ask, register, registries_of, written_by
 
 #: Of ten thousand topics nobody reads more than these; JSON has all of them.
 _LINES_SHOWN = 200

@@ -7,23 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mirror_lib.cli.output import Output
-from mirror_lib.cli.run.spark_submit import Job, running_job
-from mirror_lib.config.model import FlowConfig, PoisonPolicy
-from mirror_lib.config.topology import flow_topology, quarantine_topic
-from mirror_lib.dev.processes import tail
+from mirror_lib.cli.run import Job, running_job
+from mirror_lib.config import FlowConfig, PoisonPolicy, flow_topology, quarantine_topic
+from mirror_lib.dev import tail
 from mirror_lib.errors import ConfigurationError, SparkJobError, Where
-from mirror_lib.relay.preview.job import PreviewArguments, chain_of, read_result, write_rows
-from mirror_lib.relay.preview.sample import Sample, SampleStart, read_sample
-from mirror_lib.spark.submit import job_file
-from mirror_lib.sync.admins import source_admin
-from mirror_lib.transform.model import Determinism, TransformChain
-from mirror_lib.transform.paths import topic_paths
-from mirror_lib.transform.preview.preview import Preview, PreviewResult
-from mirror_lib.transform.preview.schemas import SchemaTexts
-from mirror_lib.transform.preview.text import PreviewText, summary
+from mirror_lib.relay.preview import (
+    PreviewArguments,
+    Sample,
+    SampleStart,
+    chain_of,
+    read_result,
+    read_sample,
+    write_rows,
+)
+from mirror_lib.spark import job_file
+from mirror_lib.sync import source_admin
+from mirror_lib.transform import Determinism, TransformChain, topic_paths
+from mirror_lib.transform.preview import Preview, PreviewResult, PreviewText, SchemaTexts, summary
 
 if TYPE_CHECKING:
-    from mirror_lib.topology.selection import FlowTopology
+    from mirror_lib.topology import FlowTopology
 
 _POLL_SECONDS = 0.2
 _LOG_LINES = 20

@@ -5,8 +5,7 @@ from __future__ import annotations
 from confluent_kafka import KafkaError
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol.error_codes import ErrorCode, LocalCode
-from mirror_lib.cluster.protocol.kafka_errors import error_for, error_text
+from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_text
 from mirror_lib.errors import BrokerUnreachableError, Where
 from mirror_lib.printable import printable
 

@@ -11,7 +11,7 @@ from mirror_lib.cluster.auth.google_tokens import GoogleToken
 from mirror_lib.cluster.auth.jaas import JaasEntry
 from mirror_lib.cluster.auth.msk_tokens import DEFAULT_SESSION_NAME, MskIamToken, StaticKeys
 from mirror_lib.cluster.auth.oauth_tokens import TokenSource
-from mirror_lib.config.security.cloud_classes import (
+from mirror_lib.config.security import (
     AWS_MSK_IAM,
     AZURE_LOGIN_HANDLERS,
     GOOGLE_LOGIN_HANDLER,

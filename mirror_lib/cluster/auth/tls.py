@@ -24,8 +24,7 @@ from mirror_lib.cluster.auth.keystores import (
     read_pem_key,
     read_truststore,
 )
-from mirror_lib.config.security.java_only import java_only_problem
-from mirror_lib.config.security.tls import TlsVersions, TlsVersionsError, tls_versions
+from mirror_lib.config.security import TlsVersions, TlsVersionsError, java_only_problem, tls_versions
 from mirror_lib.errors import ConfigurationError, Where
 
 

@@ -3,3 +3,42 @@
 `assemble` is the entry: it takes what fetches return and gives batches that are ready to be stamped and produced.
 Everything here is pure: bytes in, bytes out.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "assemble": ["BatchAssembler"],
+        "builder": ["grown", "rebuild"],
+        "damage": ["measure_damage"],
+        "decode_limits": ["DecodeLimits"],
+        "header": [
+            "ATTRIBUTES_AT",
+            "BatchHeader",
+            "CODEC_BITS",
+            "Codec",
+            "DELETE_HORIZON_BIT",
+            "HEADER",
+            "HEADER_SIZE",
+            "LOG_APPEND_TIME_BIT",
+            "LOG_OVERHEAD",
+            "MAGIC",
+            "MAGIC_AT",
+            "parse_header",
+        ],
+        "last_records": ["is_same", "last_record"],
+        "own_deletions": ["deletion", "hide_own_deletions"],
+        "poison": ["POLICIES"],
+        "ready": ["ReadyBatch"],
+        "record_blocks": ["RecordBlock", "read_blocks"],
+        "records": ["Record", "RecordError"],
+        "rules": ["ANY_RECORD", "RecordRules"],
+        "skipped": ["LeftOut", "Unit", "left_out_damage", "left_out_record"],
+        "spans": ["Shown", "Span", "none_shown", "read_spans"],
+        "split": ["halves", "left_out_batch", "readable"],
+        "stamping": ["stamp"],
+        "validation": ["sound_batches"],
+        "varint": ["decode_varint", "encode_varint", "sized"],
+    },
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mirror_lib.cluster.batches.builder import BatchBuilder, grown
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, BatchHeader, Codec
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import Record, RecordError

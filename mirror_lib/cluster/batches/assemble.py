@@ -19,7 +19,7 @@ from crc32c import crc32c
 from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
 from mirror_lib.cluster.batches.accumulator import Gathering, passed_on
 from mirror_lib.cluster.batches.builder import rebuild
-from mirror_lib.cluster.batches.compression.codecs import decompress
+from mirror_lib.cluster.batches.compression import decompress
 from mirror_lib.cluster.batches.damage import damage_under_checksum, measure_damage
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,

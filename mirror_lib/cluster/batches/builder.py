@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from crc32c import crc32c
 
-from mirror_lib.cluster.batches.compression.codecs import compress
+from mirror_lib.cluster.batches.compression import compress
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     HEADER,

@@ -11,7 +11,7 @@ import struct
 
 from crc32c import crc32c
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -23,7 +23,7 @@ from mirror_lib.cluster.batches.header import (
     parse_header,
 )
 from mirror_lib.cluster.batches.records import Record, RecordError, read_records
-from mirror_lib.cluster.topics.positions import LastRecord
+from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.errors import OversizedBatchError
 
 _PLACE = struct.Struct(">qi")

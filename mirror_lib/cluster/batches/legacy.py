@@ -9,7 +9,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import LOG_APPEND_TIME_BIT, LOG_OVERHEAD, Codec
 from mirror_lib.cluster.batches.oversized import oversized
 from mirror_lib.cluster.batches.records import MOST_RECORDS, Record, RecordError

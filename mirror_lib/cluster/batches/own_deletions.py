@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, TRANSACTIONAL_BIT
-from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.batches.spans import Span
 from mirror_lib.cluster.batches.varint import encode_varint, sized
 
 _HEADER = b"mirror.deletion"
@@ -27,20 +27,20 @@ def deletion(key: bytes, flow: str, base_offset: int) -> bytes:
     return sized(key) + _NO_VALUE + _mark(flow, base_offset)
 
 
-def hide_own_deletions(stretches: Iterable[Stretch], flow: str) -> list[Stretch]:
-    """The stretches of a target, with nothing to be seen where the flow has written deletions by itself."""
-    return [Stretch(each.first, each.next_offset) if _is_own(each, flow) else each for each in stretches]
+def hide_own_deletions(spans: Iterable[Span], flow: str) -> list[Span]:
+    """The spans of a target, with nothing to be seen where the flow has written deletions by itself."""
+    return [Span(each.first, each.next_offset) if _is_own(each, flow) else each for each in spans]
 
 
-def _is_own(stretch: Stretch, flow: str) -> bool:
-    header = stretch.header
+def _is_own(span: Span, flow: str) -> bool:
+    header = span.header
     if header is None or not header.attributes & TRANSACTIONAL_BIT or not header.count:
         return False
-    body: bytes | bytearray | memoryview = stretch.body
+    body: bytes | bytearray | memoryview = span.body
     if header.attributes & CODEC_BITS:
         # The topic may have a codec of its own.
         try:
-            body = decompress(header.attributes & CODEC_BITS, memoryview(stretch.body))
+            body = decompress(header.attributes & CODEC_BITS, memoryview(span.body))
         except CodecError:
             return False
     # A batch holds nothing else, and its records end with their headers.

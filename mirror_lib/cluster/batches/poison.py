@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.batches.damage import Damage
 from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.skipped import LeftOut, left_out_damage, left_out_record

@@ -1,7 +1,7 @@
 """Many small batches in a row as one block of records: for reading what stands there, without an object for each.
 
 Headers are taken apart as columns of numpy, and so are records: the first ones of all batches at once, then the second
-ones, and so on. What a block cannot hold (large batches, old formats, whatever is damaged) stays a `Stretch`.
+ones, and so on. What a block cannot hold (large batches, old formats, whatever is damaged) stays a `Span`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
-from mirror_lib.cluster.batches.compression.lz4_many import LaidOut, single_blocks
+from mirror_lib.cluster.batches.compression import CodecError, LaidOut, decompress, single_blocks
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -29,7 +28,7 @@ from mirror_lib.cluster.batches.header import (
     parse_header,
 )
 from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Shown, Stretch, none_shown, read_stretches
+from mirror_lib.cluster.batches.spans import Shown, Span, none_shown, read_spans
 
 #: Batches from this size on stay as they are: they may be equal as a whole. (`mirror.batch.passthrough.min.bytes`)
 SMALL_BATCH = 16 * 1024
@@ -89,7 +88,7 @@ class RecordBlock:
 
     @property
     def hidden(self) -> bool:
-        """As of a `Stretch`: a block has records."""
+        """As of a `Span`: a block has records."""
         return False
 
     def __len__(self) -> int:
@@ -121,13 +120,13 @@ class RecordBlock:
 
 def read_blocks(
     data: memoryview, aborted: Sequence[tuple[int, int]], *, read_committed: bool, shown: Shown = none_shown
-) -> tuple[list[Stretch | RecordBlock], int]:
-    """As `stretches.read_stretches`, with small batches gathered into blocks.
+) -> tuple[list[Span | RecordBlock], int]:
+    """As `spans.read_spans`, with small batches gathered into blocks.
 
     Raises:
         RecordError: the first batch is damaged.
     """
-    found: list[Stretch | RecordBlock] = []
+    found: list[Span | RecordBlock] = []
     position, room = 0, _LARGEST_CONTENT
     # Which batches of a fetch are aborted is told by all of its batches in their order.
     if not (read_committed and aborted):
@@ -136,12 +135,12 @@ def read_blocks(
             gathered = _block(data, headers[start:stop], bounds[start : stop + 1], room) if small else None
             if gathered is not None and gathered.is_decompressed:
                 room -= len(gathered.content)
-            found += [gathered] if gathered is not None else _stretches(data, bounds[start : stop + 1])
+            found += [gathered] if gathered is not None else _spans(data, bounds[start : stop + 1])
         position = bounds[-1]
     if position < len(data):
         # An incomplete batch, an old format, or damage.
         try:
-            rest, size = read_stretches(data[position:], aborted, read_committed=read_committed, shown=shown)
+            rest, size = read_spans(data[position:], aborted, read_committed=read_committed, shown=shown)
         except (RecordError, CodecError):
             if not found:
                 raise
@@ -198,15 +197,15 @@ def _groups(headers: NDArray[np.void]) -> Iterator[tuple[int, int, bool]]:
         yield start, len(headers), False
 
 
-def _stretches(data: memoryview, bounds: Sequence[int]) -> Iterator[Stretch]:
+def _spans(data: memoryview, bounds: Sequence[int]) -> Iterator[Span]:
     """Batches whose checksums were looked at, none of which is aborted."""
     for start, end in pairwise(bounds):
         header = parse_header(data, start)
         first, next_offset = header.base_offset, header.base_offset + header.last_offset_delta + 1
         if header.attributes & CONTROL_BIT:
-            yield Stretch(first, next_offset)
+            yield Span(first, next_offset)
         else:
-            yield Stretch(first, next_offset, header, bytes(data[start + HEADER_SIZE : end]))
+            yield Span(first, next_offset, header, bytes(data[start + HEADER_SIZE : end]))
 
 
 def _block(data: memoryview, headers: NDArray[np.void], bounds: Sequence[int], room: int) -> RecordBlock | None:

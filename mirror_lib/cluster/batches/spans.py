@@ -1,4 +1,4 @@
-"""A log as it was fetched, as stretches of offsets: for reading what stands there, not for copying it."""
+"""A log as it was fetched, as spans of offsets: for reading what stands there, not for copying it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -42,7 +42,7 @@ def none_shown(first: int, next_offset: int) -> bool:  # noqa: ARG001 - one of t
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Span:
     """Offsets [first, next_offset) of a log.
 
     Attributes:
@@ -72,7 +72,7 @@ class Stretch:
         """Whether the broker gave the records their timestamp, one for all of them."""
         return self.header is not None and bool(self.header.attributes & LOG_APPEND_TIME_BIT)
 
-    def same_batch(self, other: Stretch) -> bool:
+    def same_batch(self, other: Span) -> bool:
         """Whether both hold the same records for certain, without decoding them."""
         mine, theirs = self.header, other.header
         return (
@@ -108,14 +108,14 @@ class Stretch:
         return list(found)
 
 
-def read_stretches(
+def read_spans(
     data: memoryview,
     aborted: Sequence[tuple[int, int]],
     *,
     read_committed: bool,
     shown: Shown = none_shown,
     old_bytes: int = sys.maxsize,
-) -> tuple[list[Stretch], int]:
+) -> tuple[list[Span], int]:
     """The complete batches of a fetch up to the first damaged one, and how many bytes they take.
 
     Args:
@@ -130,7 +130,7 @@ def read_stretches(
         RecordError: the first batch is damaged.
     """
     transactions = AbortedTransactions(aborted)
-    found: list[Stretch] = []
+    found: list[Span] = []
     position, size = 0, len(data)
     while size - position > MAGIC_AT:
         used = LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
@@ -142,7 +142,7 @@ def read_stretches(
             if used < smallest:
                 raise RecordError(f"a batch claims to have {used} bytes")
             if piece[MAGIC_AT] >= MAGIC:
-                found.append(_stretch(piece, transactions, shown, read_committed=read_committed))
+                found.append(_span(piece, transactions, shown, read_committed=read_committed))
             else:
                 found.append(_old(piece))
                 old_bytes -= sum(len(record.tail) + _OLD_RECORD for record in found[-1].old)
@@ -156,7 +156,7 @@ def read_stretches(
     return found, position
 
 
-def _stretch(piece: memoryview, transactions: AbortedTransactions, shown: Shown, *, read_committed: bool) -> Stretch:
+def _span(piece: memoryview, transactions: AbortedTransactions, shown: Shown, *, read_committed: bool) -> Span:
     header = parse_header(piece)
     if header.magic != MAGIC or crc32c(piece[ATTRIBUTES_AT:]) != header.crc:
         raise RecordError(f"the batch at offset {header.base_offset} is damaged")
@@ -165,15 +165,15 @@ def _stretch(piece: memoryview, transactions: AbortedTransactions, shown: Shown,
         if read_committed and header.count:
             abort = is_abort_marker(bytes(piece[HEADER_SIZE:]))
             transactions.control(header.producer_id, last, abort=abort)
-        return Stretch(first, last + 1)
+        return Span(first, last + 1)
     transactional = bool(header.attributes & TRANSACTIONAL_BIT)
     aborted = read_committed and transactions.is_aborted(header.producer_id, last, transactional=transactional)
     if aborted and not shown(first, last + 1):
-        return Stretch(first, last + 1)
-    return Stretch(first, last + 1, header, bytes(piece[HEADER_SIZE:]))
+        return Span(first, last + 1)
+    return Span(first, last + 1, header, bytes(piece[HEADER_SIZE:]))
 
 
-def _old(piece: memoryview) -> Stretch:
+def _old(piece: memoryview) -> Span:
     records = tuple(read_legacy(piece, piece[MAGIC_AT]))
     last = legacy_last_offset(piece)
-    return Stretch(records[0].offset if records else last, last + 1, old=records)
+    return Span(records[0].offset if records else last, last + 1, old=records)

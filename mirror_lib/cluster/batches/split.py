@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mirror_lib.cluster.batches.builder import BatchBuilder
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.damage import known_codec
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.ready import ReadyBatch

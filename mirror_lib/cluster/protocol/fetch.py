@@ -31,7 +31,7 @@ from mirror_lib.cluster.protocol.fields import (
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
 from mirror_lib.cluster.protocol.malformed import answer_of
 from mirror_lib.cluster.protocol.produce import by_topic, read_string
-from mirror_lib.cluster.raw.connection import Buffer
+from mirror_lib.cluster.raw import Buffer
 from mirror_lib.errors import Where
 
 #: Without tagged fields; Kafka 2.4 is the first to speak it, and every supported broker is newer.

@@ -18,7 +18,7 @@ from mirror_lib.cluster.protocol.fields import (
     encode_varint,
 )
 from mirror_lib.cluster.protocol.malformed import answer_of
-from mirror_lib.cluster.raw.connection import Buffer
+from mirror_lib.cluster.raw import Buffer
 
 METADATA, METADATA_VERSION = 3, 10
 

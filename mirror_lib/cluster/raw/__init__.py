@@ -1,0 +1,18 @@
+"""The raw client: fetch and produce batches as they are, with producer ids and transactions."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "backoff": ["Backoff", "may_pass", "without_frames"],
+        "client": ["FetchRequestPartition", "FetchedPartition", "ProducedPartition", "RawClient", "open_clients"],
+        "connection": ["Buffer"],
+        "describe_producers": ["producer_states"],
+        "open_transactions": ["HiddenRecords", "describe_hidden"],
+        "partition_client": ["Patience"],
+        "producer_ids": ["ProducerIdentity"],
+        "timestamps": ["first_timestamps"],
+        "transactional_topics": ["transactional_writers"],
+    },
+)

@@ -20,8 +20,7 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.protocol.metadata import MetadataRequest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
-from mirror_lib.cluster.protocol.produce import API_VERSIONS, API_VERSIONS_VERSION
+from mirror_lib.cluster.protocol import API_VERSIONS, API_VERSIONS_VERSION, UnsupportedRequestError
 from mirror_lib.cluster.raw.connection import Buffer, DataConnection, frames_of_this_thread
 from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, hide_logins, shake_hands
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, MirrorError, Where
@@ -195,23 +194,23 @@ class BrokerConnections:
         """Take over what an answer to a MetadataRequest says of the brokers."""
         self._client.cluster.update_metadata(metadata)
 
-    async def link(self, node: int, lane: int = 0) -> DataLink:
+    async def link(self, node: int, slot: int = 0) -> DataLink:
         """One of the connections for data to a broker, made when there is none.
 
         Raises:
             AuthenticationError: the broker refuses us.
             TimeoutError, OSError, aiokafka.errors.KafkaError: it does not answer (`SILENCE`).
         """
-        place = node, lane
+        place = node, slot
         self._awaited[place] = self._awaited.get(place, 0) + 1
         try:
-            return await self._linked_in_turn(node, lane)
+            return await self._linked_in_turn(node, slot)
         finally:
             self._awaited[place] -= 1
 
-    async def _linked_in_turn(self, node: int, lane: int) -> DataLink:
-        async with self._connecting.setdefault((node, lane), asyncio.Lock()):
-            link = self.linked(node, lane)
+    async def _linked_in_turn(self, node: int, slot: int) -> DataLink:
+        async with self._connecting.setdefault((node, slot), asyncio.Lock()):
+            link = self.linked(node, slot)
             if link is not None:
                 return link
             handshake = await self._client.shake_hands_with(node)
@@ -224,17 +223,17 @@ class BrokerConnections:
                 session=handshake.session,
             )
             try:
-                round_trip = 0.0 if lane else await measure_round_trip(connection)
+                round_trip = 0.0 if slot else await measure_round_trip(connection)
             except BaseException:
                 # Nobody else knows of it.
                 connection.close()
                 raise
-            link = self._links[node, lane] = DataLink(connection, handshake, round_trip)
+            link = self._links[node, slot] = DataLink(connection, handshake, round_trip)
             return link
 
-    def linked(self, node: int, lane: int = 0) -> DataLink | None:
+    def linked(self, node: int, slot: int = 0) -> DataLink | None:
         """As `link`, without making one."""
-        link = self._links.get((node, lane))
+        link = self._links.get((node, slot))
         return link if link is not None and link.connection.open else None
 
     async def connect(self, node: int) -> None:
@@ -249,9 +248,9 @@ class BrokerConnections:
         link = self._links.get((node, 0))
         return link.round_trip if link is not None else None
 
-    def connection(self, node: int, lane: int = 0) -> object | None:
+    def connection(self, node: int, slot: int = 0) -> object | None:
         """What requests to a broker go over now, None when it must be connected first. To be compared only."""
-        link = self.linked(node, lane)
+        link = self.linked(node, slot)
         return link.connection if link is not None else None
 
     async def speaks(self, node: int, api_key: int, version: int) -> bool:
@@ -268,7 +267,7 @@ class BrokerConnections:
         version: int,
         body: Sequence[Buffer],
         *,
-        lane: int = 0,
+        slot: int = 0,
         over: object | None = None,
     ) -> memoryview:
         """Send a request that we encoded, and return its answer without the response header v0.
@@ -277,9 +276,9 @@ class BrokerConnections:
             over: the connection that it must go over, if to one only (see `connection`).
         """
         try:
-            link = None if self._awaited.get((node, lane)) else self.linked(node, lane)
+            link = None if self._awaited.get((node, slot)) else self.linked(node, slot)
             if link is None:
-                link = await self.link(node, lane)
+                link = await self.link(node, slot)
             if over is not None and link.connection is not over:
                 raise ConnectionResetError("the connection that the request was for has ended")
             if not link.speaks(api_key, version):

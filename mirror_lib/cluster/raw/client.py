@@ -11,58 +11,52 @@ from types import MappingProxyType
 from aiokafka.protocol.metadata import MetadataRequest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol.acls import (
+from mirror_lib.cluster.protocol import (
     DESCRIBE_ACLS,
     DESCRIBE_ACLS_VERSION,
-    encode_describe_acls,
-    parse_describe_acls,
-)
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.fetch import (
-    EPOCH_CHECKING_VERSION,
-    FETCH,
-    PLAIN_VERSION,
-    TOPIC_ID_VERSION,
-    FetchedPartition,
-    FetchRequestPartition,
-    encode_fetch,
-    fetch_throttle_ms,
-    names_by_id,
-    parse_fetch,
-)
-from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.protocol.produce import (
     DESCRIBE_LOG_DIRS,
+    EPOCH_CHECKING_VERSION,
     EPOCH_VERSION,
+    FETCH,
     LIST_LOCAL_OFFSETS_VERSION,
     LIST_OFFSETS,
     LIST_OFFSETS_VERSION,
     LOG_DIRS_VERSION,
+    METADATA,
+    METADATA_VERSION,
     OFFSET_FOR_LEADER_EPOCH,
+    PLAIN_VERSION,
     PRODUCE,
     PRODUCE_BY_ID_VERSION,
     PRODUCE_VERSION,
+    TOPIC_ID_VERSION,
+    ErrorCode,
+    FetchedPartition,
+    FetchRequestPartition,
+    NamedTopic,
     ProducedPartition,
+    encode_describe_acls,
     encode_epoch_ends,
+    encode_fetch,
     encode_list_end,
     encode_local_log_start,
     encode_log_dirs,
     encode_produce,
     encode_produce_by_id,
+    encode_topic_ids,
+    error_for_code,
+    fetch_throttle_ms,
+    names_by_id,
+    parse_describe_acls,
     parse_epoch_ends,
+    parse_fetch,
     parse_list_end,
     parse_local_log_start,
     parse_log_dirs,
     parse_produce,
     parse_produce_by_id,
-    produce_throttle_ms,
-)
-from mirror_lib.cluster.protocol.topic_ids import (
-    METADATA,
-    METADATA_VERSION,
-    NamedTopic,
-    encode_topic_ids,
     parse_topic_ids,
+    produce_throttle_ms,
 )
 from mirror_lib.cluster.raw.brokers import BrokerConnections
 from mirror_lib.cluster.raw.connection import Buffer
@@ -73,9 +67,7 @@ from mirror_lib.errors import (
     MirrorError,
     Where,
 )
-from mirror_lib.topology.access import Grant, Operation
-from mirror_lib.topology.acls import AclBinding, AclResource
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import AclBinding, AclResource, Grant, Operation, TopicPartition
 
 __all__ = [
     "FetchRequestPartition",
@@ -160,7 +152,7 @@ class RawClient(BrokerConnections):
         max_wait_ms: int,
         read_committed: bool,
         min_bytes: int = 1,
-        lane: int = 0,
+        slot: int = 0,
         rack: str = "",
     ) -> list[FetchedPartition]:
         """Read raw batches, without a session; Kafka 2.7 and newer check the last epoch, 3.1 and newer the topic's id.
@@ -186,7 +178,7 @@ class RawClient(BrokerConnections):
             rack=rack,
         )
         while True:
-            answer = await self.ask(node, FETCH, version, body, lane=lane)
+            answer = await self.ask(node, FETCH, version, body, slot=slot)
             throttled_ms = fetch_throttle_ms(answer, version)
             self._quotas.note(node, throttled_ms)
             found = parse_fetch(answer, version, names)
@@ -205,7 +197,7 @@ class RawClient(BrokerConnections):
         batches: Sequence[tuple[str, int, Buffer]],
         *,
         timeout_ms: int,
-        lane: int = 0,
+        slot: int = 0,
         connection: object | None = None,
         transactional_id: str | None = None,
         topic_ids: Mapping[str, bytes] = MappingProxyType({}),
@@ -214,14 +206,14 @@ class RawClient(BrokerConnections):
 
         Args:
             batches: topic, partition, complete magic-2 batch; at most one batch for a partition.
-            lane: which of the connections to the broker.
+            slot: which of the connections to the broker.
             connection: send over this connection or not at all.
             transactional_id: of the producer in whose open transaction all the batches are.
             topic_ids: of topics that must not be others of the same names. They count where the broker knows them in
                 this request (Kafka 4.1), all topics of the request have one, and it is in no transaction.
         """
         by_id = transactional_id is None and all(batch[0] in topic_ids for batch in batches)
-        link = self.linked(node, lane)
+        link = self.linked(node, slot)
         if link is not None and link.connection is connection:
             # Without a coroutine, as thousands of these are sent in a second.
             if by_id and link.speaks(PRODUCE, PRODUCE_BY_ID_VERSION):
@@ -231,19 +223,19 @@ class RawClient(BrokerConnections):
             if link.speaks(PRODUCE, PRODUCE_VERSION):
                 body = encode_produce(batches, timeout_ms=timeout_ms, transactional_id=transactional_id)
                 return link.connection.request_read(PRODUCE, PRODUCE_VERSION, body, partial(self._produced, node))
-        return self._produce(node, batches, timeout_ms, lane, connection, transactional_id, topic_ids if by_id else {})
+        return self._produce(node, batches, timeout_ms, slot, connection, transactional_id, topic_ids if by_id else {})
 
     async def _produce(
         self,
         node: int,
         batches: Sequence[tuple[str, int, Buffer]],
         timeout_ms: int,
-        lane: int,
+        slot: int,
         connection: object | None,
         transactional_id: str | None,
         topic_ids: Mapping[str, bytes],
     ) -> list[ProducedPartition]:
-        ask = partial(self.ask, node, PRODUCE, lane=lane, over=connection)
+        ask = partial(self.ask, node, PRODUCE, slot=slot, over=connection)
         if topic_ids and await self.speaks(node, PRODUCE, PRODUCE_BY_ID_VERSION):
             body = encode_produce_by_id(batches, topic_ids, timeout_ms=timeout_ms)
             answer = await ask(PRODUCE_BY_ID_VERSION, body)

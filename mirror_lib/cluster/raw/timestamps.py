@@ -7,12 +7,12 @@ import logging
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
-from mirror_lib.cluster.batches.header import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, MAGIC, MAGIC_AT, parse_header
-from mirror_lib.cluster.batches.header import HEADER as BATCH_HEADER
+from mirror_lib.cluster.batches import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, MAGIC, MAGIC_AT, parse_header
+from mirror_lib.cluster.batches import HEADER as BATCH_HEADER
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import FetchRequestPartition, RawClient, open_clients
 from mirror_lib.errors import MirrorError
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow.records import OutgoingRows, outgoing_rows
-from mirror_lib.cluster.batches.arrow.rows import CREATE_TIME
+from mirror_lib.cluster.batches.arrow import CREATE_TIME, OutgoingRows, outgoing_rows
 from mirror_lib.cluster.rows.layout import Int32s, Int64s, sources_of
 
 

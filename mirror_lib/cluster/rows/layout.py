@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA
-from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.batches import Codec
+from mirror_lib.cluster.batches.arrow import KAFKA_SCHEMA
 
 #: Every row carries it unchanged from the reader to the writer.
 SOURCE_COLUMN = "__mirror_source"

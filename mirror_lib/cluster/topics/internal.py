@@ -30,8 +30,8 @@ from mirror_lib.cluster.topics.positions import (
 )
 from mirror_lib.cluster.topics.reader import NewRecord, RecordPlace, SmallTopicReader, SmallTopicWriter, TopicRecord
 from mirror_lib.errors import TopicMissingError
-from mirror_lib.offsets.runs import OffsetRun, merge
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.offsets import OffsetRun, merge
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 

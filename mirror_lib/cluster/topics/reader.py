@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, Self
 
 import confluent_kafka
 
-from mirror_lib.cluster.admin.librdkafka_errors import ClientErrors
+from mirror_lib.cluster.admin import ClientErrors
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol.error_codes import ErrorCode, LocalCode
-from mirror_lib.cluster.protocol.kafka_errors import error_for, error_text
+from mirror_lib.cluster.protocol import ErrorCode, LocalCode, error_for, error_text
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ConfigurationError,
@@ -22,7 +21,7 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
-from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology import Grant, Operation
 
 _log = logging.getLogger(__name__)
 

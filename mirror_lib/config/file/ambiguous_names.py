@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mirror_lib.config.file.derive import FlowSettings
 from mirror_lib.config.model import FlowConfig, Problem, Severity
 from mirror_lib.config.topology import flow_topology
-from mirror_lib.topology.loops import find_loops
-from mirror_lib.topology.names import FlowId
-from mirror_lib.topology.policy import IDENTITY_CLASS, SEPARATOR, SOURCE_ALIAS
+from mirror_lib.topology import IDENTITY_CLASS, SEPARATOR, SOURCE_ALIAS, FlowId, find_loops
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 #: Stands for all topics that a pattern takes.

@@ -18,15 +18,21 @@ from mirror_lib.config.model import (
     IsolationLevel,
 )
 from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.config.settings import (
+    MM2_BY_NAME,
+    OWN_BY_NAME,
+    READ_RATE_LIMIT,
+    REQUEST_SIZE,
+    WORKER_BY_NAME,
+    WRITE_RATE_LIMIT,
+    Definition,
+    parse_request_size,
+    sync_keys,
+)
 from mirror_lib.config.settings import mirror_keys as own_keys
-from mirror_lib.config.settings import sync_keys
-from mirror_lib.config.settings.definitions import MM2_BY_NAME, WORKER_BY_NAME, Definition
-from mirror_lib.config.settings.mirror_keys import OWN_BY_NAME
-from mirror_lib.config.settings.rate_keys import READ_RATE_LIMIT, WRITE_RATE_LIMIT
-from mirror_lib.config.settings.values import REQUEST_SIZE, parse_request_size
-from mirror_lib.config.transforms.connect_transforms import TRANSFORMS
-from mirror_lib.topology.java_types import parse_raw_boolean
-from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms
+from mirror_lib.config.transforms import TRANSFORMS
+from mirror_lib.topology import parse_raw_boolean
+from mirror_lib.transform import NO_TRANSFORMS, FlowTransforms
 
 _POLICY_PREFIX = "replication.policy"
 _SEPARATOR = "replication.policy.separator"

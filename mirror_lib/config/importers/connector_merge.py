@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from mirror_lib.config.importers.model import Connector, ConnectorKind
 from mirror_lib.config.importers.questions import Answers, Question
 from mirror_lib.config.importers.written_file import Listed
-from mirror_lib.config.secrets.keys import is_secret
-from mirror_lib.config.secrets.masking import masked_text
-from mirror_lib.topology.java_types import parse_list
-from mirror_lib.topology.names import FlowId
+from mirror_lib.config.secrets import is_secret, masked_text
+from mirror_lib.topology import FlowId, parse_list
 
 _S, _C, _H = ConnectorKind.SOURCE, ConnectorKind.CHECKPOINT, ConnectorKind.HEARTBEAT
 _ALL = (_S, _C, _H)

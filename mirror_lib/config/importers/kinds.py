@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mirror_lib.config.file.properties import parse_properties
+from mirror_lib.config.file import parse_properties
 from mirror_lib.config.importers.connect_json import CLASS, connector_of_properties, connectors_in
 from mirror_lib.config.importers.kubernetes_yaml import LARGEST_TEXT, read_documents
 from mirror_lib.config.importers.model import ConnectCluster, Connector, Worker
 from mirror_lib.config.importers.questions import Answers
 from mirror_lib.config.importers.strimzi import clusters_in, is_resource
 from mirror_lib.config.model import Severity
-from mirror_lib.config.settings.kafka_names import BY_CLIENT
+from mirror_lib.config.settings import BY_CLIENT
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.outside_json import parse_json
 

@@ -17,7 +17,7 @@ from mirror_lib.config.importers.model import ConnectCluster, Connector, Connect
 from mirror_lib.config.importers.questions import Answers, Question
 from mirror_lib.config.importers.strimzi_login import read_login
 from mirror_lib.config.importers.written_file import Listed
-from mirror_lib.config.settings.kafka_names import CLIENT_SET
+from mirror_lib.config.settings import CLIENT_SET
 from mirror_lib.errors import ConfigurationError
 
 GROUP = "kafka.strimzi.io/"

@@ -12,17 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mirror_lib.config.file.properties import Entry, PropertiesFile, parse_properties
-from mirror_lib.config.file.unknown_names import foreign
+from mirror_lib.config.file import Entry, PropertiesFile, foreign, parse_properties
 from mirror_lib.config.importers.written_file import comment, setting
-from mirror_lib.config.settings.definitions import MM2_BY_NAME
-from mirror_lib.config.settings.kafka_names import CLIENT_SET
-from mirror_lib.config.settings.mirror_keys import parse_rename_list
+from mirror_lib.config.settings import CLIENT_SET, MM2_BY_NAME, parse_rename_list
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.problems import Severity
-from mirror_lib.topology.java_regex import compile_list
-from mirror_lib.topology.java_types import parse_list
-from mirror_lib.topology.rename import illegal_name
+from mirror_lib.topology import compile_list, illegal_name, parse_list
 
 RENAME, MERGE, TOPICS = "mirror.topics.rename", "mirror.topics.merge.enabled", "topics"
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from mirror_lib.config.importers.oauth_options import SECRET_FILE
 from mirror_lib.config.importers.questions import Answers, Question
 from mirror_lib.config.importers.written_file import Placed
-from mirror_lib.config.secrets.providers import REGISTRY
-from mirror_lib.topology.java_types import parse_list
+from mirror_lib.config.secrets import REGISTRY
+from mirror_lib.topology import parse_list
 
 _PREFIX = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider"

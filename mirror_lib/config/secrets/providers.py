@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from mirror_lib.config.file.properties import byte_order_mark, parse_properties
-from mirror_lib.config.file.stamps import FileStamp
+from mirror_lib.config.file import FileStamp, byte_order_mark, parse_properties
 from mirror_lib.config.model import Severity
 from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecretProvider
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
-from mirror_lib.topology.java_types import parse_list
+from mirror_lib.topology import parse_list
 
 __all__ = [
     "REGISTRY",

@@ -1,0 +1,16 @@
+"""The settings: names, types, defaults and meaning, declared once."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "definitions": ["Definition", "MM2_BY_NAME", "MM2_FLOW", "Scope", "TOP_LEVEL", "WORKER", "WORKER_BY_NAME"],
+        "kafka_names": ["APPLIED", "BY_CLIENT", "CLIENT_SET", "WORKER_NAMES", "WORKER_PREFIXES"],
+        "mirror_keys": ["FLOW_KEYS", "LEDGER_URL", "OWN_BY_NAME", "parse_rename_list"],
+        "rate_keys": ["READ_RATE_LIMIT", "WRITE_RATE_LIMIT"],
+        "reference": ["all_definitions", "markdown_reference", "transform_keys"],
+        "sync_keys": ["CONFIGS_ALWAYS", "CONFIGS_DEFAULT", "CONFIGS_NEVER", "CONFIGS_OVERRIDE"],
+        "values": ["KNOWN_CLASSES", "REQUEST_SIZE", "check_client_value", "check_value", "parse_request_size"],
+    },
+)

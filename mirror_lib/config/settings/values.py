@@ -5,17 +5,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 
-from mirror_lib.config.file.addresses import AddressError, parse_addresses
-from mirror_lib.config.file.known_classes import FOREIGN_CLASSES, class_advice
+from mirror_lib.config.file import FOREIGN_CLASSES, AddressError, class_advice, parse_addresses
 from mirror_lib.config.first_start import OFFSET_RESET, parse_first_start, parse_offset_reset, parse_topic_first_starts
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_schedule
 from mirror_lib.config.settings import mirror_keys as own_keys
 from mirror_lib.config.settings import sync_keys
 from mirror_lib.config.settings.definitions import Definition
-from mirror_lib.topology.java_regex import compile_java, compile_list
-from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
-from mirror_lib.topology.policy import IDENTITY_LIKE
+from mirror_lib.topology import IDENTITY_LIKE, ValueType, compile_java, compile_list, parse_list, parse_value
 
 #: Of the producer that writes the data.
 REQUEST_SIZE = "max.request.size"

@@ -1,0 +1,11 @@
+"""Transforms as a file sets them, ours and Kafka Connect's."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "connect_transforms": ["CONVERTERS", "FLOW_PREFIXES", "TRANSFORMS"],
+        "flow_transforms": ["TransformsReader", "described", "transform_settings"],
+    },
+)

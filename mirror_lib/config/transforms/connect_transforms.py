@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mirror_lib.config.file.derive import FileSettings, FlowSettings, Settings
+from mirror_lib.config.file import FileSettings, FlowSettings, Settings
 from mirror_lib.config.model import Provenance
 from mirror_lib.problems import Problem, Severity
-from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.model import SettingProblem
-from mirror_lib.transform.smt.settings import parse_settings
+from mirror_lib.transform.smt import SettingProblem, SmtChain, parse_settings
 
 TRANSFORMS, PREDICATES = "transforms", "predicates"
 CONVERTERS = ("key.converter", "value.converter", "header.converter")

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from mirror_lib.config.file.derive import TOP_LEVEL, FileSettings, FlowSettings, Settings
-from mirror_lib.config.file.stamps import FileStamp
+from mirror_lib.config.file import TOP_LEVEL, FileSettings, FileStamp, FlowSettings, Settings
 from mirror_lib.config.model import Fencing, Provenance
 from mirror_lib.config.transforms.connect_transforms import (
     TRANSFORMS,
@@ -20,10 +19,20 @@ from mirror_lib.config.transforms.connect_transforms import (
 )
 from mirror_lib.config.transforms.router_renames import router_problems
 from mirror_lib.problems import Problem, Severity
-from mirror_lib.transform.model import NO_TRANSFORMS, Determinism, FlowTransforms, Transform
-from mirror_lib.transform.setting_keys import PREFIX, SUB_KEYS, is_transform_key
-from mirror_lib.transform.setting_keys import TRANSFORMS as OWN_TRANSFORMS
-from mirror_lib.transform.settings import listed_names, parse_transforms, statement_files, unlisted_problems
+from mirror_lib.transform import (
+    NO_TRANSFORMS,
+    PREFIX,
+    SUB_KEYS,
+    Determinism,
+    FlowTransforms,
+    Transform,
+    is_transform_key,
+    listed_names,
+    parse_transforms,
+    statement_files,
+    unlisted_problems,
+)
+from mirror_lib.transform import TRANSFORMS as OWN_TRANSFORMS
 
 #: One of them is in every key that has to do with transforms.
 _PARTS = ("transform", "predicates", ".converter")

@@ -1,0 +1,13 @@
+"""Queries over several tables: for the page, metrics and verdicts."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "copy_rounds": ["CopiedRound", "LeftOver"],
+        "metrics": ["MetricsQueries"],
+        "page": ["PARTITION_ORDERS", "PageQueries", "PartitionFilter"],
+        "verdicts": ["Verdicts", "VerificationSummary"],
+    },
+)

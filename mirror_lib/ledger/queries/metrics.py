@@ -27,9 +27,7 @@ from mirror_lib.ledger.observed_rows import (
 )
 from mirror_lib.ledger.queries.group_columns import is_own
 from mirror_lib.ledger.rows import GapState, RoundRow, RunLockRow, RunRow, RunState
-from mirror_lib.ledger.tables import locks
-from mirror_lib.ledger.tables.cutover_carriers import lock_name
-from mirror_lib.ledger.tables.verifications import WHOLE_RECORDS
+from mirror_lib.ledger.tables import WHOLE_RECORDS, lock_name, locks
 
 _TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]

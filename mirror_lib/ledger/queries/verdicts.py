@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_, case,
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import VerificationRow
-from mirror_lib.ledger.tables.verifications import WHOLE_RECORDS
+from mirror_lib.ledger.tables import WHOLE_RECORDS
 
 _VERIFICATIONS: Table = METADATA.tables["verification"]
 

@@ -1,0 +1,22 @@
+"""One module for each table or group of tables: how rows are written and read."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "audits": ["Audits"],
+        "backfills": ["Backfills"],
+        "cluster_pairs": ["ClusterPairs"],
+        "cutover_carriers": ["CutoverCarriers", "DIED", "lock_name"],
+        "cutovers": ["Cutovers"],
+        "gaps": ["LastCopy"],
+        "history": ["History"],
+        "locks": ["is_held_by"],
+        "observations": ["Observations"],
+        "rate_claims": ["RateAsk"],
+        "rounds": ["LARGEST"],
+        "segment_runs": ["columns_of"],
+        "verifications": ["WHOLE_RECORDS"],
+    },
+)

@@ -7,16 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.admin.client import OffsetFact, TopicDescription
-from mirror_lib.cluster.topics.internal import PositionStore, StoredPosition
-from mirror_lib.config.first_start import FirstStarts, parse_first_start
-from mirror_lib.config.model import ExistingTarget, FirstStart, FlowConfig, Rename
-from mirror_lib.config.name_patterns import named_topics, plain_names
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.cluster.admin import OffsetFact, TopicDescription
+from mirror_lib.cluster.topics import PositionStore, StoredPosition
+from mirror_lib.config import (
+    ExistingTarget,
+    FirstStart,
+    FirstStarts,
+    FlowConfig,
+    Rename,
+    flow_topology,
+    named_topics,
+    parse_first_start,
+    plain_names,
+)
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.ledger.rows import BackfillRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.speeds import copy_speed
+from mirror_lib.ledger import BackfillRow, Ledger
+from mirror_lib.observe import copy_speed
 from mirror_lib.relay.backfill.model import (
     FROM_CUTOVER,
     Backfill,
@@ -26,13 +32,10 @@ from mirror_lib.relay.backfill.model import (
     shown_bound,
 )
 from mirror_lib.relay.backfill.plan import BackfillEstimate, bound_offset, estimate_range
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.planning.late_writes import find_late_writes
-from mirror_lib.relay.planning.source_logs import SourceLogs, read_source_logs
-from mirror_lib.sync.hidden import hidden_topics
-from mirror_lib.sync.topics.flow import TopicSync, apply_flow_topics
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.relay.planning import FlowClusters, SourceLogs, find_late_writes, read_source_logs
+from mirror_lib.sync import hidden_topics
+from mirror_lib.sync.topics import TopicSync, apply_flow_topics
+from mirror_lib.topology import FlowTopology, TopicPartition
 
 #: The flow's newest runs, by which its speed is judged.
 _SPEED_RUNS = 20

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.config.model import FirstStart
+from mirror_lib.config import FirstStart
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology import FlowId, TopicPartition
 
 #: What `--from` says for the records that were written after a cutover.
 FROM_CUTOVER = "cutover"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mirror_lib.cluster.admin.client import OffsetFact
-from mirror_lib.config.model import FirstStart
+from mirror_lib.cluster.admin import OffsetFact
+from mirror_lib.config import FirstStart
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, RunPlan
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 #: What an offset is taken to cost where the cluster does not say how large its logs are.
 _BYTES_PER_OFFSET = 1024

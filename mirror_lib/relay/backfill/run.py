@@ -15,9 +15,8 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.topics.positions import PositionState
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.cluster.topics import PositionState
+from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import (
     ConfigurationError,
     MirrorError,
@@ -26,23 +25,20 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.relay.backfill.define import backfill_flow, backfill_topology, stored_backfill
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.backfill.plan import bounded, within_budget
 from mirror_lib.relay.backfill.same_topic import LiveSide
 from mirror_lib.relay.backfill.states import again, with_way_on
-from mirror_lib.relay.commit.commit import position_row
-from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.relay.commit import position_row
+from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
-from mirror_lib.relay.planning.facts import FlowClusters, gather_facts
-from mirror_lib.relay.planning.late_writes import find_late_writes
-from mirror_lib.relay.planning.plan import plan_round
+from mirror_lib.relay.planning import FlowClusters, find_late_writes, gather_facts, plan_round
 from mirror_lib.relay.run import replicate
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: A rest of the budget that is not worth another round.

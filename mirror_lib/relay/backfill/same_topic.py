@@ -16,28 +16,34 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from mirror_lib.cluster.admin.client import OffsetSpec
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore, StoredPosition
-from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.topics import (
+    NOTHING_COPIED,
+    Position,
+    PositionSnapshot,
+    PositionState,
+    PositionStore,
+    StoredPosition,
+)
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import (
+    DirtyStartError,
     MirrorError,
     RunLockedError,
     TargetDeletedError,
     TargetDivergedError,
     TopicMissingError,
-    UncleanStartError,
     Where,
 )
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.backfill.states import again, copy_anew, let_flow_continue
-from mirror_lib.relay.commit.commit import position_row
+from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.model import PartitionPlan
-from mirror_lib.relay.planning.facts import FlowClusters, of_flow
+from mirror_lib.relay.planning import FlowClusters, of_flow
 from mirror_lib.relay.run_lock import RunLease
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 
 class LiveSide:
@@ -138,7 +144,7 @@ class LiveSide:
         live = self._position(each.source)
         anew = copy_anew(self._backfill, each.source.topic)
         if live is not None and live.target_offset is None and live.offset != NOTHING_COPIED:
-            return UncleanStartError(
+            return DirtyStartError(
                 f"MirrorMaker 2 was the last to copy to {each.target}, and its position does not say where the copied "
                 "records end there.",
                 where=self._where(each),
@@ -146,14 +152,14 @@ class LiveSide:
                 f"{self._again}. Or copy the range into another topic now: {anew}.",
             )
         if live is None or live.target_offset is None:
-            return UncleanStartError(
+            return DirtyStartError(
                 f"flow {self._flow.flow} has not copied to {each.target} yet.",
                 where=self._where(each),
                 action=f"Run the flow first ({self._run_flow}), and repeat this: {self._again}. Or copy the range into "
                 f"another topic: {anew}.",
             )
         if live.backfill is not None and live.state is PositionState.OPEN and not self._marked(live):
-            return UncleanStartError(
+            return DirtyStartError(
                 f"backfill {live.backfill} into {each.target} has not ended.",
                 where=self._where(each),
                 action=f"Let it end first: {again(self._flow.flow, live.backfill)}. Then repeat this: {self._again}.",
@@ -167,14 +173,14 @@ class LiveSide:
         if expected == end:
             return None
         if expected < 0:
-            return UncleanStartError(
+            return DirtyStartError(
                 f"the last run of flow {self._flow.flow} to {each.target} was interrupted.",
                 where=self._where(each),
                 action=f"Run the flow, which takes over: {self._run_flow}. Then repeat this: {self._again}.",
             )
         # A flow without new records does not look at what others have written.
         resume = let_flow_continue(self._flow.flow, each.source, live.offset + 1)
-        return UncleanStartError(
+        return DirtyStartError(
             f"{each.target} ends at {end}, but flow {self._flow.flow} has copied up to {expected}: somebody else wrote "
             "there, or has taken records away.",
             where=self._where(each),

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from mirror_lib.errors import (
     DeletionsPossiblyLostError,
+    DirtyStartError,
     MirrorError,
     OffsetOutOfRangeError,
     OversizedBatchError,
@@ -30,10 +31,9 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     TopicMissingError,
     TopologyError,
-    UncleanStartError,
 )
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology import FlowId, TopicPartition
 
 #: Behind the name of a target topic that is copied anew.
 _ANEW = ".anew"
@@ -117,7 +117,7 @@ STOPS: Mapping[str, Stop] = {
     TargetNotEmptyError.reason: Stop(
         Way.ANEW, "To append behind these records set mirror.target.existing=append and repeat the command. "
     ),
-    UncleanStartError.reason: Stop(Way.ANEW, "How far the interrupted run came cannot be found out. "),
+    DirtyStartError.reason: Stop(Way.ANEW, "How far the interrupted run came cannot be found out. "),
     OversizedBatchError.reason: Stop(Way.ANEW, "A copy that begins at the batch's first offset passes it on. "),
     DeletionsPossiblyLostError.reason: Stop(
         Way.ANEW, "Keys that were deleted between two runs may live in the copy. Take fewer runs. "

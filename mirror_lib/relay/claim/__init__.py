@@ -1,0 +1,11 @@
+"""Claiming partitions: fence the writer before, and find where to start."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "claim": ["chains_of", "name_positions", "open_partitions", "store_first_positions"],
+        "hidden_positions": ["uncover_positions"],
+    },
+)

@@ -13,25 +13,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mirror_lib.cluster.admin.client import OffsetSpec
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.checkpoints import read_offset_syncs
-from mirror_lib.cluster.topics.internal import PositionSnapshot
-from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.config.first_start import EARLIEST, first_starts
-from mirror_lib.config.model import Fencing, FlowConfig
-from mirror_lib.config.topology import offset_syncs_topic, replication_policy
-from mirror_lib.errors import MirrorError, UncleanStartError, Where
-from mirror_lib.offsets.syncs import BEFORE_ALL
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.raw import ProducerIdentity, open_clients
+from mirror_lib.cluster.topics import OffsetSync, Position, PositionSnapshot, PositionState, read_offset_syncs
+from mirror_lib.config import EARLIEST, Fencing, FlowConfig, first_starts, offset_syncs_topic, replication_policy
+from mirror_lib.errors import DirtyStartError, MirrorError, Where
+from mirror_lib.offsets import BEFORE_ALL
 from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
-from mirror_lib.relay.copy.open_positions import open_position, transactional_id, transactions_of
+from mirror_lib.relay.copy import open_position, transactional_id, transactions_of
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
-from mirror_lib.relay.planning.facts import FlowClusters, of_flow
-from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import TransformChain
+from mirror_lib.relay.planning import FlowClusters, of_flow
+from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.transform import TransformChain
 
 #: Transaction coordinators are asked for this many partitions at a time.
 _CONCURRENT_TAKEOVERS = 64
@@ -118,7 +112,7 @@ def _from_claimant(
 ) -> OpenPartition | MirrorError:
     # Without a position nothing says which of the target's records stood there before the other run's first start.
     if claim.other is None or claim.other.backfill is not None or not (known or opened.target_offset == 0):
-        return UncleanStartError(
+        return DirtyStartError(
             claim.why, action="Let only one run of a flow be active; run again when the other has ended."
         )
     number = max(opened.claim, claim.other.claim or 0) + 1
@@ -243,11 +237,11 @@ def _check_readable(
     """Whether the position of everything that goes to the same target partition is known.
 
     Raises:
-        UncleanStartError: one of them cannot be read.
+        DirtyStartError: one of them cannot be read.
     """
     unreadable = next((source for source in writers if source in snapshot.unreadable), None)
     if unreadable is not None:
-        raise UncleanStartError(
+        raise DirtyStartError(
             f"the newest position of {unreadable}, which goes to {partition.target} too, cannot be read: "
             "what was copied is not known.",
             where=Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition),

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import NOTHING_COPIED, Position, PositionState
-from mirror_lib.config.model import ExistingTarget
-from mirror_lib.errors import TargetNotEmptyError, TargetTruncatedError, UncleanStartError, Where
-from mirror_lib.relay.backfill.states import again, let_flow_continue, or_dag
+from mirror_lib.cluster.topics import NOTHING_COPIED, OffsetSync, Position, PositionState
+from mirror_lib.config import ExistingTarget
+from mirror_lib.errors import DirtyStartError, TargetNotEmptyError, TargetTruncatedError, Where
+from mirror_lib.relay.backfill import again, let_flow_continue, or_dag
 from mirror_lib.relay.model import PartitionPlan, Takeover
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology import FlowId, TopicPartition
 
 
 class TargetEnds(NamedTuple):
@@ -60,7 +59,7 @@ def start_of(
     Raises:
         TargetNotEmptyError: nothing was ever copied, yet there are records.
         TargetTruncatedError: the target holds less than was copied.
-        UncleanStartError: what was copied cannot be found out, or a backfill has not ended.
+        DirtyStartError: what was copied cannot be found out, or a backfill has not ended.
     """
     known = [last[source] for source in writers if source in last and _is_about(last[source], partition.target)]
     _check_backfills(rules, partition, known)
@@ -117,7 +116,7 @@ def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterabl
     """A backfill's records are not the source's next ones: only the backfill itself can say how far it came."""
     for position in known:
         if position.backfill is not None and position.state is PositionState.OPEN:
-            raise UncleanStartError(
+            raise DirtyStartError(
                 f"backfill {position.backfill} into {partition.target} has not ended.",
                 where=_where(rules, partition),
                 action=f"Let it end: {again(rules.flow, position.backfill)}, {or_dag(position.backfill)}. To give it "
@@ -144,7 +143,7 @@ def _from_mirror_maker(
     """MM2 keeps no target offset, but its newest offset-sync is a certain pair, at most `offset.lag.max` behind."""
     sync = (rules.syncs or {}).get(partition.source)
     if sync is None:
-        raise UncleanStartError(
+        raise DirtyStartError(
             f"MirrorMaker 2 copied it up to source offset {position.offset}, and no offset-sync tells where on "
             f"{partition.target} that is.",
             where=_where(rules, partition, position.offset),
@@ -166,14 +165,14 @@ def _from_mirror_maker(
     )
 
 
-def _merged(rules: StartRules, partition: PartitionPlan, known: list[Position], ends: TargetEnds) -> UncleanStartError:
+def _merged(rules: StartRules, partition: PartitionPlan, known: list[Position], ends: TargetEnds) -> DirtyStartError:
     unclosed = next((position for position in known if position.state is not PositionState.CLOSED), None)
     if unclosed is not None:
         owner = f"run {unclosed.run_id}" if unclosed.run_id else "MirrorMaker 2"
         what = f"the last position of {unclosed.source} was written by {owner} and is not closed"
     else:
         what = f"it ends at {ends.end}, behind what was copied"
-    return UncleanStartError(
+    return DirtyStartError(
         f"several topics are merged into {partition.target}, and {what}: how far each of them came cannot be told "
         "from the target's log.",
         where=_where(rules, partition),

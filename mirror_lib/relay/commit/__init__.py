@@ -1,0 +1,13 @@
+"""After a round: positions, offset-syncs, the ledger, progress."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "commit": ["commit_round", "position_row", "segment_rows"],
+        "progress": ["RoundProgress"],
+        "rewound_syncs": ["rewind_syncs"],
+        "round_metrics": ["RoundAccount", "Step", "expectation"],
+    },
+)

@@ -10,21 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import OffsetSyncWriter
-from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import offset_syncs_topic
-from mirror_lib.ledger import offset_rows, rows
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.runs import OffsetRun, encode
-from mirror_lib.offsets.syncs import EmissionState, flush_syncs
-from mirror_lib.relay.copy.poison_records import gap_rows
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.topics import OffsetSync, OffsetSyncWriter, Position, PositionState
+from mirror_lib.config import FlowConfig, offset_syncs_topic
+from mirror_lib.ledger import Ledger, offset_rows, rows
+from mirror_lib.offsets import EmissionState, OffsetRun, encode, flush_syncs
+from mirror_lib.relay.copy import gap_rows
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.planning.lost_deletions import find_lost_deletions, note_lost_deletions
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.relay.planning import FlowClusters, find_lost_deletions, note_lost_deletions
+from mirror_lib.topology import TopicPartition
 
 #: So many runs are some hundred kilobytes at most.
 _RUNS_PER_ROW = 50_000

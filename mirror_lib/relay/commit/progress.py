@@ -14,13 +14,12 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from mirror_lib.cluster.admin.client import OffsetSpec
+from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger import rows
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger, rows
 from mirror_lib.relay.model import CopyJob, OpenPartition
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 2.0

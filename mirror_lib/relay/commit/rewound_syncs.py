@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import OffsetSyncWriter
-from mirror_lib.cluster.topics.mm2_formats import OffsetSync
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import offset_syncs_topic
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.topics import OffsetSync, OffsetSyncWriter
+from mirror_lib.config import FlowConfig, offset_syncs_topic
 from mirror_lib.errors import TopicMissingError
-from mirror_lib.offsets.syncs import BEFORE_ALL
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.offsets import BEFORE_ALL
+from mirror_lib.topology import TopicPartition
 
 
 def rewind_syncs(flow: FlowConfig, next_offsets: Mapping[TopicPartition, int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mirror_lib.cluster.batches.skipped import LeftOut
+from mirror_lib.cluster.batches import LeftOut
 from mirror_lib.errors import MirrorError
 
 

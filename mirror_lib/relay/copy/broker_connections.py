@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.config.model import CopySettings
-from mirror_lib.relay.copy.producer_state import Lane, PartitionWriter
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.config import CopySettings
+from mirror_lib.relay.copy.producer_state import ConnectionSlot, PartitionWriter
 
 #: Round trips from this on are a distance; in a data centre, or between neighbouring ones, they take less.
 FAR_SECONDS = 0.01
@@ -123,7 +123,7 @@ class Lanes:
         #: Some leader is far away.
         self.far = False
 
-    def of(self, writer: PartitionWriter, leader: int) -> Lane:
+    def of(self, writer: PartitionWriter, leader: int) -> ConnectionSlot:
         """All batches of a partition go over one connection: brokers keep the order within one only."""
         distance = self._reaches.get(leader) or self._reach(leader)
         if distance.far and not writer.gathers_more:
@@ -138,9 +138,9 @@ class Lanes:
             writer.leader, writer.number = leader, self._led.get(leader, 0)
             self._led[leader] = writer.number + 1
         number = writer.number % distance.connections
-        if writer.lane is None or writer.lane != (leader, number):
-            writer.lane = Lane(leader, number)
-        return writer.lane
+        if writer.slot is None or writer.slot != (leader, number):
+            writer.slot = ConnectionSlot(leader, number)
+        return writer.slot
 
     def _reach(self, leader: int) -> Reach:
         round_trip = self._client.round_trip(leader)
@@ -150,5 +150,5 @@ class Lanes:
             for writer in self._writers:
                 if writer.leader == leader:
                     # It was given one when nothing was known yet.
-                    writer.lane = None
+                    writer.slot = None
         return found

@@ -6,13 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from mirror_lib.cluster.batches.last_records import last_record
-from mirror_lib.cluster.batches.skipped import LeftOut
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.fetch import UNKNOWN_EPOCH
-from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
-from mirror_lib.cluster.raw.backoff import may_pass
-from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
+from mirror_lib.cluster.batches import LeftOut, last_record
+from mirror_lib.cluster.protocol import UNKNOWN_EPOCH, ErrorCode, Needed, error_for_code
+from mirror_lib.cluster.raw import FetchedPartition, RawClient, may_pass
 from mirror_lib.errors import (
     BrokerUnreachableError,
     CorruptBatchError,
@@ -25,8 +21,7 @@ from mirror_lib.relay.copy.assembler import Part
 from mirror_lib.relay.copy.follower_fetch import Place, ReadReplicas
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.copy.poison_records import Omissions
-from mirror_lib.topology.access import Grant, Operation
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import Grant, Operation, TopicPartition
 
 
 class FetchAnswers:

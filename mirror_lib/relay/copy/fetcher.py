@@ -6,11 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.raw.backoff import without_frames
-from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
-from mirror_lib.config.model import CopySettings
+from mirror_lib.cluster.protocol import ErrorCode, error_for_code
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, without_frames
+from mirror_lib.config import CopySettings
 from mirror_lib.errors import (
     BrokerUnreachableError,
     MirrorError,
@@ -194,13 +192,13 @@ class SourceReader:
         ready.sort(key=lambda copy: copy.last_served)
         round_trip = self._client.round_trip(place.node)
         distance = reach(round_trip, self._settings.connections_per_broker, tasks=self._tasks)
-        lanes = self._outstanding.setdefault(place.node, [])
-        lanes += [0] * (distance.connections - len(lanes))
+        slots = self._outstanding.setdefault(place.node, [])
+        slots += [0] * (distance.connections - len(slots))
         self._far_source = self._far_source or distance.far
         ahead = self._memory.limit if distance.far else self._near_ahead
         while ready:
-            free = _REQUESTS_PER_CONNECTION * len(lanes) - sum(lanes)
-            wanted, room = self._request_bytes(distance, len(lanes)), self._memory.room(ahead)
+            free = _REQUESTS_PER_CONNECTION * len(slots) - sum(slots)
+            wanted, room = self._request_bytes(distance, len(slots)), self._memory.room(ahead)
             if free <= 0 or (room < min(self._worthwhile, wanted) and self._memory.used > 0):
                 return
             starved = next((copy for copy in ready if copy.empty_fetches > 1), None)
@@ -217,19 +215,19 @@ class SourceReader:
                 self._throttle.spend(max_bytes)
             ready = [copy for copy in ready if copy not in chosen] if starved else ready[len(chosen) :]
             self._memory.used += max_bytes
-            lane = lanes.index(min(lanes))
-            lanes[lane] += 1
+            slot = slots.index(min(slots))
+            slots[slot] += 1
             for copy in chosen:
                 copy.fetching = True
-            self._background.start(self._fetch(place, lane, chosen, max_bytes, far=distance.far))
+            self._background.start(self._fetch(place, slot, chosen, max_bytes, far=distance.far))
 
-    def _request_bytes(self, distance: Reach, lanes: int) -> int:
+    def _request_bytes(self, distance: Reach, slots: int) -> int:
         if not distance.far:
             return self._settings.fetch_max_bytes
-        requests = min(_REQUESTS_PER_CONNECTION * lanes, self._unfinished)
+        requests = min(_REQUESTS_PER_CONNECTION * slots, self._unfinished)
         return self._pace.ask(far_request_bytes(self._memory.limit, requests, self._settings.fetch_max_bytes))
 
-    async def _fetch(self, place: Place, lane: int, copies: list[PartitionCopy], max_bytes: int, *, far: bool) -> None:
+    async def _fetch(self, place: Place, slot: int, copies: list[PartitionCopy], max_bytes: int, *, far: bool) -> None:
         partition_bytes = self._settings.fetch_partition_max_bytes
         if far:
             partition_bytes = max(partition_bytes, max_bytes // len(copies))
@@ -255,7 +253,7 @@ class SourceReader:
                 max_bytes=max_bytes,
                 max_wait_ms=_FETCH_WAIT_MS,
                 read_committed=self._read_committed,
-                lane=lane,
+                slot=slot,
                 rack=place.rack,
             )
         except MirrorError as error:
@@ -265,7 +263,7 @@ class SourceReader:
                 self._pace.unanswered(max_bytes)
         finally:
             self._memory.used -= max_bytes
-            self._outstanding[place.node][lane] -= 1
+            self._outstanding[place.node][slot] -= 1
         received = sum(len(answer.records) for answer in answers)
         if far and failure is None:
             self._pace.answered(max_bytes, received, time.monotonic() - began)

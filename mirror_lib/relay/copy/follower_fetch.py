@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mirror_lib.cluster.batches.validation import sound_batches
-from mirror_lib.cluster.protocol.fetch import FetchedPartition
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.cluster.batches import sound_batches
+from mirror_lib.cluster.protocol import FetchedPartition
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: So often in a row a follower may have nothing although there should be something: each time takes half a second.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster.topics import OmittedRange, Position, PositionState
+from mirror_lib.config import FlowConfig
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.model import OpenPartition
-from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.transform.model import TransformChain
+from mirror_lib.topology import FlowId, TopicPartition
+from mirror_lib.transform import TransformChain
 
 
 def transactional_id(flow: FlowId, target: TopicPartition) -> str:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
-from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
-from mirror_lib.cluster.raw.backoff import Backoff
-from mirror_lib.cluster.topics.positions import LastRecord
-from mirror_lib.config.model import CopySettings, PoisonPolicy
+from mirror_lib.cluster.batches import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.raw import Backoff
+from mirror_lib.cluster.topics import LastRecord
+from mirror_lib.config import CopySettings, PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.offsets import OffsetRun, RunBuilder
 from mirror_lib.relay.copy.assembler import Assembler
 from mirror_lib.relay.model import OpenPartition, PartitionResult, Poison
-from mirror_lib.topology.names import FlowId
+from mirror_lib.topology import FlowId
 
 _NOTHING = bytearray()
 
@@ -166,7 +166,7 @@ class PartitionCopy:
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:
-        """Where each stretch of records is on the target; the ledger hears of it when the round is committed."""
+        """Where each span of records is on the target; the ledger hears of it when the round is committed."""
         return self._runs.runs()
 
     @property

@@ -12,23 +12,17 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.batches.builder import rebuild
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.skipped import LeftOut
-from mirror_lib.cluster.batches.stamping import stamp
-from mirror_lib.cluster.batches.varint import encode_varint, sized
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.topics.positions import OmittedRange
-from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.cluster.batches import Codec, LeftOut, ReadyBatch, Record, encode_varint, rebuild, sized, stamp
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.topics import OmittedRange
+from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger import GapRow, GapState
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.copy.torn_connections import LEAST_REQUEST_BYTES
 from mirror_lib.relay.model import CopyJob, PartitionResult, Poison
-from mirror_lib.relay.takeover.partition_appender import PatientWriter
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.relay.takeover import PartitionAppender
+from mirror_lib.topology import FlowId, TopicPartition
 
 #: Bytes of one record's value; what is longer is cut.
 PART_BYTES = 512 * 1024
@@ -55,7 +49,7 @@ class Omissions:
         self._policy = job.settings.poison_policy
         self._topic = job.quarantine_topic
         self._part_bytes = min(PART_BYTES, max((job.settings.request_max_bytes or 2 * PART_BYTES) // 2, 1))
-        self._writer = PatientWriter(
+        self._writer = PartitionAppender(
             target,
             TopicPartition(self._topic, 0),
             job.settings.retry_max_seconds,

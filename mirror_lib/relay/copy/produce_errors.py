@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from mirror_lib.cluster.batches.poison import POLICIES
-from mirror_lib.cluster.batches.split import halves, left_out_batch, readable
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.kafka_errors import Needed, error_for_code
-from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
+from mirror_lib.cluster.batches import POLICIES, halves, left_out_batch, readable
+from mirror_lib.cluster.protocol import ErrorCode, Needed, error_for_code
+from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.errors import (
     MirrorError,
     TargetDeletedError,
@@ -23,7 +21,7 @@ from mirror_lib.relay.copy.poison_records import Omissions
 from mirror_lib.relay.copy.producer_state import Outgoing, PartitionWriter
 from mirror_lib.relay.copy.task_group import Background
 from mirror_lib.relay.copy.torn_connections import too_large_to_send
-from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology import Grant, Operation
 
 #: These tell of a record in the batch, which is then looked for by halves.
 _RECORD_REFUSED = frozenset(

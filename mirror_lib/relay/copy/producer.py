@@ -22,13 +22,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mirror_lib.cluster.batches.assemble import ReadyBatch
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.fields import encode_topic_id
-from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.raw.backoff import may_pass, without_frames
-from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
-from mirror_lib.config.model import CopySettings
+from mirror_lib.cluster.batches import ReadyBatch
+from mirror_lib.cluster.protocol import ErrorCode, encode_topic_id, error_for_code
+from mirror_lib.cluster.raw import ProducedPartition, RawClient, may_pass, without_frames
+from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
 from mirror_lib.relay.copy.broker_connections import Lanes
 from mirror_lib.relay.copy.old_records import OldRecords
@@ -41,7 +38,7 @@ from mirror_lib.relay.copy.producer_state import (
     NOT_ALONE,
     SEND,
     Chosen,
-    Lane,
+    ConnectionSlot,
     Outgoing,
     PartitionWriter,
     first_of_each,
@@ -49,7 +46,7 @@ from mirror_lib.relay.copy.producer_state import (
 from mirror_lib.relay.copy.task_group import Background
 from mirror_lib.relay.copy.torn_connections import TornConnections
 from mirror_lib.relay.model import ProducerMemory
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
@@ -104,16 +101,16 @@ class TargetWriter:
         self._topic_ids: dict[str, bytes] = {}
         for copy in copies:
             self._writer_of(copy).copies.append(copy)
-        self._lanes = Lanes(client, settings, self._writers.values(), tasks=tasks)
-        self._queues: dict[Lane, deque[PartitionWriter]] = {}
-        self._outstanding: dict[Lane, int] = {}
+        self._slots = Lanes(client, settings, self._writers.values(), tasks=tasks)
+        self._queues: dict[ConnectionSlot, deque[PartitionWriter]] = {}
+        self._outstanding: dict[ConnectionSlot, int] = {}
         #: Whose answer is being worked on: only then is it known what the next request can hold.
-        self._settling: Lane | None = None
+        self._settling: ConnectionSlot | None = None
         self._torn = TornConnections()
         #: Leaders to which a batch is on its way that may be what ends connections, and nothing else.
         self._alone: set[int] = set()
         #: Leaders that get nothing until all is answered, so that such a batch can go; and the connection it waits for.
-        self._clearing: dict[int, Lane] = {}
+        self._clearing: dict[int, ConnectionSlot] = {}
         self._held_back = False
         self._request_bytes = min(_REQUEST_BYTES, settings.request_max_bytes or _REQUEST_BYTES)
         self._background = background
@@ -179,7 +176,7 @@ class TargetWriter:
     @property
     def far(self) -> bool:
         """Whether some leader is far away."""
-        return self._lanes.far
+        return self._slots.far
 
     async def start(self) -> None:
         """Find the leaders, and how far away they are: that decides about the size of the first batches."""
@@ -218,7 +215,7 @@ class TargetWriter:
             return  # Whoever sends to it finds out, and retries.
         for writer in self._writers.values():
             if self._client.leader(writer.target) == leader:
-                self._lanes.of(writer, leader)
+                self._slots.of(writer, leader)
 
     def write(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> int:
         """Append batches after everything that was written to the copy's target before.
@@ -262,78 +259,80 @@ class TargetWriter:
                 ),
             )
             return
-        lane = self._lanes.of(writer, leader)
-        step = writer.step_over(self._client.connection(*lane))
+        slot = self._slots.of(writer, leader)
+        step = writer.step_over(self._client.connection(*slot))
         if step is LOOK:
             self._look_first(writer)
         if step is not SEND:
             return
         writer.queued = True
-        self._queues.setdefault(lane, deque()).append(writer)
-        self._send_over(lane)
+        self._queues.setdefault(slot, deque()).append(writer)
+        self._send_over(slot)
 
-    def _send_over(self, lane: Lane) -> None:
-        if lane == self._settling:
+    def _send_over(self, slot: ConnectionSlot) -> None:
+        if slot == self._settling:
             return
-        queue = self._queues.get(lane)
-        connection = self._client.connection(*lane)
-        while queue and (outstanding := self._outstanding.get(lane, 0)) < self._settings.produce_max_in_flight:
+        queue = self._queues.get(slot)
+        connection = self._client.connection(*slot)
+        while queue and (outstanding := self._outstanding.get(slot, 0)) < self._settings.produce_max_in_flight:
             if outstanding and len(queue) < _FILLING_PARTITIONS and queue[0].goes_one_by_one:
                 return
             self._notice_stall()
-            if self._must_wait(lane, queue[0]):
+            if self._must_wait(slot, queue[0]):
                 return
-            chosen = first_of_each(queue, lane, connection, most=self._request_bytes, look=self._look_first)
+            chosen = first_of_each(queue, slot, connection, most=self._request_bytes, look=self._look_first)
             if chosen:
                 # One that is suspected goes alone.
                 if len(chosen) == 1 and next(iter(chosen.values()))[1].suspected:
-                    self._alone.add(lane.leader)
-                self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
-                self._produce(lane, connection, chosen)
+                    self._alone.add(slot.leader)
+                self._outstanding[slot] = self._outstanding.get(slot, 0) + 1
+                self._produce(slot, connection, chosen)
 
-    def _must_wait(self, lane: Lane, writer: PartitionWriter) -> bool:
+    def _must_wait(self, slot: ConnectionSlot, writer: PartitionWriter) -> bool:
         """Whether the connection is kept free, so that a batch that may be what ends connections goes alone.
 
         Alone among all connections to the leader: what ends one of them may end the others too.
         """
         if not (self._alone or self._clearing or (writer.waiting and writer.waiting[0].suspected)):
             return False
-        busy = lane.leader in self._alone
-        if not busy and self._is_busy(lane.leader):
+        busy = slot.leader in self._alone
+        if not busy and self._is_busy(slot.leader):
             if writer.waiting and writer.waiting[0].suspected:
-                self._clearing.setdefault(lane.leader, lane)
-            busy = lane.leader in self._clearing
+                self._clearing.setdefault(slot.leader, slot)
+            busy = slot.leader in self._clearing
         self._held_back |= busy
         return busy
 
     def _is_busy(self, leader: int) -> bool:
-        return any(count for lane, count in self._outstanding.items() if lane.leader == leader)
+        return any(count for slot, count in self._outstanding.items() if slot.leader == leader)
 
-    def _go_on_after(self, lane: Lane) -> None:
-        self._alone.discard(lane.leader)
+    def _go_on_after(self, slot: ConnectionSlot) -> None:
+        self._alone.discard(slot.leader)
         if not self._held_back:
-            self._send_over(lane)
+            self._send_over(slot)
             return
-        if not self._is_busy(lane.leader):
-            self._send_over(self._clearing.pop(lane.leader, lane))
-        for each in [each for each in self._queues if each.leader == lane.leader]:
+        if not self._is_busy(slot.leader):
+            self._send_over(self._clearing.pop(slot.leader, slot))
+        for each in [each for each in self._queues if each.leader == slot.leader]:
             self._send_over(each)
 
-    def _produce(self, lane: Lane, connection: object, chosen: Chosen) -> None:
+    def _produce(self, slot: ConnectionSlot, connection: object, chosen: Chosen) -> None:
         produced = self._client.produce(
-            lane.leader,
+            slot.leader,
             [(*target, outgoing.batch.payload) for target, (_, outgoing) in chosen.items()],
             timeout_ms=_PRODUCE_TIMEOUT_MS,
-            lane=lane.connection,
+            slot=slot.connection,
             connection=connection,
             transactional_id=next(iter(chosen.values()))[0].names_in_request,
             topic_ids=self._topic_ids,
         )
-        self._background.when_done(produced, partial(self._answered, lane, chosen))
+        self._background.when_done(produced, partial(self._answered, slot, chosen))
 
-    def _answered(self, lane: Lane, chosen: Chosen, produced: asyncio.Future[list[ProducedPartition]]) -> None:
+    def _answered(
+        self, slot: ConnectionSlot, chosen: Chosen, produced: asyncio.Future[list[ProducedPartition]]
+    ) -> None:
         error = produced.exception()
-        self._settling = lane
+        self._settling = slot
         if error is None:
             for answer in produced.result():
                 if (sent := chosen.pop(answer[:2], None)) is not None and not self._appended_next(*sent, answer):
@@ -352,8 +351,8 @@ class TargetWriter:
             raise error
         # Only now, so that the next request takes the batches of all partitions that can go on.
         self._settling = None
-        self._outstanding[lane] -= 1
-        self._go_on_after(lane)
+        self._outstanding[slot] -= 1
+        self._go_on_after(slot)
 
     def _appended_next(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> bool:
         """Settle what nearly all batches are: appended where they must be, each after the one before it."""

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from mirror_lib.cluster.batches.assemble import ReadyBatch
-from mirror_lib.cluster.batches.stamping import stamp
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.raw.backoff import Backoff
-from mirror_lib.cluster.raw.client import ProducedPartition
+from mirror_lib.cluster.batches import ReadyBatch, stamp
+from mirror_lib.cluster.protocol import ErrorCode
+from mirror_lib.cluster.raw import Backoff, ProducedPartition
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.model import OpenPartition
@@ -88,7 +86,7 @@ EPOCH, TRANSACTION = Guard.EPOCH, Guard.TRANSACTION
 SEND, LOOK, WAIT = Step.SEND, Step.LOOK, Step.WAIT
 
 
-class Lane(NamedTuple):
+class ConnectionSlot(NamedTuple):
     """One of the connections to a broker."""
 
     leader: int
@@ -149,7 +147,7 @@ class PartitionWriter:
         self.leader: int | None = None
         self.number = 0
         #: What its batches went over last.
-        self.lane: Lane | None = None
+        self.slot: ConnectionSlot | None = None
         #: Its batches are made larger, since its leader is far away.
         self.gathers_more = False
         #: What is written here: several source partitions in a merge.
@@ -337,7 +335,7 @@ Chosen = dict[tuple[str, int], tuple[PartitionWriter, Outgoing]]
 
 def first_of_each(
     queue: deque[PartitionWriter],
-    lane: Lane,
+    slot: ConnectionSlot,
     connection: object,
     *,
     most: int,
@@ -348,8 +346,8 @@ def first_of_each(
     Partitions that have more to send go to the end of the queue.
 
     Args:
-        queue: partitions that may have something to send over the lane.
-        connection: that the lane is now; None before it is made.
+        queue: partitions that may have something to send over the slot.
+        connection: that the slot is now; None before it is made.
         most: bytes of all batches together, unless one alone is larger.
         look: given partitions whose log is to be looked at first.
     """
@@ -372,7 +370,7 @@ def first_of_each(
                 look(writer)
             continue
         outgoing = writer.next_over(connection, in_transaction=name is not None)
-        if writer.waiting and writer.lane == lane:
+        if writer.waiting and writer.slot == slot:
             queue.append(writer)
         else:
             writer.queued = False

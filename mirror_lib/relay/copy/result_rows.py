@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from mirror_lib.offsets.runs import decode, encode
+from mirror_lib.offsets import decode, encode
 from mirror_lib.relay.model import PartitionResult
 
 #: What `mapInArrow` is told: one row for each bin.

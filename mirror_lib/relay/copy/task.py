@@ -12,9 +12,8 @@ from typing import Any, cast
 
 import uvloop
 
-from mirror_lib.cluster.batches.assemble import ReadyBatch
-from mirror_lib.cluster.raw.backoff import Backoff
-from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.batches import ReadyBatch
+from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.copy.assembler import Part
 from mirror_lib.relay.copy.fetcher import Memory, SourceReader
@@ -26,7 +25,7 @@ from mirror_lib.relay.copy.producer import TargetWriter
 from mirror_lib.relay.copy.task_group import Background, reported
 from mirror_lib.relay.copy.throttle import Throttle, task_bytes_per_second
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, Takeover
-from mirror_lib.relay.takeover.recovery import Recovered, take_over_all
+from mirror_lib.relay.takeover import Recovered, take_over_all
 
 _log = logging.getLogger(__name__)
 _WHO = "the copy task"

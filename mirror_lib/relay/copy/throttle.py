@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from mirror_lib.relay.model import CopyJob
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 #: So much may be asked for at once, however low the limit: a fetch for less would not hold a batch.
 _LEAST_BURST = 64 * 1024

@@ -11,8 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.split import halves
+from mirror_lib.cluster.batches import ReadyBatch, halves
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, RecordTooLargeError, Where
 from mirror_lib.relay.copy.producer_state import Outgoing
 

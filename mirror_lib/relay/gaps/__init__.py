@@ -1,0 +1,20 @@
+"""Gaps: records that a source has lost, and what people decide about them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "gaps": [
+            "apply_decisions",
+            "close_settled",
+            "note_losses",
+            "plan_decisions",
+            "plan_in_ledger",
+            "settle_losses",
+            "truncations",
+            "undecided",
+        ],
+        "resolutions": ["Decision", "IN_LEDGER", "Resolution"],
+    },
+)

@@ -11,10 +11,9 @@ import uuid
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec
-from mirror_lib.cluster.topics.positions import Position
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
+from mirror_lib.cluster.topics import Position
+from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import (
     POSITION_REASONS,
     MirrorError,
@@ -24,19 +23,16 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.gaps import LastCopy
-from mirror_lib.relay.backfill.model import FROM_CUTOVER
-from mirror_lib.relay.commit.commit import position_row
-from mirror_lib.relay.commit.rewound_syncs import rewind_syncs
-from mirror_lib.relay.copy.poison_records import omission_rows
+from mirror_lib.ledger import GapRow, GapState, Ledger
+from mirror_lib.ledger.tables import LastCopy
+from mirror_lib.relay.backfill import FROM_CUTOVER
+from mirror_lib.relay.commit import position_row, rewind_syncs
+from mirror_lib.relay.copy import omission_rows
 from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
-from mirror_lib.relay.planning.facts import FlowClusters, Truncation, gather_facts, of_flow
-from mirror_lib.relay.planning.source_losses import find_target_change
-from mirror_lib.sync.cluster_identity import check_clusters
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.relay.planning import FlowClusters, Truncation, find_target_change, gather_facts, of_flow
+from mirror_lib.sync import check_clusters
+from mirror_lib.topology import FlowId, TopicPartition
 
 
 def note_losses(

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics.positions import Position, PositionState
+from mirror_lib.cluster.topics import Position, PositionState
 from mirror_lib.errors import (
     LOSS_REASONS,
     TARGET_CHANGE_REASONS,
     DeletionsPossiblyLostError,
+    DirtyStartError,
     MirrorError,
     ReplicationError,
     RetentionGapError,
@@ -24,13 +25,12 @@ from mirror_lib.errors import (
     SourceRecreatedError,
     SourceTruncatedError,
     TargetTruncatedError,
-    UncleanStartError,
     Where,
 )
-from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger import GapRow, GapState
 from mirror_lib.relay.model import PartitionFacts
-from mirror_lib.relay.planning.source_losses import FoundLoss, find_loss, find_target_change
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.relay.planning import FoundLoss, find_loss, find_target_change
+from mirror_lib.topology import FlowId, TopicPartition
 
 
 class Decision(StrEnum):
@@ -252,12 +252,12 @@ def check_tail(
         where: the place for errors.
 
     Raises:
-        UncleanStartError: an interrupted run or somebody else may have left something there, or has taken it away.
+        DirtyStartError: an interrupted run or somebody else may have left something there, or has taken it away.
     """
     others = [each for each in known.values() if each.source != fact.source]
     unclosed = next((each for each in others if each.state is not PositionState.CLOSED), None)
     if unclosed is not None:
-        raise UncleanStartError(
+        raise DirtyStartError(
             f"run {unclosed.run_id or 'unknown'} was interrupted while it copied {unclosed.source} to {fact.target} "
             "too: what it left there is not known.",
             where=where,
@@ -266,7 +266,7 @@ def check_tail(
     own = known.get(fact.source)
     interrupted = own is not None and own.state is PositionState.OPEN and own.target_offset is None
     if interrupted and decision is not Decision.RECOPY:
-        raise UncleanStartError(
+        raise DirtyStartError(
             f"a run was interrupted while it took {fact.source} over from MirrorMaker 2: how far it came on "
             f"{fact.target} is not known.",
             where=where,
@@ -276,7 +276,7 @@ def check_tail(
     # To copy everything again is to have it twice anyway. MirrorMaker 2 stores no target offset, nor promises once.
     if decision is Decision.RECOPY or expected in (None, target_end):
         return
-    raise UncleanStartError(
+    raise DirtyStartError(
         f"{fact.target} ends at {target_end}, but positions tell only of what stands there up to {expected}: whether "
         "the rest came from an interrupted run, and must not be copied again, cannot be found out any more.",
         where=where,

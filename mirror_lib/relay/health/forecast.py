@@ -13,41 +13,35 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
+from mirror_lib.config import FlowConfig, parse_schedule
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceTransactionOpenError
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.forecasts import (
+from mirror_lib.ledger import Ledger
+from mirror_lib.observe import (
     AgeMark,
     Backlog,
+    CopySpeed,
+    Demand,
     Outlook,
     Pace,
     PartitionForecast,
-    behind_transaction,
-    forecast,
-    with_deletions,
-    worst_first,
-)
-from mirror_lib.observe.retention import Retention
-from mirror_lib.observe.speeds import (
-    CopySpeed,
-    Demand,
+    Retention,
     SeenEnd,
+    behind_transaction,
     copy_speed,
+    forecast,
     run_interval,
     shared_rates,
+    with_deletions,
+    worst_first,
     write_rate,
 )
 from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.planning.lost_deletions import last_caught_up
-from mirror_lib.relay.planning.open_transactions import open_transaction_notes
-from mirror_lib.relay.planning.plan import hot_partition_warnings
+from mirror_lib.relay.planning import FlowClusters, hot_partition_warnings, last_caught_up, open_transaction_notes
 from mirror_lib.relay.run import plan_flow
 from mirror_lib.relay.run_options import RunOptions
-from mirror_lib.sync.admins import source_admin
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.sync import source_admin
+from mirror_lib.topology import TopicPartition
 
 #: Moments at which the writing is measured, in seconds ago.
 _WRITE_WINDOWS = (3_600, 600)

@@ -8,24 +8,25 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mirror_lib.cluster.raw.timestamps import first_timestamps
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.cluster.raw import first_timestamps
+from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import MirrorError, TopicMissingError
-from mirror_lib.ledger.flow_figures import GroupTotals
-from mirror_lib.ledger.handovers import with_handovers
-from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
-from mirror_lib.ledger.rows import PartitionRunRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.forecasts import Outlook, PartitionForecast
+from mirror_lib.ledger import (
+    FlowObservationRow,
+    GroupTotals,
+    Ledger,
+    PartitionObservationRow,
+    PartitionRunRow,
+    with_handovers,
+)
+from mirror_lib.observe import Outlook, PartitionForecast
 from mirror_lib.relay.health.forecast import FlowForecast, forecast_plan
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.relay.planning.open_transactions import hidden_detail
+from mirror_lib.relay.planning import FlowClusters, hidden_detail
 from mirror_lib.relay.run import plan_with_facts
 from mirror_lib.relay.run_options import RunOptions
-from mirror_lib.sync.cluster_identity import check_clusters
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.sync import check_clusters
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from mirror_lib.config.loader import load_flow
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config import FlowConfig, load_flow
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.location import existing_ledger, open_ledger
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.backfill.run import run_backfill
-from mirror_lib.relay.gaps.resolutions import Decision
+from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
+from mirror_lib.relay.backfill import run_backfill
+from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.job.arguments import ASK, JobArguments
 from mirror_lib.relay.job.report import error_report, plan_report, write_report
 from mirror_lib.relay.run import plan_flow, replicate

@@ -1,0 +1,22 @@
+"""Planning a round: facts of both clusters in, ranges and tasks out."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "altered_positions": ["altered_notes", "note_altered"],
+        "by_transform_chain": ["ChainJob", "split_job", "whole_takeovers"],
+        "facts": ["FlowClusters", "Truncation", "gather_facts", "of_flow"],
+        "foreign_writes": ["foreign_notes"],
+        "late_writes": ["find_late_writes", "late_writes_on_target"],
+        "lost_deletions": ["find_lost_deletions", "last_caught_up", "note_lost_deletions"],
+        "new_topics": ["limits_of_new_topics"],
+        "open_transactions": ["hanging_problems", "hidden_detail", "is_hanging", "open_transaction_notes"],
+        "plan": ["hot_partition_warnings", "plan_round"],
+        "rate_limits": ["RunRate"],
+        "source_logs": ["LONG_OPEN_SECONDS", "SourceLogs", "read_source_logs"],
+        "source_losses": ["FoundLoss", "find_loss", "find_target_change"],
+        "topic_limits": ["retention_warnings", "timestamp_warnings", "topic_warnings"],
+    },
+)

@@ -13,13 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import NAMESPACE_OID, uuid5
 
-from mirror_lib.cluster.topics.internal import StoredPosition
-from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.cluster.topics.reader import RecordPlace
-from mirror_lib.errors import UncleanStartError, Where
-from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.cluster.topics import Position, PositionState, RecordPlace, StoredPosition
+from mirror_lib.errors import DirtyStartError, Where
+from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
+from mirror_lib.topology import FlowId, TopicPartition
 
 _BY = "Connect's form of a position"
 _NAMED = 3
@@ -44,7 +41,7 @@ class AlteredPosition:
 
 def altered_position(
     flow: FlowId, source: TopicPartition, stored: StoredPosition, target_end: int | None
-) -> AlteredPosition | UncleanStartError | None:
+) -> AlteredPosition | DirtyStartError | None:
     """What a record in Connect's form means; None where it is MirrorMaker 2's, or no such record.
 
     Args:
@@ -66,7 +63,7 @@ def altered_position(
         return AlteredPosition(before, after, stored.record)
     if offset >= altered.highest:
         return None
-    return UncleanStartError(
+    return DirtyStartError(
         f"a record in Connect's form (partition {stored.record.partition}, offset {stored.record.offset} of the "
         f"position topic) sets its position back to source offset {offset + 1}, but it is not certain what the target "
         f"holds: it was copied up to source offset {altered.highest}, and written to since the last closed position.",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mirror_lib.relay.model import CopyJob, OpenPartition, RunPlan
 from mirror_lib.relay.planning.bin_packing import deal
-from mirror_lib.transform.model import TransformChain
+from mirror_lib.transform import TransformChain
 
 
 class ChainJob(NamedTuple):

@@ -10,28 +10,38 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec, TopicDescription
-from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore, StoredPosition
-from mirror_lib.cluster.topics.positions import SOURCE_CONNECTOR, ClusterPair, Position, PositionState
-from mirror_lib.config.first_start import first_starts
-from mirror_lib.config.gc_pause import collections_paused
-from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, TopicDescription
+from mirror_lib.cluster.batches import ANY_RECORD, RecordRules
+from mirror_lib.cluster.topics import (
+    SOURCE_CONNECTOR,
+    ClusterPair,
+    Position,
+    PositionSnapshot,
+    PositionState,
+    PositionStore,
+    StoredPosition,
+)
+from mirror_lib.config import FlowConfig, IsolationLevel, collections_paused, first_starts
+from mirror_lib.errors import DirtyStartError, MirrorError, TopicMissingError, TopologyError, Where
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
 from mirror_lib.relay.planning.altered_positions import AlteredPosition, altered_position, with_altered
 from mirror_lib.relay.planning.open_transactions import longest_transaction_seconds
 from mirror_lib.relay.planning.producer_expiry import producer_memory
 from mirror_lib.relay.planning.source_logs import SourceLogs, read_source_logs
 from mirror_lib.relay.planning.topic_limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
-from mirror_lib.sync.admins import source_admin, target_admin
-from mirror_lib.sync.cluster_identity import cluster_pair
-from mirror_lib.sync.hidden import in_words, unseen_topics
-from mirror_lib.sync.loops.flow import refuse_own_copies
-from mirror_lib.sync.target_changes import CopiedTo, TargetPartition, copied_to
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.sync import (
+    CopiedTo,
+    TargetPartition,
+    cluster_pair,
+    copied_to,
+    in_words,
+    source_admin,
+    target_admin,
+    unseen_topics,
+)
+from mirror_lib.sync.loops import refuse_own_copies
+from mirror_lib.topology import FlowTopology, TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -402,7 +412,7 @@ def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: Positi
     unreadable = snapshot.unreadable.get(source)
     if unreadable is None:
         return None
-    return UncleanStartError(
+    return DirtyStartError(
         f"its newest position cannot be read ({unreadable.error.what} in {flow.offset_storage_topic}, partition "
         f"{unreadable.record.partition}, offset {unreadable.record.offset}): what was copied is not known.",
         where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 
-from mirror_lib.cluster.batches.last_records import is_same
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
-from mirror_lib.cluster.topics.positions import LastRecord
+from mirror_lib.cluster.batches import is_same
+from mirror_lib.cluster.protocol import ErrorCode, error_for_code
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.errors import ClusterError, MirrorError, Where
-from mirror_lib.topology.access import Grant, Operation
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import Grant, Operation, TopicPartition
 
 #: Of one request; the batches of most partitions fit.
 _REQUEST_BYTES = 8 * 1024 * 1024

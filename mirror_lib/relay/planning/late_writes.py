@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.admin.client import OffsetSpec
-from mirror_lib.cluster.topics.internal import StoredPosition
-from mirror_lib.cluster.topics.positions import PositionState
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.topics import PositionState, StoredPosition
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import Where, WrittenAfterCutoverError
-from mirror_lib.ledger.cutover_rows import HandedOverRow
-from mirror_lib.ledger.rows import GapState
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.backfill.model import FROM_CUTOVER
+from mirror_lib.ledger import GapState, HandedOverRow, Ledger
+from mirror_lib.relay.backfill import FROM_CUTOVER
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.admin.client import ClusterAdmin
+from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.errors import DeletionsPossiblyLostError, MirrorError, Where
-from mirror_lib.ledger.observed_rows import PartitionObservationRow
-from mirror_lib.ledger.offset_rows import PositionRow
-from mirror_lib.ledger.rows import GapRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.forecasts import duration
+from mirror_lib.ledger import GapRow, Ledger, PartitionObservationRow, PositionRow
+from mirror_lib.observe import duration
 from mirror_lib.relay.model import PartitionPlan, PartitionProblem, PartitionResult
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.relay.planning.topic_limits import read_limits
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Kafka's default, for a source that does not answer.
@@ -32,7 +29,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class CopiedStretch:
+class CopiedSpan:
     """Source offsets [first_offset, next_offset) of a partition that a run has read."""
 
     source: TopicPartition
@@ -45,8 +42,8 @@ class CopiedStretch:
 
 def holed_stretches(
     results: Iterable[PartitionResult], plans: Mapping[TopicPartition, PartitionPlan]
-) -> list[CopiedStretch]:
-    """The stretches that hold fewer records than offsets: where none is missing the cleaner has removed none.
+) -> list[CopiedSpan]:
+    """The spans that hold fewer records than offsets: where none is missing the cleaner has removed none.
 
     Transactions leave such holes too, and transforms that drop records. Backfills are left out.
     """
@@ -59,8 +56,8 @@ def holed_stretches(
         held = sum(run.count for run in result.runs)
         left_out = sum(each.next_offset - each.first_offset for each in result.poison)
         if result.source_next - first > held + left_out:
-            stretch = CopiedStretch(result.source, first, result.source_next, plan.topic_id, plan.caught_up_at)
-            found.append(stretch)
+            span = CopiedSpan(result.source, first, result.source_next, plan.topic_id, plan.caught_up_at)
+            found.append(span)
     return found
 
 
@@ -118,11 +115,11 @@ def find_lost_deletions(
     Asks for the configs of topics with holes only.
     """
     now = int(datetime.now(UTC).timestamp() * 1000)
-    stretches = holed_stretches(results, plans)
-    if not stretches:
+    spans = holed_stretches(results, plans)
+    if not spans:
         return ()
-    kept = _tombstones_kept(clusters.source_admin, {each.source.topic for each in stretches})
-    late = [each for each in stretches if _is_late(kept.get(each.source.topic), each.caught_up_at, now)]
+    kept = _tombstones_kept(clusters.source_admin, {each.source.topic for each in spans})
+    late = [each for each in spans if _is_late(kept.get(each.source.topic), each.caught_up_at, now)]
     if not late:
         return ()
     # Only now is the ledger worth asking: it holds a row for each partition of the flow.
@@ -156,18 +153,18 @@ def _is_late(kept: int | None, since: int | None, now: int) -> bool:
 
 
 def lost_deletions(
-    flow: FlowId, stretch: CopiedStretch, kept_ms: int, since_ms: int, now_ms: int
+    flow: FlowId, span: CopiedSpan, kept_ms: int, since_ms: int, now_ms: int
 ) -> DeletionsPossiblyLostError:
     """The error that says it."""
-    topic, partition = stretch.source
+    topic, partition = span.source
     at = datetime.fromtimestamp(since_ms / 1000, UTC)
     chosen = f"--flow '{flow}' --topic {topic} --partition {partition}"
     return DeletionsPossiblyLostError(
         f"deletions may be lost: the copy was at the end of the partition at {at:%Y-%m-%dT%H:%M:%SZ} and came back "
         f"{duration((now_ms - since_ms) / 1000)} later, the source keeps deletions for {duration(kept_ms / 1000)} "
-        f"(delete.retention.ms), and between offsets {stretch.first_offset} and {stretch.next_offset} records are "
+        f"(delete.retention.ms), and between offsets {span.first_offset} and {span.next_offset} records are "
         "missing there.",
-        where=Where(flow=str(flow), topic=topic, partition=partition, offset=stretch.first_offset),
+        where=Where(flow=str(flow), topic=topic, partition=partition, offset=span.first_offset),
         action="All that the source still holds was copied; keys that were deleted meanwhile may live on the target. "
         f"Find out: `mirror verify --flow '{flow}' --topics '{topic}' --mode state` counts such keys. Then decide: "
         f"`mirror gaps delete-keys {chosen}` shows them and writes their deletions to the target, `mirror gaps accept "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, TopicConfigs
-from mirror_lib.cluster.admin.model import ConfigEntry, ConfigOrigin
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster.admin import ClusterAdmin, ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.relay.planning.topic_limits import TopicLimits
-from mirror_lib.sync.configs.plan import ConfigRulebook
+from mirror_lib.sync.configs import ConfigRulebook
 
 #: Configs of a topic, with those of a broker that it follows where it has none of its own: the first that is set
 #: counts, with the milliseconds of its unit (Java `ServerTopicConfigSynonyms`).

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mirror_lib.config.first_start import EARLIEST, FirstStarts
-from mirror_lib.config.gc_pause import collections_paused
+from mirror_lib.config import EARLIEST, FirstStarts, collections_paused
 from mirror_lib.relay.model import (
     HiddenPartition,
     HotPartition,
@@ -16,7 +15,7 @@ from mirror_lib.relay.model import (
 )
 from mirror_lib.relay.planning.bin_packing import deal
 from mirror_lib.relay.planning.source_losses import find_loss, find_target_change
-from mirror_lib.topology.names import FlowId
+from mirror_lib.topology import FlowId
 
 #: A bin may be so much heavier than its fair share before anybody is told: that is how bins of partitions come out.
 _TOLERANCE = 1.25

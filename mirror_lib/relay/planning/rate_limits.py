@@ -14,12 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.ledger.rows import RateSide
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.rate_claims import RateAsk
+from mirror_lib.config import FlowConfig
+from mirror_lib.ledger import Ledger, RateSide
+from mirror_lib.ledger.tables import RateAsk
 from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: What one round copies of a cluster's share, and so the longest that a share is kept.

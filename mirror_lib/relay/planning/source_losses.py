@@ -25,12 +25,12 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.relay.model import PartitionFacts, SourceLoss
-from mirror_lib.sync.target_changes import (
+from mirror_lib.sync import (
     source_cluster_change,
     target_change,
     target_cluster_change,
 )
-from mirror_lib.topology.names import FlowId
+from mirror_lib.topology import FlowId
 
 #: What a leader answers when it has never heard of an epoch (Java `OffsetsForLeaderEpochResponse`).
 UNDEFINED_OFFSET = -1

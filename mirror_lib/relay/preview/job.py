@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mirror_lib.config.loader import load_flow
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import replication_policy
+from mirror_lib.config import FlowConfig, load_flow, replication_policy
 from mirror_lib.errors import MirrorError
-from mirror_lib.transform.model import TransformChain
-from mirror_lib.transform.preview.preview import PreviewResult
+from mirror_lib.transform import TransformChain
+from mirror_lib.transform.preview import PreviewResult
 
 _log = logging.getLogger("mirror")
 

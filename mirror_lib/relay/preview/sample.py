@@ -13,21 +13,18 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec
-from mirror_lib.cluster.batches.arrow.read import read_arrow
-from mirror_lib.cluster.batches.arrow.rows import NO_TIMESTAMP_TYPE, InexactRowError
-from mirror_lib.cluster.batches.decode_limits import DecodeLimits
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.rows.layout import READ_SCHEMA, SOURCE_COLUMN, number_and_codec, place_of, with_source
-from mirror_lib.config.model import CopySettings, FlowConfig, IsolationLevel
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
+from mirror_lib.cluster.batches import Codec, DecodeLimits
+from mirror_lib.cluster.batches.arrow import NO_TIMESTAMP_TYPE, InexactRowError, read_arrow
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.rows import READ_SCHEMA, SOURCE_COLUMN, number_and_codec, place_of, with_source
+from mirror_lib.config import CopySettings, FlowConfig, IsolationLevel
 from mirror_lib.errors import ConfigurationError, CorruptBatchError, MirrorError, OversizedBatchError, Where
-from mirror_lib.relay.takeover.partition_reader import PatientReader
-from mirror_lib.sync.admins import source_admin
-from mirror_lib.sync.translation import parse_time
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.transform.preview.preview import Headers, RecordPlace, SourceRecord
+from mirror_lib.relay.takeover import PartitionReader
+from mirror_lib.sync import parse_time, source_admin
+from mirror_lib.topology import TopicPartition
+from mirror_lib.transform.preview import Headers, RecordPlace, SourceRecord
 
 #: How much further back is looked when the end of a partition holds fewer records than offsets.
 _FURTHER = 4
@@ -246,7 +243,7 @@ class _PartitionSample:
         self._last = last
         self._is_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         settings: CopySettings = flow.copy_settings
-        self._reader = PatientReader(client, range_.source, settings, read_committed=self._is_committed)
+        self._reader = PartitionReader(client, range_.source, settings, read_committed=self._is_committed)
         #: Each record by itself.
         self.found: list[pa.RecordBatch | _Unreadable] = []
         self._is_all = False

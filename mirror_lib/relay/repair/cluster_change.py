@@ -6,17 +6,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.topics.internal import PositionSnapshot
-from mirror_lib.cluster.topics.positions import ClusterPair, Position
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.cluster.topics import ClusterPair, Position, PositionSnapshot
+from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import ClusterError, Where
-from mirror_lib.ledger.rows import ClusterPairRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.commit.rewound_syncs import rewind_syncs
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.sync.cluster_identity import ledger_name
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.ledger import ClusterPairRow, Ledger
+from mirror_lib.relay.commit import rewind_syncs
+from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.sync import ledger_name
+from mirror_lib.topology import TopicPartition
 
 
 class ClusterDecision(StrEnum):

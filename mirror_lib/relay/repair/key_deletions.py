@@ -17,37 +17,28 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.admin.client import OffsetSpec
-from mirror_lib.cluster.batches.builder import rebuild
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.own_deletions import deletion
-from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.stamping import stamp
-from mirror_lib.cluster.batches.varint import decode_varint
-from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.config.model import Fencing, FlowConfig
+from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.batches import Codec, ReadyBatch, Record, decode_varint, deletion, rebuild, stamp
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.topics import Position, PositionState
+from mirror_lib.config import Fencing, FlowConfig
 from mirror_lib.errors import (
     ConfigurationError,
     DeletionsPossiblyLostError,
+    DirtyStartError,
     MirrorError,
     RunLockedError,
     TargetDivergedError,
-    UncleanStartError,
     Where,
 )
-from mirror_lib.ledger.rows import DELETIONS_WRITTEN, GapRow, GapState
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.commit.commit import position_row
-from mirror_lib.relay.copy.open_positions import transactional_id
+from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
+from mirror_lib.relay.commit import position_row
+from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.model import CopyJob, PositionTopic
-from mirror_lib.relay.planning.facts import FlowClusters, of_flow
+from mirror_lib.relay.planning import FlowClusters, of_flow
 from mirror_lib.relay.run_lock import RunLease
-from mirror_lib.relay.takeover.hanging_transactions import coordinator_deadline
-from mirror_lib.relay.takeover.partition_appender import PatientWriter
-from mirror_lib.relay.takeover.partition_reader import PatientReader
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.relay.takeover import PartitionAppender, PartitionReader, coordinator_deadline
+from mirror_lib.topology import TopicPartition
 
 #: Keys of one batch, and the bytes that a batch may take with several of them, or with one.
 _KEYS_AT_ONCE, _BATCH_BYTES, _MESSAGE_BYTES = 2_000, 64 * 1024, 1_000_000
@@ -104,7 +95,7 @@ def plan_key_deletion(
 
     Raises:
         ConfigurationError: the flow has no transactional ids.
-        UncleanStartError: the last run did not end in good order, or somebody else wrote to the target.
+        DirtyStartError: the last run did not end in good order, or somebody else wrote to the target.
         MirrorError: a cluster cannot be asked.
     """
     where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
@@ -121,7 +112,7 @@ def plan_key_deletion(
         raise of_flow(flow, end.error, source)
     position = None if stored is None else stored.position
     if position is None or position.state is not PositionState.CLOSED or position.target_offset != end.offset:
-        raise UncleanStartError(
+        raise DirtyStartError(
             f"the last run has not ended in good order, or somebody else wrote to {target}.",
             where=where,
             action="Run the flow, which finds out, and repeat the command.",
@@ -136,7 +127,7 @@ async def _keys(
     """The keys of the records at some offsets."""
     found: list[bytes] = []
     async with open_clients(clusters.target_data) as (client,):
-        reader = PatientReader(client, target, flow.copy_settings, read_committed=True)
+        reader = PartitionReader(client, target, flow.copy_settings, read_committed=True)
         async for record in _records(reader, min(offsets, default=end), end):
             if record.offset in offsets:
                 key = _key(record)
@@ -145,17 +136,17 @@ async def _keys(
     return tuple(found)
 
 
-async def _records(reader: PatientReader, offset: int, end: int | None = None) -> AsyncIterator[Record]:
+async def _records(reader: PartitionReader, offset: int, end: int | None = None) -> AsyncIterator[Record]:
     """The records of a log from an offset on, up to another one or to the log's end."""
     while end is None or offset < end:
-        stretches = await reader.read(offset)
-        if not stretches:
+        spans = await reader.read(offset)
+        if not spans:
             return
-        for stretch in stretches:
-            for record in stretch.records():
+        for span in spans:
+            for record in span.records():
                 if offset <= record.offset and (end is None or record.offset < end):
                     yield record
-        offset = max(offset, stretches[-1].next_offset)
+        offset = max(offset, spans[-1].next_offset)
 
 
 def _key(record: Record) -> bytes | None:
@@ -217,7 +208,7 @@ class _Writing:
 
     async def _still_deleted(self, source: RawClient) -> Sequence[bytes]:
         """The keys that the source has not got again since it was read."""
-        reader = PatientReader(
+        reader = PartitionReader(
             source, self._planned.source, self._flow.copy_settings, read_committed=self._clusters.read_committed
         )
         again = {_key(record) async for record in _records(reader, self._planned.source_read_to)}
@@ -225,7 +216,7 @@ class _Writing:
 
     async def _write(self, client: RawClient, keys: Sequence[bytes], first: int) -> Position:
         # It brings numpy along, which runs do without.
-        from mirror_lib.relay.transformed.transactions import Transaction
+        from mirror_lib.relay.transformed import Transaction
 
         planned = self._planned
         self._lease.check()
@@ -244,7 +235,7 @@ class _Writing:
         )
         await asyncio.to_thread(self._claim, opened)
         transaction = Transaction(self._job(), client, self._name, identity, timeout_seconds=_TRANSACTION_SECONDS)
-        writer = PatientWriter(
+        writer = PartitionAppender(
             client,
             planned.target,
             self._retry_seconds,

@@ -10,7 +10,7 @@ grows by at most as many as the source has offsets without a record, and at the 
 position. In a log without holes that alone decides, and equal records cannot be taken for one another. Where records
 were compacted away and equal ones stand close together they could be, and are counted as ambiguous.
 
-Pure: stretches of both logs in, runs out.
+Pure: spans of both logs in, runs out.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from hashlib import blake2b
 from itertools import islice
 from typing import NamedTuple
 
-from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.spans import Stretch
-from mirror_lib.offsets.run_columns import RunColumns
-from mirror_lib.offsets.runs import RunBuilder
-from mirror_lib.relay.takeover.tail_match import MismatchError
+from mirror_lib.cluster.batches import Record, Span
+from mirror_lib.offsets import RunBuilder, RunColumns
+from mirror_lib.relay.takeover import MismatchError
 
 #: So many records of each side are looked through for the next equal ones; it bounds memory too.
 LOOKAHEAD = 20_000
@@ -64,14 +62,14 @@ class LogShape:
     #: Whether the broker gave the records new timestamps (`message.timestamp.type=LogAppendTime`).
     own_timestamps: bool = False
 
-    def with_stretches(self, stretches: Iterable[Stretch], read_to: int) -> LogShape:
+    def with_stretches(self, spans: Iterable[Span], read_to: int) -> LogShape:
         """The same with more of the log.
 
         Args:
             read_to: the offset up to which it was read before.
         """
         hidden, holes, own = self.hidden, self.holes, self.own_timestamps
-        for each in stretches:
+        for each in spans:
             first, end = max(each.first, read_to), min(each.next_offset, self.end)
             if end <= first:
                 continue
@@ -133,23 +131,23 @@ class _Side:
         """Whether nothing is left of it."""
         return self.ended and not self.waiting
 
-    def feed(self, stretches: Iterable[Stretch]) -> None:
+    def feed(self, spans: Iterable[Span]) -> None:
         fed = False
-        for stretch in stretches:
-            if stretch.next_offset <= self.fed_to:
+        for span in spans:
+            if span.next_offset <= self.fed_to:
                 continue
             fed = True
-            if stretch.first >= self.end:
+            if span.first >= self.end:
                 # What stands behind the end says nothing about what is before it.
                 self._advance(self.end, self.end, hidden=False)
                 break
-            if stretch.hidden:
-                self._advance(max(stretch.first, self.fed_to), min(stretch.next_offset, self.end), hidden=True)
+            if span.hidden:
+                self._advance(max(span.first, self.fed_to), min(span.next_offset, self.end), hidden=True)
             else:
-                for record in stretch.records():
+                for record in span.records():
                     if self.fed_to <= record.offset < self.end:
                         self._take(record)
-                self._advance(min(stretch.next_offset, self.end), min(stretch.next_offset, self.end), hidden=False)
+                self._advance(min(span.next_offset, self.end), min(span.next_offset, self.end), hidden=False)
         if not fed or self.fed_to >= self.end:
             self._advance(self.end, self.end, hidden=False)
             self.ended = True
@@ -255,13 +253,13 @@ class LogMatcher:
         sides = zip(self._shapes, (self._source, self._target), strict=True)
         return all((shape.hidden, shape.holes) == (side.hidden, side.holes) for shape, side in sides)
 
-    def feed_source(self, stretches: Iterable[Stretch]) -> None:
+    def feed_source(self, spans: Iterable[Span]) -> None:
         """Give what the source holds from `source_offset` on; nothing when it holds nothing more."""
-        self._source.feed(stretches)
+        self._source.feed(spans)
 
-    def feed_target(self, stretches: Iterable[Stretch]) -> None:
+    def feed_target(self, spans: Iterable[Span]) -> None:
         """Give what the target holds from `target_offset` on; nothing when it holds nothing more."""
-        self._target.feed(stretches)
+        self._target.feed(spans)
 
     def walk(self) -> None:
         """Go on as far as what was fed allows.

@@ -13,26 +13,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError
-from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Stretch
-from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.config.model import FlowConfig, IsolationLevel, PoisonPolicy
+from mirror_lib.cluster.batches import RecordError, Span, hide_own_deletions
+from mirror_lib.cluster.batches.compression import CodecError
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.config import FlowConfig, IsolationLevel, PoisonPolicy
 from mirror_lib.errors import CorruptBatchError, MirrorError, TargetDivergedError, TransientError, Where
-from mirror_lib.ledger.directions import MapPart, map_parts, run_id_in, with_ends
-from mirror_lib.ledger.offset_rows import SegmentRow
-from mirror_lib.ledger.rows import GapRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.offset_map import OffsetMap
-from mirror_lib.offsets.run_columns import RunColumns
-from mirror_lib.relay.planning.facts import FlowClusters
+from mirror_lib.ledger import GapRow, Ledger, MapPart, SegmentRow, map_parts, run_id_in, with_ends
+from mirror_lib.offsets import OffsetMap, RunColumns
+from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape, joined
 from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
-from mirror_lib.relay.takeover.partition_reader import PatientReader
-from mirror_lib.relay.takeover.stable_end import until_stable
-from mirror_lib.relay.takeover.tail_match import MismatchError
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
+from mirror_lib.topology import TopicPartition
 
 #: Partitions that are read at the same time.
 _AT_A_TIME = 2
@@ -215,8 +207,8 @@ class _Logs:
     """Both logs of one partition."""
 
     plan: RebuildPlan
-    source: PatientReader
-    target: PatientReader
+    source: PartitionReader
+    target: PartitionReader
     where: Where
     #: Of the target.
     client: RawClient
@@ -228,9 +220,9 @@ class _Logs:
         read_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         return cls(
             plan,
-            PatientReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
+            PartitionReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
             # What a transaction has written and taken back is on no reader's target.
-            PatientReader(target, plan.target, flow.copy_settings, read_committed=True),
+            PartitionReader(target, plan.target, flow.copy_settings, read_committed=True),
             Where(flow=name, topic=plan.source.topic, partition=plan.source.partition),
             target,
             flow.copy_settings.retry_max_seconds,
@@ -278,15 +270,15 @@ class _Copied:
         self._log = log
         self._flow = flow
 
-    async def read(self, offset: int) -> Sequence[Stretch]:
+    async def read(self, offset: int) -> Sequence[Span]:
         return hide_own_deletions(await self._log.read(offset), self._flow)
 
 
 class LogReader(Protocol):
     """One log, a fetch at a time."""
 
-    async def read(self, offset: int) -> Sequence[Stretch]:
-        """Return the stretches from `offset` on; empty at the end of the log."""
+    async def read(self, offset: int) -> Sequence[Span]:
+        """Return the spans from `offset` on; empty at the end of the log."""
         ...
 
 
@@ -347,11 +339,11 @@ async def _shapes(
 async def _shape(shape: LogShape, log: LogReader, advance: Advance) -> LogShape:
     offset = shape.start
     while offset < shape.end:
-        stretches = [each for each in await log.read(offset) if each.next_offset > offset]
-        if not stretches:
+        spans = [each for each in await log.read(offset) if each.next_offset > offset]
+        if not spans:
             return shape.ended(offset)
-        shape = shape.with_stretches(stretches, offset)
-        read_to = min(stretches[-1].next_offset, shape.end)
+        shape = shape.with_stretches(spans, offset)
+        read_to = min(spans[-1].next_offset, shape.end)
         advance(read_to - offset)
         offset = read_to
     return shape

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec
-from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.positions import ClusterPair, Position, PositionState
-from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
+from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.topics import ClusterPair, Position, PositionState
+from mirror_lib.config import Fencing, FirstStart, FlowConfig, flow_topology
 from mirror_lib.errors import (
     POSITION_REASONS,
     ConfigurationError,
@@ -26,17 +25,14 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.backfill.model import backfill_id
-from mirror_lib.relay.commit.commit import position_row, segment_rows
-from mirror_lib.relay.commit.rewound_syncs import rewind_syncs
-from mirror_lib.relay.copy.open_positions import transactional_id
-from mirror_lib.relay.copy.poison_records import omission_rows
-from mirror_lib.relay.planning.facts import FlowClusters, of_flow
-from mirror_lib.relay.takeover.fencing import fence_name
-from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change, target_cluster_change
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
+from mirror_lib.relay.backfill import backfill_id
+from mirror_lib.relay.commit import position_row, rewind_syncs, segment_rows
+from mirror_lib.relay.copy import omission_rows, transactional_id
+from mirror_lib.relay.planning import FlowClusters, of_flow
+from mirror_lib.relay.takeover import fence_name
+from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
+from mirror_lib.topology import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

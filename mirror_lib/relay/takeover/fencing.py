@@ -7,23 +7,21 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 
-from mirror_lib.cluster.protocol.transactions import ProducerState
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.raw.describe_producers import producer_states
-from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.protocol import ProducerState
+from mirror_lib.cluster.raw import ProducerIdentity, RawClient, producer_states
 from mirror_lib.errors import TargetTruncatedError, TransientError, Where
-from mirror_lib.relay.copy.open_positions import names_of_flow
+from mirror_lib.relay.copy import names_of_flow
 from mirror_lib.relay.model import CopyJob, OpenPartition, Takeover
-from mirror_lib.relay.takeover.partition_reader import PatientReader
+from mirror_lib.relay.takeover.partition_reader import PartitionReader
 from mirror_lib.relay.takeover.stable_end import stable_end
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
 _FENCING_SECONDS = 60.0
 
 
 async def fence(
-    job: CopyJob, opened: OpenPartition, client: RawClient, log: PatientReader
+    job: CopyJob, opened: OpenPartition, client: RawClient, log: PartitionReader
 ) -> tuple[ProducerIdentity, int]:
     """Fence the writer before; returns who writes from now on, and the end of the target's log.
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.raw.partition_client import Patience
+from mirror_lib.cluster.batches import ReadyBatch
+from mirror_lib.cluster.protocol import ErrorCode, error_for_code
+from mirror_lib.cluster.raw import Patience, RawClient
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.topology.access import Operation
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import Operation, TopicPartition
 
 _PRODUCE_TIMEOUT_MS = 30_000
 
 
-class PatientWriter(Patience):
+class PartitionAppender(Patience):
     """Appends to one partition, through leader changes and restarts."""
 
     def __init__(

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.batches.spans import Stretch, read_stretches
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.raw.client import FetchedPartition, FetchRequestPartition, RawClient
-from mirror_lib.cluster.raw.partition_client import Patience
-from mirror_lib.config.model import CopySettings
-from mirror_lib.errors import MirrorError, UncleanStartError, Where
-from mirror_lib.topology.access import Operation
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.cluster.batches import Span, read_spans
+from mirror_lib.cluster.protocol import ErrorCode, error_for_code
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, Patience, RawClient
+from mirror_lib.config import CopySettings
+from mirror_lib.errors import DirtyStartError, MirrorError, Where
+from mirror_lib.topology import Operation, TopicPartition
 
 _FETCH_WAIT_MS = 500
 _READ_BYTES = 4 * 1024 * 1024
@@ -24,7 +21,7 @@ CHOICES = (
 )
 
 
-class PatientReader(Patience):
+class PartitionReader(Patience):
     """Reads one partition a fetch at a time, through leader changes and restarts."""
 
     def __init__(
@@ -34,17 +31,17 @@ class PatientReader(Patience):
         super().__init__(client, partition, settings.retry_max_seconds, where=where, operation=Operation.READ)
         self._read_committed = read_committed
 
-    async def read(self, offset: int) -> Sequence[Stretch]:
+    async def read(self, offset: int) -> Sequence[Span]:
         """What stands from `offset` on; empty at the end of what can be read."""
         answer = await self.fetch(offset)
-        stretches, _ = read_stretches(answer.records, answer.aborted, read_committed=self._read_committed)
-        return stretches
+        spans, _ = read_spans(answer.records, answer.aborted, read_committed=self._read_committed)
+        return spans
 
     async def fetch(self, offset: int) -> FetchedPartition:
         """What a broker sends from `offset` on; without records at the end of what can be read.
 
         Raises:
-            UncleanStartError: the offset is not there any more.
+            DirtyStartError: the offset is not there any more.
             MirrorError: a fault did not pass in time, or will not pass.
         """
         backoff = self.patient()
@@ -64,7 +61,7 @@ class PatientReader(Patience):
             read_committed=self._read_committed,
         )
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise UncleanStartError(
+            raise DirtyStartError(
                 f"{self._partition} on {self._client.cluster} no longer holds offset {offset}, so an interrupted copy "
                 "cannot be compared with its source.",
                 where=replace(self._where, offset=offset),

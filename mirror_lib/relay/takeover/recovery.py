@@ -13,33 +13,29 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.batches.builder import grown
-from mirror_lib.cluster.batches.compression.codecs import CodecError
-from mirror_lib.cluster.batches.header import HEADER_SIZE
-from mirror_lib.cluster.batches.records import Record, RecordError
-from mirror_lib.cluster.batches.spans import Stretch
-from mirror_lib.cluster.raw.backoff import Backoff
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.topics.positions import OmittedRange
-from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.cluster.batches import HEADER_SIZE, Record, RecordError, Span, grown
+from mirror_lib.cluster.batches.compression import CodecError
+from mirror_lib.cluster.raw import Backoff, RawClient
+from mirror_lib.cluster.topics import OmittedRange
+from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import (
     CorruptBatchError,
+    DirtyStartError,
     MirrorError,
     RecordTooLargeError,
     TargetDivergedError,
     TargetTruncatedError,
     TransientError,
-    UncleanStartError,
     Where,
 )
-from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.offsets import OffsetRun, merge
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
 from mirror_lib.relay.takeover.fencing import fence
-from mirror_lib.relay.takeover.partition_reader import CHOICES, PatientReader
+from mirror_lib.relay.takeover.partition_reader import CHOICES, PartitionReader
 from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatch, TailMatcher
 
 #: What a log holds from an offset on.
-Read = Callable[[int], Awaitable[Sequence[Stretch]]]
+Read = Callable[[int], Awaitable[Sequence[Span]]]
 #: Each reads both logs, so this bounds memory too.
 _AT_A_TIME = 8
 
@@ -73,9 +69,9 @@ async def take_over_all(
     return list(await asyncio.gather(*(one(opened) for opened in partitions)))
 
 
-def _merged(job: CopyJob, opened: OpenPartition) -> UncleanStartError:
+def _merged(job: CopyJob, opened: OpenPartition) -> DirtyStartError:
     plan = opened.plan
-    return UncleanStartError(
+    return DirtyStartError(
         f"an earlier attempt wrote to {plan.target}, into which several topics are merged: how far each of them came "
         "cannot be told from its log.",
         where=Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition),
@@ -90,7 +86,7 @@ async def take_over(job: CopyJob, opened: OpenPartition, source: RawClient, targ
     Raises:
         TargetDivergedError: the target holds what the source does not; somebody else wrote there.
         TargetTruncatedError: the target is shorter than what was certainly copied.
-        UncleanStartError: what the target holds cannot be found out for certain.
+        DirtyStartError: what the target holds cannot be found out for certain.
         MirrorError: a cluster did not answer in time, or refused.
     """
     return await _Recovery(job, opened, source, target).run()
@@ -102,9 +98,9 @@ class _Recovery:
         self._job = job
         self._opened = opened
         self._takeover: Takeover = opened.takeover
-        self._source = PatientReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
+        self._source = PartitionReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
         # What a transaction has written and taken back is on no reader's target (MM2 with exactly-once support).
-        self._target = PatientReader(target, opened.plan.target, job.settings, read_committed=True)
+        self._target = PartitionReader(target, opened.plan.target, job.settings, read_committed=True)
         self._client = target
         self._now_ms = int(time.time() * 1000)
         plan = opened.plan
@@ -145,10 +141,10 @@ class _Recovery:
         """Whether a reader sees something behind the certain pair."""
         offset = max(self._takeover.target_offset, self._takeover.target_log_start)
         while offset < end:
-            stretches = await self._read_target(offset)
-            if any(not each.hidden and each.first < end for each in stretches):
+            spans = await self._read_target(offset)
+            if any(not each.hidden and each.first < end for each in spans):
                 return True
-            offset = stretches[-1].next_offset
+            offset = spans[-1].next_offset
         return False
 
     async def _match(self, end: int) -> tuple[TailMatch, Sequence[OmittedRange]]:
@@ -168,12 +164,12 @@ class _Recovery:
         """See that the target still holds something behind the certain pair, if anything was written there.
 
         Raises:
-            UncleanStartError: it does not.
+            DirtyStartError: it does not.
         """
         deleted = self._takeover.target_log_start > self._takeover.target_offset
         # The fence may have left a marker there: it is no record.
         if deleted and not await self._holds_records(end):
-            raise UncleanStartError(
+            raise DirtyStartError(
                 f"{self._opened.plan.target} has deleted all that was written from offset "
                 f"{self._takeover.target_offset} to {end - 1}: how far an interrupted copy came cannot be told.",
                 where=self._where,
@@ -196,7 +192,7 @@ class _Recovery:
     def _stored_omissions(self) -> list[OmittedRange]:
         """What all positions of this partition say was left out of what is compared."""
         # Seldom needed, and another Kafka client, which is not to be loaded before Spark forks its workers.
-        from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
+        from mirror_lib.cluster.topics import PositionSnapshot, PositionStore
 
         plan, topic = self._opened.plan, self._job.positions
         if topic is None:
@@ -255,7 +251,7 @@ class _Recovery:
             quarantined=self._job.settings.poison_policy is PoisonPolicy.QUARANTINE,
         )
 
-    async def _read_source(self, offset: int) -> Sequence[Stretch]:
+    async def _read_source(self, offset: int) -> Sequence[Span]:
         """What the source holds from an offset on; nothing at its end, which lies at the plan's or behind it."""
         backoff = Backoff(self._job.settings.retry_max_seconds)
         while not (found := await self._source.read(offset)) and offset < self._opened.plan.end:
@@ -270,7 +266,7 @@ class _Recovery:
             )
         return found
 
-    async def _read_target(self, offset: int) -> Sequence[Stretch]:
+    async def _read_target(self, offset: int) -> Sequence[Span]:
         offset = max(offset, self._takeover.target_log_start)
         backoff = Backoff(self._job.settings.retry_max_seconds)
         while not (found := await self._target.read(offset)):
@@ -305,7 +301,7 @@ async def walk_along(matcher: TailMatcher, read_source: Read, read_target: Read)
             omitted = matcher.omission_at(matcher.source_offset)
             if omitted is not None:
                 # It may be what cannot be read.
-                more: Sequence[Stretch] = [Stretch(matcher.source_offset, omitted.next_offset)]
+                more: Sequence[Span] = [Span(matcher.source_offset, omitted.next_offset)]
             else:
                 more = await read_source(matcher.source_offset)
             matcher.feed_source(more)

@@ -11,20 +11,18 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from mirror_lib.cluster.protocol.transactions import ProducerState
-from mirror_lib.cluster.raw.backoff import Backoff
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.raw.describe_producers import producer_states
+from mirror_lib.cluster.protocol import ProducerState
+from mirror_lib.cluster.raw import Backoff, RawClient, producer_states
 from mirror_lib.errors import MirrorError, OpenTransactionError, TransientError, Where
-from mirror_lib.relay.takeover.partition_reader import PatientReader
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.relay.takeover.partition_reader import PartitionReader
+from mirror_lib.topology import TopicPartition
 
 #: Seconds between looks for the end of a transaction.
 _FIRST_LOOK, _LONGEST_PAUSE = 0.05, 2.0
 
 
 async def replicated_end(
-    client: RawClient, target: TopicPartition, log: PatientReader, *, retry_seconds: float, where: Where
+    client: RawClient, target: TopicPartition, log: PartitionReader, *, retry_seconds: float, where: Where
 ) -> int:
     """Return the target's end once all of it is replicated: what is not might still vanish.
 
@@ -49,7 +47,7 @@ async def replicated_end(
 async def stable_end(
     client: RawClient,
     target: TopicPartition,
-    log: PatientReader,
+    log: PartitionReader,
     *,
     retry_seconds: float,
     where: Where,
@@ -76,7 +74,7 @@ async def stable_end(
 
 
 async def until_stable(
-    client: RawClient, target: TopicPartition, log: PatientReader, *, upto: int, retry_seconds: float, where: Where
+    client: RawClient, target: TopicPartition, log: PartitionReader, *, upto: int, retry_seconds: float, where: Where
 ) -> None:
     """Wait until every transaction before an offset has ended.
 
@@ -92,7 +90,7 @@ async def until_stable(
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-async def _stable(client: RawClient, target: TopicPartition, log: PatientReader) -> int:
+async def _stable(client: RawClient, target: TopicPartition, log: PartitionReader) -> int:
     backoff = log.patient()
     while True:
         try:

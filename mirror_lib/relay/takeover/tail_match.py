@@ -7,7 +7,7 @@ lacks was one record of the source, or a marker, and the source may lack as many
 The records behind a hole tell which it was: equal ones may stand on several places. Where that leaves more than one
 way, or does not explain a difference, nothing is certain, and the walk ends with an error.
 
-Pure: stretches of both logs in, the match out.
+Pure: spans of both logs in, the match out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from hashlib import blake2b
 from itertools import islice
 from operator import attrgetter
 
-from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.spans import Stretch
-from mirror_lib.cluster.topics.positions import OmittedRange
-from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.cluster.batches import Record, Span
+from mirror_lib.cluster.topics import OmittedRange
+from mirror_lib.offsets import OffsetRun, RunBuilder
 
 #: So many markers are reckoned with among offsets that a log lacks; it bounds memory.
 _MOST_MARKERS = 1_000
@@ -63,32 +62,32 @@ class TailMatch:
 
 
 class _Side:
-    """One log: stretches that wait, and the records of the one that is being walked through."""
+    """One log: spans that wait, and the records of the one that is being walked through."""
 
     def __init__(self, start: int) -> None:
         #: The first offset that is not explained yet.
         self.next_offset = start
         #: Offsets behind `next_offset` that are explained already, since nothing that a reader sees stood there.
         self.hidden = 0
-        self.waiting: deque[Stretch] = deque()
+        self.waiting: deque[Span] = deque()
         self.records: deque[Record] = deque()
         self.own_timestamps = True
         #: Offsets up to which everything was fed.
         self.fed_to = start
 
-    def feed(self, stretches: Iterable[Stretch]) -> None:
-        for stretch in stretches:
-            if stretch.next_offset > self.fed_to:
-                self.waiting.append(stretch)
-                self.fed_to = stretch.next_offset
+    def feed(self, spans: Iterable[Span]) -> None:
+        for span in spans:
+            if span.next_offset > self.fed_to:
+                self.waiting.append(span)
+                self.fed_to = span.next_offset
 
-    def whole(self) -> Stretch | None:
+    def whole(self) -> Span | None:
         """The next batch, if nothing of it was used and nothing is missing before it."""
         if self.records:
             return None
         self._skip_hidden()
-        stretch = self.waiting[0] if self.waiting else None
-        return stretch if stretch is not None and stretch.first == self.next_offset + self.hidden else None
+        span = self.waiting[0] if self.waiting else None
+        return span if span is not None and span.first == self.next_offset + self.hidden else None
 
     def take_whole(self) -> None:
         self.next_offset, self.hidden = self.waiting.popleft().next_offset, 0
@@ -99,9 +98,9 @@ class _Side:
             self._skip_hidden()
             if not self.waiting:
                 return None
-            stretch = self.waiting.popleft()
-            self.own_timestamps = not stretch.log_append_time
-            self.records.extend(record for record in stretch.records() if record.offset >= self.next_offset)
+            span = self.waiting.popleft()
+            self.own_timestamps = not span.log_append_time
+            self.records.extend(record for record in span.records() if record.offset >= self.next_offset)
         return self.records[0]
 
     def ahead(self, count: int) -> Sequence[Record] | None:
@@ -110,8 +109,8 @@ class _Side:
             self._skip_hidden()
             if not self.waiting:
                 return None
-            stretch = self.waiting.popleft()
-            self.records.extend(record for record in stretch.records() if record.offset >= self.next_offset)
+            span = self.waiting.popleft()
+            self.records.extend(record for record in span.records() if record.offset >= self.next_offset)
         return tuple(islice(self.records, count))
 
     def take(self) -> None:
@@ -127,8 +126,8 @@ class _Side:
 
     def _skip_hidden(self) -> None:
         while self.waiting and self.waiting[0].hidden:
-            stretch = self.waiting.popleft()
-            self.hidden += stretch.next_offset - max(stretch.first, self.next_offset)
+            span = self.waiting.popleft()
+            self.hidden += span.next_offset - max(span.first, self.next_offset)
 
 
 class _Shifts:
@@ -223,15 +222,13 @@ class TailMatcher:
         """Whether everything on the target is explained."""
         return not self._target.records and not self._target.waiting and self._target.fed_to >= self._end
 
-    def feed_source(self, stretches: Iterable[Stretch]) -> None:
+    def feed_source(self, spans: Iterable[Span]) -> None:
         """Give what the source holds from `source_offset` on."""
-        self._source.feed(
-            Stretch(each.first, each.next_offset) if self._is_omitted(each) else each for each in stretches
-        )
+        self._source.feed(Span(each.first, each.next_offset) if self._is_omitted(each) else each for each in spans)
 
-    def feed_target(self, stretches: Iterable[Stretch]) -> None:
+    def feed_target(self, spans: Iterable[Span]) -> None:
         """Give what the target holds from `target_offset` on."""
-        self._target.feed(stretches)
+        self._target.feed(spans)
 
     def walk(self, *, source_ended: bool = False) -> None:
         """Go on as far as what was fed allows.
@@ -291,14 +288,14 @@ class TailMatcher:
         found = self._known[after - 1] if after else None
         return found if found is not None and source_offset < found.next_offset else None
 
-    def _is_omitted(self, stretch: Stretch) -> bool:
+    def _is_omitted(self, span: Span) -> bool:
         """Whether nothing of it is on the target; its records may be damaged."""
-        omission = self.omission_at(max(stretch.first, self._source.fed_to))
-        return omission is not None and omission.next_offset >= stretch.next_offset
+        omission = self.omission_at(max(span.first, self._source.fed_to))
+        return omission is not None and omission.next_offset >= span.next_offset
 
-    def _holds_omission(self, stretch: Stretch) -> bool:
-        after = bisect_right(self._known, stretch.next_offset - 1, key=attrgetter("first_offset"))
-        return bool(after) and self._known[after - 1].next_offset > stretch.first
+    def _holds_omission(self, span: Span) -> bool:
+        after = bisect_right(self._known, span.next_offset - 1, key=attrgetter("first_offset"))
+        return bool(after) and self._known[after - 1].next_offset > span.first
 
     def _fill_hole(self, here: Record, there: Record, *, source_ended: bool) -> bool:
         """Explain the next offset that the target lacks; False when more of the source must be fed first.

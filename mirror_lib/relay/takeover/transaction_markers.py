@@ -10,13 +10,10 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.raw.partition_client import Patience
-from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.raw import Patience, ProducerIdentity, RawClient
 from mirror_lib.errors import FencedError, MirrorError, Where
 from mirror_lib.relay.takeover.hanging_transactions import FIRST_LOOK, LAST_LOOK, Hanging, coordinator_deadline
-from mirror_lib.topology.access import Operation
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import Operation, TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Markers that are not there so long after a commit may have been left out.

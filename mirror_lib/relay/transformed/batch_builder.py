@@ -10,12 +10,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow.write import ArrowBatchBuilder
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.skipped import LeftOut, Unit
-from mirror_lib.cluster.rows.columns import RowColumns
-from mirror_lib.config.model import CopySettings
+from mirror_lib.cluster.batches import Codec, LeftOut, ReadyBatch, Unit
+from mirror_lib.cluster.batches.arrow import ArrowBatchBuilder
+from mirror_lib.cluster.rows import RowColumns
+from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError, RecordTooLargeError
 from mirror_lib.relay.model import PartitionPlan
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mirror_lib.cluster.topics.positions import LastRecord
+from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.errors import MirrorError, error_from_json, error_to_json
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster.topics.positions import Position, Route
-from mirror_lib.relay.copy.open_positions import open_position, open_position_of
-from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.cluster.topics import Position, Route
+from mirror_lib.relay.copy import PartitionCopy, open_position, open_position_of
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.transformed.batch_builder import OutgoingBatches
 from mirror_lib.relay.transformed.row_match import Tail
 from mirror_lib.relay.transformed.transactions import Transaction
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 #: Of the offset map in a position; they take two or three bytes each, and a record a megabyte.
@@ -40,7 +39,7 @@ class Outlet:
 
 
 @dataclass(slots=True, eq=False)
-class Sluice:
+class Output:
     """A source partition of the bin, and where its rows go: its own target partition, and those that are named."""
 
     #: As it was claimed.
@@ -88,7 +87,7 @@ class Sluice:
         few = copy.run_count <= _MOST_RUNS
         if not few:
             _log.warning(
-                "flow %s: the offset map of %s has %d stretches by now, which would be lost if this run were "
+                "flow %s: the offset map of %s has %d spans by now, which would be lost if this run were "
                 "interrupted: no position can hold them",
                 job.flow,
                 copy.source,

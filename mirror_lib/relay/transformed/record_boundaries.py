@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mirror_lib.cluster.rows.columns import Slice
-from mirror_lib.cluster.rows.layout import number_and_codec
+from mirror_lib.cluster.rows import Slice, number_and_codec
 
 
 @dataclass(slots=True)

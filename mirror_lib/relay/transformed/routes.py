@@ -11,19 +11,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.kafka_errors import TopicExistsError, error_for_code
-from mirror_lib.cluster.raw.backoff import Backoff, may_pass
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.positions import Position, PositionState, Route
+from mirror_lib.cluster.protocol import ErrorCode, TopicExistsError, error_for_code
+from mirror_lib.cluster.raw import Backoff, ProducerIdentity, RawClient, may_pass
+from mirror_lib.cluster.topics import Position, PositionState, Route
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.relay.copy.open_positions import transactional_id
+from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.model import CopyJob, OpenPartition
-from mirror_lib.relay.takeover.partition_reader import PatientReader
-from mirror_lib.relay.takeover.stable_end import replicated_end
-from mirror_lib.topology.access import Grant, Operation
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.relay.takeover import PartitionReader, replicated_end
+from mirror_lib.topology import Grant, Operation, TopicPartition
 
 _OPENING_SECONDS = 60.0
 
@@ -34,7 +29,7 @@ def stored_positions(job: CopyJob) -> Mapping[TopicPartition, Position]:
     Raises:
         MirrorError: the position topic cannot be read to its end.
     """
-    from mirror_lib.cluster.topics.internal import PositionStore
+    from mirror_lib.cluster.topics import PositionStore
 
     topic = job.positions
     if topic is None:
@@ -46,7 +41,7 @@ def stored_positions(job: CopyJob) -> Mapping[TopicPartition, Position]:
 def stored_routes(job: CopyJob, opened: OpenPartition) -> tuple[Route, ...]:
     """Where else the run that is taken over has written since the certain pair, as the newest position says."""
     # Another Kafka client, which only interrupted runs with routes need.
-    from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
+    from mirror_lib.cluster.topics import PositionSnapshot, PositionStore
 
     assert opened.takeover is not None
     known = {(route.topic, route.partition): route for route in opened.takeover.routes}
@@ -97,7 +92,7 @@ class RouteOpener:
         if end is not None:
             return replace(elsewhere, target_offset=end, takeover=None)
         await self._exist(main, target)
-        log = PatientReader(self._client, target, self._job.settings, read_committed=False)
+        log = PartitionReader(self._client, target, self._job.settings, read_committed=False)
         identity = await self._identity(elsewhere)
         log_end = await replicated_end(
             self._client,
@@ -156,8 +151,7 @@ class RouteOpener:
         return self._client.leader(TopicPartition(topic, 0)) is not None
 
     def _make(self, like: str, topic: str) -> None:
-        from mirror_lib.cluster.admin.client import ClusterAdmin
-        from mirror_lib.cluster.admin.model import TopicSpec
+        from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
 
         with ClusterAdmin(self._job.target) as admin:
             described, configs = admin.describe_topics([like]), admin.topic_configs([like])

@@ -11,14 +11,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
-from mirror_lib.cluster.batches.arrow.rows import InexactRowError
-from mirror_lib.cluster.batches.damage import measure_damage
-from mirror_lib.cluster.batches.decode_limits import DecodeLimits
-from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, CODEC_BITS, LOG_OVERHEAD, MAGIC, MAGIC_AT, Codec
-from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.skipped import LeftOut, left_out_damage, left_out_record
-from mirror_lib.cluster.batches.spans import read_stretches
+from mirror_lib.cluster.batches import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    Codec,
+    DecodeLimits,
+    LeftOut,
+    Record,
+    left_out_damage,
+    left_out_record,
+    measure_damage,
+    read_spans,
+)
+from mirror_lib.cluster.batches.arrow import ArrowPart, InexactRowError, read_arrow
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
 from mirror_lib.relay.transformed.model import FailedRecord, first_stop
 
@@ -175,8 +183,8 @@ class RowAssembler:
 
     def _record(self, offset: int, data: memoryview) -> Record | None:
         """The record as it stands in the source; None where nothing stands there any more."""
-        stretches, _ = read_stretches(data, (), read_committed=False)
-        holding = next((each for each in stretches if each.first <= offset < each.next_offset), None)
+        spans, _ = read_spans(data, (), read_committed=False)
+        holding = next((each for each in spans if each.first <= offset < each.next_offset), None)
         found = () if holding is None or holding.hidden else holding.records()
         return next((each for each in found if each.offset == offset), None)
 

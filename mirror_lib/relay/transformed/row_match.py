@@ -14,23 +14,22 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
-from mirror_lib.cluster.batches.arrow.rows import LOG_APPEND_TIME
-from mirror_lib.cluster.batches.decode_limits import DecodeLimits
-from mirror_lib.cluster.raw.backoff import Backoff
-from mirror_lib.cluster.rows.columns import RowColumns
-from mirror_lib.config.model import CopySettings
+from mirror_lib.cluster.batches import DecodeLimits
+from mirror_lib.cluster.batches.arrow import LOG_APPEND_TIME, ArrowPart, read_arrow
+from mirror_lib.cluster.raw import Backoff
+from mirror_lib.cluster.rows import RowColumns
+from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError, TargetDivergedError, TransientError, Where
-from mirror_lib.offsets.runs import OffsetRun, RunBuilder
-from mirror_lib.relay.takeover.partition_reader import CHOICES, PatientReader
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.offsets import OffsetRun, RunBuilder
+from mirror_lib.relay.takeover import CHOICES, PartitionReader
+from mirror_lib.topology import TopicPartition
 
 
 class Tail:
     """The target's log from the certain pair to its end, walked along with the rows that are made again."""
 
     def __init__(
-        self, log: PatientReader, partition: TopicPartition, first: int, end: int, *, settings: CopySettings
+        self, log: PartitionReader, partition: TopicPartition, first: int, end: int, *, settings: CopySettings
     ) -> None:
         """Args:
         log: of the target partition, read as a reader of committed records does.

@@ -14,20 +14,18 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.rows.columns import RowColumns, Slice, by_place
-from mirror_lib.cluster.rows.hand_over import HandOver
-from mirror_lib.cluster.rows.layout import number_and_codec
+from mirror_lib.cluster.batches import Codec
+from mirror_lib.cluster.rows import HandOver, RowColumns, Slice, by_place, number_and_codec
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError
-from mirror_lib.relay.copy.task import for_attempt
+from mirror_lib.relay.copy import for_attempt
 from mirror_lib.relay.model import PartitionResult, RoutedRecords
-from mirror_lib.relay.takeover.partition_reader import CHOICES
+from mirror_lib.relay.takeover import CHOICES
 from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, ends_from_json, first_number
-from mirror_lib.relay.transformed.outputs import Outlet, Sluice
+from mirror_lib.relay.transformed.outputs import Outlet, Output
 from mirror_lib.relay.transformed.record_boundaries import WholeRecords
 from mirror_lib.relay.transformed.sink_loop import Sending
 from mirror_lib.relay.transformed.transactions import Transaction
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 #: How long a transaction stays open while rows come: readers of committed records see nothing of it for so long, and
 #: so much is written again when a run dies.
@@ -81,36 +79,36 @@ class _Writing:
         """End every partition as its reading did, and wait until all is acknowledged."""
         for each in self._whole.rest():
             self._take(each)
-        for number, sluice in enumerate(self._sending.sluices, self._first):
-            self._finish(sluice, ends[number])
+        for number, output in enumerate(self._sending.outputs, self._first):
+            self._finish(output, ends[number])
         for transaction in self._sending.transactions:
             self._commit(transaction, lambda number: ends[number].source_next)
-        for number, sluice in enumerate(self._sending.sluices, self._first):
-            self._sending.end(sluice, ends[number])
+        for number, output in enumerate(self._sending.outputs, self._first):
+            self._sending.end(output, ends[number])
         finished = enumerate(self._sending.finish(), self._first)
-        return [_result(sluice, ends[number]) for number, sluice in finished]
+        return [_result(output, ends[number]) for number, output in finished]
 
-    def _sluice(self, number: int) -> Sluice:
-        return self._sending.sluices[number - self._first]
+    def _sluice(self, number: int) -> Output:
+        return self._sending.outputs[number - self._first]
 
     def _take(self, rows: Slice) -> None:
         """Take rows of one partition that go to the same one."""
         number, codec = number_and_codec(rows.place)
-        sluice = self._sluice(number)
-        if sluice.failed:
+        output = self._sluice(number)
+        if output.failed:
             return
         columns = rows.rows
-        if sluice.transaction is not None:
+        if output.transaction is not None:
             # What is before was committed by an earlier attempt, whose job is read again from its beginning.
-            columns = columns.part(int(np.searchsorted(columns.offsets, sluice.start)), len(columns))
+            columns = columns.part(int(np.searchsorted(columns.offsets, output.start)), len(columns))
         if not len(columns):
             return
         try:
-            outlet = self._outlet(sluice, rows)
+            outlet = self._outlet(output, rows)
         except MirrorError as error:
-            self._sending.fail(sluice, error, certain=all(each.tail is None for each in sluice.outlets))
+            self._sending.fail(output, error, certain=all(each.tail is None for each in output.outlets))
             return
-        self._write(sluice, outlet, columns, codec)
+        self._write(output, outlet, columns, codec)
 
     def _commit(self, transaction: Transaction, source_next_of: Callable[[int], int | None]) -> None:
         """End a transaction: all rows of the source before these offsets have been taken.
@@ -120,67 +118,67 @@ class _Writing:
         """
         nexts: dict[TopicPartition, int] = {}
         sharing = self._sending.sharing(transaction)
-        for number, sluice in enumerate(self._sending.sluices, self._first):
-            source_next = source_next_of(number) if sluice.transaction is transaction else None
+        for number, output in enumerate(self._sending.outputs, self._first):
+            source_next = source_next_of(number) if output.transaction is transaction else None
             if source_next is None:
                 continue
-            nexts[sluice.opened.plan.source] = max(source_next, sluice.start)
-            self._flush(sluice, source_next)
+            nexts[output.opened.plan.source] = max(source_next, output.start)
+            self._flush(output, source_next)
         try:
             self._sending.commit(transaction, nexts)
         except MirrorError as error:
             self._sending.fail(sharing[0], error, certain=False)
 
-    def _flush(self, sluice: Sluice, source_next: int) -> None:
+    def _flush(self, output: Output, source_next: int) -> None:
         """Send what waits for more rows."""
-        for outlet in sluice.outlets:
-            if sluice.failed:
+        for outlet in output.outlets:
+            if output.failed:
                 return
             try:
                 for batch in outlet.batches.end(source_next):
-                    self._sending.send(sluice, outlet, batch)
+                    self._sending.send(output, outlet, batch)
             except MirrorError as error:
-                self._sending.fail(sluice, error, certain=True)
+                self._sending.fail(output, error, certain=True)
 
-    def _outlet(self, sluice: Sluice, rows: Slice) -> Outlet:
-        main = sluice.main.copy
+    def _outlet(self, output: Output, rows: Slice) -> Outlet:
+        main = output.main.copy
         topic = main.target.topic if rows.topic is None else rows.topic
         # A partition of another topic is the source's, as one of the remote topic is.
         partition = rows.partition if rows.partition is not None else main.target.partition
         target = TopicPartition(topic, partition)
-        return sluice.main if target == main.target else self._sending.route(sluice, target)
+        return output.main if target == main.target else self._sending.route(output, target)
 
-    def _write(self, sluice: Sluice, outlet: Outlet, rows: RowColumns, codec: Codec) -> None:
+    def _write(self, output: Output, outlet: Outlet, rows: RowColumns, codec: Codec) -> None:
         parts, left_out = outlet.batches.without_too_large(rows, codec)
         try:
             if left_out:
                 self._sending.leave_out(outlet, left_out)
         except MirrorError as error:
-            self._sending.fail(sluice, error, certain=outlet.tail is None)
+            self._sending.fail(output, error, certain=outlet.tail is None)
         for part in parts:
-            rest = self._behind_tail(sluice, outlet, part)
+            rest = self._behind_tail(output, outlet, part)
             if rest is None:
                 return
             try:
                 for batch in outlet.batches.take(rest, codec):
-                    self._sending.send(sluice, outlet, batch)
+                    self._sending.send(output, outlet, batch)
             except MirrorError as error:
-                self._sending.fail(sluice, error, certain=True)
+                self._sending.fail(output, error, certain=True)
                 return
 
-    def _behind_tail(self, sluice: Sluice, outlet: Outlet, rows: RowColumns) -> RowColumns | None:
+    def _behind_tail(self, output: Output, outlet: Outlet, rows: RowColumns) -> RowColumns | None:
         """The rows that are yet to be written; None where there are none."""
-        while outlet.tail is not None and len(rows) and not sluice.failed:
+        while outlet.tail is not None and len(rows) and not output.failed:
             try:
                 if not self._sending.run(outlet.tail.fill()):
-                    self._found(sluice, outlet, int(rows.offsets[0]))
+                    self._found(output, outlet, int(rows.offsets[0]))
                     break
                 rows = rows.part(outlet.tail.match(rows, outlet.copy.where()), len(rows))
             except MirrorError as error:
-                self._sending.fail(sluice, error, certain=False)
-        return rows if len(rows) and not sluice.failed else None
+                self._sending.fail(output, error, certain=False)
+        return rows if len(rows) and not output.failed else None
 
-    def _found(self, sluice: Sluice, outlet: Outlet, source_next: int) -> None:
+    def _found(self, output: Output, outlet: Outlet, source_next: int) -> None:
         """All that an interrupted run wrote is found; from `source_next` on nothing is written."""
         tail, outlet.tail = outlet.tail, None
         assert tail is not None
@@ -188,7 +186,7 @@ class _Writing:
             self._sending.found(outlet, tail.runs, source_next)
             return
         self._sending.fail(
-            sluice,
+            output,
             TargetTruncatedError(
                 f"{outlet.copy.target} holds what the transform makes of the source only up to offset "
                 f"{source_next - 1}, though it was stored as copied up to {outlet.known_to - 1}.",
@@ -199,29 +197,29 @@ class _Writing:
             certain=False,
         )
 
-    def _finish(self, sluice: Sluice, end: ReadEnd) -> None:
-        for outlet in sluice.outlets:
-            if outlet.tail is not None and not sluice.failed:
-                self._finish_tail(sluice, outlet, end)
-        self._flush(sluice, end.source_next)
-        self._sending.note_poison(sluice, end.poison)
+    def _finish(self, output: Output, end: ReadEnd) -> None:
+        for outlet in output.outlets:
+            if outlet.tail is not None and not output.failed:
+                self._finish_tail(output, outlet, end)
+        self._flush(output, end.source_next)
+        self._sending.note_poison(output, end.poison)
 
-    def _finish_tail(self, sluice: Sluice, outlet: Outlet, end: ReadEnd) -> None:
+    def _finish_tail(self, output: Output, outlet: Outlet, end: ReadEnd) -> None:
         """No more rows come, and there was none behind what was found so far."""
         tail = outlet.tail
         assert tail is not None
         try:
             more = self._sending.run(tail.fill())
         except MirrorError as error:
-            self._sending.fail(sluice, error, certain=False)
+            self._sending.fail(output, error, certain=False)
             return
         if not more and end.error is None:
-            self._found(sluice, outlet, end.source_next)
+            self._found(output, outlet, end.source_next)
         elif not more and tail.source_next is not None and tail.source_next >= outlet.known_to:
-            self._found(sluice, outlet, tail.source_next)
+            self._found(output, outlet, tail.source_next)
         elif end.error is None:
             self._sending.fail(
-                sluice,
+                output,
                 TargetDivergedError(
                     f"{outlet.copy.target} holds more than the transform makes of the source up to offset "
                     f"{end.source_next - 1}: the transform is another one since a run was interrupted, or somebody "
@@ -232,14 +230,14 @@ class _Writing:
                 certain=False,
             )
         else:
-            self._sending.fail(sluice, end.error, certain=False)
+            self._sending.fail(output, end.error, certain=False)
 
 
-def _result(sluice: Sluice, end: ReadEnd) -> PartitionResult:
+def _result(output: Output, end: ReadEnd) -> PartitionResult:
     """What became of a source partition, wherever its rows went."""
-    main = sluice.main.copy.result()
-    others = [outlet.copy.result() for outlet in sluice.routed.values()]
-    whole = not sluice.broken and all(outlet.copy.certain for outlet in sluice.outlets)
+    main = output.main.copy.result()
+    others = [outlet.copy.result() for outlet in output.routed.values()]
+    whole = not output.broken and all(outlet.copy.certain for outlet in output.outlets)
     if whole:
         # Whatever ended it did so before the record at this offset, and all before it is written.
         main = replace(main, source_next=end.source_next)
@@ -247,7 +245,7 @@ def _result(sluice: Sluice, end: ReadEnd) -> PartitionResult:
         return main
     everything = [main, *others]
     # What an interrupted run had sent there counts too, where this one has taken over from it.
-    began = {TopicPartition(route.topic, route.partition): route.target_offset for route in sluice.routes}
+    began = {TopicPartition(route.topic, route.partition): route.target_offset for route in output.routes}
     first = [each.first_timestamp for each in everything if each.first_timestamp is not None]
     last = [each.last_timestamp for each in everything if each.last_timestamp is not None]
     error = next((each.error for each in everything if each.error is not None), None)

@@ -19,21 +19,24 @@ from typing import cast
 import pyarrow as pa
 import uvloop
 
-from mirror_lib.cluster.batches.decode_limits import DecodeLimits
-from mirror_lib.cluster.raw.backoff import Backoff
-from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.rows.hand_over import HandOver
-from mirror_lib.cluster.rows.layout import place_of, with_source
-from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.cluster.batches import DecodeLimits
+from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
+from mirror_lib.cluster.rows import HandOver, place_of, with_source
+from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import MirrorError
-from mirror_lib.relay.copy.assembler import Part
-from mirror_lib.relay.copy.fetcher import Memory, SourceReader
-from mirror_lib.relay.copy.follower_fetch import ReadReplicas
-from mirror_lib.relay.copy.partition_progress import PartitionCopy
-from mirror_lib.relay.copy.poison_records import Omissions
-from mirror_lib.relay.copy.task import for_attempt
-from mirror_lib.relay.copy.task_group import Background, reported
-from mirror_lib.relay.copy.throttle import Throttle, task_bytes_per_second
+from mirror_lib.relay.copy import (
+    Background,
+    Memory,
+    Omissions,
+    Part,
+    PartitionCopy,
+    ReadReplicas,
+    SourceReader,
+    Throttle,
+    for_attempt,
+    reported,
+    task_bytes_per_second,
+)
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, ends_to_json, first_number, reading_start
 from mirror_lib.relay.transformed.row_assembler import RowAssembler, RowPart

@@ -16,25 +16,19 @@ from typing import TypeVar
 
 import uvloop
 
-from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.skipped import LeftOut
-from mirror_lib.cluster.raw.backoff import Backoff
-from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.topics.positions import Route
+from mirror_lib.cluster.batches import LeftOut, ReadyBatch
+from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
+from mirror_lib.cluster.topics import Route
 from mirror_lib.errors import MirrorError
-from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.copy.partition_progress import PartitionCopy
-from mirror_lib.relay.copy.poison_records import Omissions
-from mirror_lib.relay.copy.position_flush import PositionFlush
-from mirror_lib.relay.copy.producer import TargetWriter
-from mirror_lib.relay.copy.task_group import Background, reported
+from mirror_lib.offsets import OffsetRun
+from mirror_lib.relay.copy import Background, Omissions, PartitionCopy, PositionFlush, TargetWriter, reported
 from mirror_lib.relay.model import CopyJob, Poison
 from mirror_lib.relay.transformed.model import ReadEnd
-from mirror_lib.relay.transformed.outputs import Outlet, Sluice
+from mirror_lib.relay.transformed.outputs import Outlet, Output
 from mirror_lib.relay.transformed.routes import RouteOpener
 from mirror_lib.relay.transformed.sink_start import Beginning, ends_in_parts, failed, new_outlet
 from mirror_lib.relay.transformed.transactions import Transaction
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 _WHO = "the writing half of a task"
 _Answer = TypeVar("_Answer")
@@ -67,7 +61,7 @@ class Sending:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done: asyncio.Event | None = None
         self._answers = asyncio.Event()
-        self._sluices: list[Sluice] = []
+        self._outputs: list[Output] = []
         self._transactions: Sequence[Transaction] = ()
         #: Outlets that are not settled, and those of which it was said that no more comes.
         self._open = 0
@@ -79,18 +73,18 @@ class Sending:
         self._thread.start()
 
     @property
-    def sluices(self) -> Sequence[Sluice]:
+    def outputs(self) -> Sequence[Output]:
         """The partitions of the bin, in its order, once it is known how each of them begins."""
         self._ready.wait()
-        return self._sluices
+        return self._outputs
 
-    def send(self, sluice: Sluice, outlet: Outlet, batch: ReadyBatch) -> None:
+    def send(self, output: Output, outlet: Outlet, batch: ReadyBatch) -> None:
         """Hand over a batch; waits while too many are on their way.
 
         Raises:
             MirrorError: its target partition cannot become a part of the transaction.
         """
-        transaction = sluice.transaction
+        transaction = output.transaction
         if transaction is not None and outlet.copy.target not in transaction.covered:
             self.run(transaction.cover(outlet.copy.target))
         size = len(batch.payload)
@@ -101,13 +95,13 @@ class Sending:
             self._held += size
         self._call(self._write, outlet.copy, batch)
 
-    def route(self, sluice: Sluice, target: TopicPartition) -> Outlet:
+    def route(self, output: Output, target: TopicPartition) -> Outlet:
         """The place for rows that a transform sends elsewhere.
 
         Raises:
             MirrorError: there is no such partition, or it cannot be written.
         """
-        return sluice.routed.get(target) or self.run(self._open_route(sluice, target))
+        return output.routed.get(target) or self.run(self._open_route(output, target))
 
     def leave_out(self, outlet: Outlet, left_out: Sequence[LeftOut]) -> None:
         """See to what the flow's policy leaves out, before anything behind it is sent.
@@ -126,10 +120,10 @@ class Sending:
 
         self.run(note())
 
-    def fail(self, sluice: Sluice, error: MirrorError, *, certain: bool) -> None:
+    def fail(self, output: Output, error: MirrorError, *, certain: bool) -> None:
         """End a partition, wherever its rows go, and all that are in a transaction with it."""
-        transaction = sluice.transaction
-        together = [sluice] if transaction is None else self.sharing(transaction)
+        transaction = output.transaction
+        together = [output] if transaction is None else self.sharing(transaction)
         if transaction is not None:
             error = transaction.told(error)
 
@@ -160,9 +154,9 @@ class Sending:
         before = time.monotonic() - seconds
         return [each for each in self.transactions if each.began is not None and each.began <= before]
 
-    def sharing(self, transaction: Transaction) -> list[Sluice]:
+    def sharing(self, transaction: Transaction) -> list[Output]:
         """The partitions whose rows are in a transaction."""
-        return [sluice for sluice in self._sluices if sluice.transaction is transaction]
+        return [output for output in self._outputs if output.transaction is transaction]
 
     def commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
         """Commit all rows that were sent in a transaction, and how far each source partition came.
@@ -176,23 +170,23 @@ class Sending:
         if transaction.began is not None:
             self.run(self._commit(transaction, nexts))
 
-    def note_poison(self, sluice: Sluice, poison: Sequence[Poison]) -> None:
+    def note_poison(self, output: Output, poison: Sequence[Poison]) -> None:
         """Note what the reading half has left out."""
-        self._call(sluice.main.copy.note_poison, poison)
+        self._call(output.main.copy.note_poison, poison)
 
-    def end(self, sluice: Sluice, end: ReadEnd) -> None:
+    def end(self, output: Output, end: ReadEnd) -> None:
         """No more rows come."""
-        self._call(self._ended, sluice, end)
+        self._call(self._ended, output, end)
 
-    def finish(self) -> Sequence[Sluice]:
+    def finish(self) -> Sequence[Output]:
         """Wait until everything is settled; all partitions have an end then."""
         self._thread.join()
         if self._crash is not None:
             told = reported(self._crash, _WHO)
-            for sluice in self._sluices:
-                for copy in (outlet.copy for outlet in sluice.outlets if not outlet.copy.finished):
-                    copy.fail(told, certain=copy.unacknowledged_batches == 0 and sluice.transaction is None)
-        return self._sluices
+            for output in self._outputs:
+                for copy in (outlet.copy for outlet in output.outlets if not outlet.copy.finished):
+                    copy.fail(told, certain=copy.unacknowledged_batches == 0 and output.transaction is None)
+        return self._outputs
 
     def stop(self) -> None:
         """Give up: nobody asks how it ends any more."""
@@ -224,11 +218,11 @@ class Sending:
         except Exception as error:
             self._crash = self._crash or error
         finally:
-            if not self._sluices:
+            if not self._outputs:
                 # It could not even begin.
                 assert self._crash is not None
                 told = reported(self._crash, _WHO)
-                self._sluices = [failed(self._job, opened, told) for opened in self._job.bins[self._number]]
+                self._outputs = [failed(self._job, opened, told) for opened in self._job.bins[self._number]]
             self._ready.set()
             with self._room:
                 self._room.notify_all()
@@ -242,8 +236,8 @@ class Sending:
                 async with open_clients(self._job.target) as (target,):
                     self._opener = RouteOpener(self._job, target)
                     begin = Beginning(self._job, target, self._opener, exact=self._exact, routes=self._routes)
-                    self._sluices = await begin.sluices(self._job.bins[self._number])
-                    found = (sluice.transaction for sluice in self._sluices)
+                    self._outputs = await begin.outputs(self._job.bins[self._number])
+                    found = (output.transaction for output in self._outputs)
                     self._transactions = tuple(dict.fromkeys(each for each in found if each is not None))
                     await self._send_all(target)
                     return
@@ -255,10 +249,10 @@ class Sending:
 
     async def _send_all(self, target: RawClient) -> None:
         assert self._done is not None
-        copies = [outlet.copy for sluice in self._sluices for outlet in sluice.outlets]
+        copies = [outlet.copy for output in self._outputs for outlet in output.outlets]
         background = Background(self._crashed)
         # Positions are a part of the transaction where there is one.
-        flushed = [sluice.main.copy for sluice in self._sluices if sluice.transaction is None]
+        flushed = [output.main.copy for output in self._outputs if output.transaction is None]
         flush = self._flush = PositionFlush(self._job, flushed)
         self._omissions = Omissions(self._job, target, kept=_kept_by_all if self._routes else flush.keep)
         self._writer = TargetWriter(
@@ -286,18 +280,18 @@ class Sending:
             await background.stop()
             await flush.close()
 
-    async def _open_route(self, sluice: Sluice, target: TopicPartition) -> Outlet:
+    async def _open_route(self, output: Output, target: TopicPartition) -> Outlet:
         assert self._opener is not None
         assert self._writer is not None
-        main = sluice.main.copy
+        main = output.main.copy
         opened = await self._opener.opened(main.opened, target, self._writer.end_of(target))
         outlet = new_outlet(self._job, replace(opened, plan=replace(opened.plan, start=main.source_next)))
-        routes = (*sluice.routes, Route(target.topic, target.partition, opened.target_offset))
-        if sluice.transaction is None:
+        routes = (*output.routes, Route(target.topic, target.partition, opened.target_offset))
+        if output.transaction is None:
             # Whoever takes over must know where to look, before anything is there.
-            await self._flush.declare(replace(sluice.declared(self._job.run_id), routes=routes))
-        sluice.routes = routes
-        sluice.routed[target] = outlet
+            await self._flush.declare(replace(output.declared(self._job.run_id), routes=routes))
+        output.routes = routes
+        output.routed[target] = outlet
         self._open += 1
         self._writer.add(outlet.copy)
         return outlet
@@ -310,21 +304,21 @@ class Sending:
 
     async def _commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
         assert self._writer is not None
-        sluices = self.sharing(transaction)
-        await self._settled([outlet.copy for sluice in sluices for outlet in sluice.outlets])
-        for error in (outlet.copy.error for sluice in sluices for outlet in sluice.outlets):
+        outputs = self.sharing(transaction)
+        await self._settled([outlet.copy for output in outputs for outlet in output.outlets])
+        for error in (outlet.copy.error for output in outputs for outlet in output.outlets):
             if error is not None:
                 raise error
         ends = {target: (self._writer.end_of(target) or 0) + 1 for target in transaction.covered}
         positions = [
-            sluice.committed(self._job, nexts[sluice.opened.plan.source], ends)
-            for sluice in sluices
-            if sluice.opened.plan.source in nexts
+            output.committed(self._job, nexts[output.opened.plan.source], ends)
+            for output in outputs
+            if output.opened.plan.source in nexts
         ]
         await transaction.commit(positions, ends)
         for target in ends:
             self._writer.ended_transaction(target)
-        for copy in (outlet.copy for sluice in sluices for outlet in sluice.outlets):
+        for copy in (outlet.copy for output in outputs for outlet in output.outlets):
             if copy.target in ends:
                 copy.ended_transaction(ends[copy.target])
 
@@ -344,8 +338,8 @@ class Sending:
             self._held -= size
             self._room.notify()
 
-    def _ended(self, sluice: Sluice, end: ReadEnd) -> None:
-        for outlet in sluice.outlets:
+    def _ended(self, output: Output, end: ReadEnd) -> None:
+        for outlet in output.outlets:
             copy, batches = outlet.copy, outlet.batches
             self._over.add(id(copy))
             if not copy.read_done:

@@ -10,26 +10,30 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.positions import Position, Route
-from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.topics import Position, Route
+from mirror_lib.config import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.copy.partition_progress import PartitionCopy
+from mirror_lib.offsets import OffsetRun
+from mirror_lib.relay.copy import PartitionCopy
 from mirror_lib.relay.model import CopyJob, OpenPartition
-from mirror_lib.relay.takeover.fencing import check_not_truncated, fence, fence_name, seconds_until_ended
-from mirror_lib.relay.takeover.hanging_transactions import Hanging
-from mirror_lib.relay.takeover.partition_reader import PatientReader
-from mirror_lib.relay.takeover.recovery import known_poison
-from mirror_lib.relay.takeover.stable_end import replicated_end
+from mirror_lib.relay.takeover import (
+    Hanging,
+    PartitionReader,
+    check_not_truncated,
+    fence,
+    fence_name,
+    known_poison,
+    replicated_end,
+    seconds_until_ended,
+)
 from mirror_lib.relay.transformed.batch_builder import OutgoingBatches
 from mirror_lib.relay.transformed.model import reading_start
-from mirror_lib.relay.transformed.outputs import Outlet, Sluice
+from mirror_lib.relay.transformed.outputs import Outlet, Output
 from mirror_lib.relay.transformed.routes import RouteOpener, stored_positions, stored_routes
 from mirror_lib.relay.transformed.row_match import Tail
 from mirror_lib.relay.transformed.transactions import Transaction
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 
 #: Partitions that are taken over at a time.
 _AT_A_TIME = 8
@@ -41,7 +45,7 @@ _TRANSACTION_SECONDS = 60.0
 
 
 class Beginning:
-    """Makes the sluices of a bin."""
+    """Makes the outputs of a bin."""
 
     def __init__(self, job: CopyJob, client: RawClient, opener: RouteOpener, *, exact: bool, routes: bool) -> None:
         """Args:
@@ -55,7 +59,7 @@ class Beginning:
         self._exact = exact
         self._routes = routes
 
-    async def sluices(self, partitions: Sequence[OpenPartition]) -> list[Sluice]:
+    async def outputs(self, partitions: Sequence[OpenPartition]) -> list[Output]:
         """Where the rows of each partition go, in their order; those that could not be taken over have failed."""
         groups: dict[str, list[OpenPartition]] = {}
         for opened in partitions:
@@ -63,14 +67,14 @@ class Beginning:
                 groups.setdefault(opened.transactions, []).append(opened)
         limit = asyncio.Semaphore(_AT_A_TIME)
 
-        async def alone(opened: OpenPartition) -> list[Sluice]:
+        async def alone(opened: OpenPartition) -> list[Output]:
             async with limit:
                 try:
                     return [await self._begin(opened)]
                 except MirrorError as error:
                     return [failed(self._job, opened, error)]
 
-        async def together(name: str, group: Sequence[OpenPartition]) -> list[Sluice]:
+        async def together(name: str, group: Sequence[OpenPartition]) -> list[Output]:
             async with limit:
                 try:
                     return await self._begin_in_transactions(name, group)
@@ -81,21 +85,21 @@ class Beginning:
             *(alone(opened) for opened in partitions if opened.transactions is None),
             *(together(name, group) for name, group in groups.items()),
         )
-        by_source = {sluice.opened.plan.source: sluice for sluices in begun for sluice in sluices}
+        by_source = {output.opened.plan.source: output for outputs in begun for output in outputs}
         return [by_source[opened.plan.source] for opened in partitions]
 
     # ------------------------------------------------------------ without transactions
 
-    async def _begin(self, opened: OpenPartition) -> Sluice:
+    async def _begin(self, opened: OpenPartition) -> Output:
         if opened.takeover is None:
-            return Sluice(opened, new_outlet(self._job, opened))
-        sluice = Sluice(opened, await self._taken_over(opened))
-        sluice.main.known_to = opened.plan.start
+            return Output(opened, new_outlet(self._job, opened))
+        output = Output(opened, await self._taken_over(opened))
+        output.main.known_to = opened.plan.start
         if self._routes:
             # What was written elsewhere since the certain pair; a later attempt's job does not know of it.
             for route in await asyncio.to_thread(stored_routes, self._job, opened):
-                await self._take_over_route(sluice, opened, route)
-        return sluice
+                await self._take_over_route(output, opened, route)
+        return output
 
     async def _taken_over(self, opened: OpenPartition, recovered: Sequence[OffsetRun] | None = None) -> Outlet:
         takeover = opened.takeover
@@ -117,9 +121,9 @@ class Beginning:
             outlet.tail = Tail(log, opened.plan.target, first, end, settings=self._job.settings)
         return outlet
 
-    async def _take_over_route(self, sluice: Sluice, opened: OpenPartition, route: Route) -> None:
+    async def _take_over_route(self, output: Output, opened: OpenPartition, route: Route) -> None:
         assert opened.takeover is not None
-        elsewhere = self._opener.partition(sluice.main.copy.opened, TopicPartition(route.topic, route.partition))
+        elsewhere = self._opener.partition(output.main.copy.opened, TopicPartition(route.topic, route.partition))
         takeover = replace(
             opened.takeover,
             target_offset=route.target_offset,
@@ -131,12 +135,12 @@ class Beginning:
             runs=(),
         )
         outlet = await self._taken_over(replace(elsewhere, takeover=takeover, taken_over=False))
-        sluice.routed[outlet.copy.target] = outlet
-        sluice.routes = (*sluice.routes, route)
+        output.routed[outlet.copy.target] = outlet
+        output.routes = (*output.routes, route)
 
     # ------------------------------------------------------------ in transactions
 
-    async def _begin_in_transactions(self, name: str, group: Sequence[OpenPartition]) -> list[Sluice]:
+    async def _begin_in_transactions(self, name: str, group: Sequence[OpenPartition]) -> list[Output]:
         """Begin partitions that share their transactions: all of them by one producer."""
         unclean = [opened for opened in group if opened.takeover is not None]
         stored: Mapping[TopicPartition, Position] = {}
@@ -155,17 +159,17 @@ class Beginning:
             name, deadline=time.monotonic() + _TAKEOVER_SECONDS, transaction_timeout_ms=timeout_ms
         )
         transaction = Transaction(self._job, self._client, name, identity, timeout_seconds=timeout_ms / 1000)
-        sluices = []
+        outputs = []
         for opened in group:
-            sluice = before.get(opened.plan.source)
-            if sluice is None:
-                sluice = await self._behind_transactions(name, opened, stored.get(opened.plan.source))
-            for outlet in sluice.outlets:
+            output = before.get(opened.plan.source)
+            if output is None:
+                output = await self._behind_transactions(name, opened, stored.get(opened.plan.source))
+            for outlet in output.outlets:
                 outlet.copy.opened = _written_by(outlet.copy.opened, name, identity)
-            sluice.transaction = transaction
-            sluice.start = sluice.main.copy.opened.plan.start
-            sluices.append(sluice)
-        return sluices
+            output.transaction = transaction
+            output.start = output.main.copy.opened.plan.start
+            outputs.append(output)
+        return outputs
 
     async def _settle_what_hangs(self, name: str, unclean: Sequence[OpenPartition]) -> None:
         """See to markers that the last commit of a run lacks that died; fencing would abort what they belong to."""
@@ -202,9 +206,9 @@ class Beginning:
         where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
         return await fence_name(self._client, name, targets, retry_seconds=retry_seconds, where=where)
 
-    async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Sluice:
+    async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Output:
         if opened.takeover is None:
-            return Sluice(opened, new_outlet(self._job, opened))
+            return Output(opened, new_outlet(self._job, opened))
         assert position is not None
         plan = opened.plan
         where = Where(flow=str(self._job.flow), topic=plan.source.topic, partition=plan.source.partition)
@@ -222,17 +226,17 @@ class Beginning:
         )
         outlet = new_outlet(self._job, taken, recovered=position.runs)
         outlet.copy.note_poison([known_poison(each) for each in position.left_out])
-        sluice = Sluice(opened, outlet, routes=position.routes)
+        output = Output(opened, outlet, routes=position.routes)
         for route in position.routes:
             target = TopicPartition(route.topic, route.partition)
             elsewhere = await self._opener.opened(_written_by(taken, name, None), target, None)
             start = replace(elsewhere.plan, start=position.offset + 1)
-            sluice.routed[target] = new_outlet(self._job, replace(elsewhere, plan=start))
-        return sluice
+            output.routed[target] = new_outlet(self._job, replace(elsewhere, plan=start))
+        return output
 
-    def _log(self, target: TopicPartition) -> PatientReader:
+    def _log(self, target: TopicPartition) -> PartitionReader:
         # What a transaction has written and taken back counts for nobody, whoever wrote it.
-        return PatientReader(self._client, target, self._job.settings, read_committed=True)
+        return PartitionReader(self._client, target, self._job.settings, read_committed=True)
 
 
 def ends_in_parts(job: CopyJob) -> bool:
@@ -281,8 +285,8 @@ def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRu
     return Outlet(copy, batches)
 
 
-def failed(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Sluice:
+def failed(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Output:
     """A partition that could not be taken over, or not even tried; its position stays open."""
     outlet = new_outlet(job, replace(opened, plan=replace(opened.plan, start=reading_start(opened))))
     outlet.copy.fail(error, certain=opened.takeover is None and opened.transactions is None)
-    return Sluice(opened, outlet, broken=True)
+    return Output(opened, outlet, broken=True)

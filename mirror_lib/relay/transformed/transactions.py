@@ -13,25 +13,15 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mirror_lib.cluster.batches.builder import rebuild
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.stamping import stamp
-from mirror_lib.cluster.batches.varint import encode_varint, sized
-from mirror_lib.cluster.protocol.error_codes import ErrorCode
-from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
-from mirror_lib.cluster.topics.positions import Position, PositionKeys, encode_value, partition_for
+from mirror_lib.cluster.batches import Codec, ReadyBatch, Record, encode_varint, rebuild, sized, stamp
+from mirror_lib.cluster.protocol import ErrorCode, error_for_code
+from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.topics import Position, PositionKeys, encode_value, partition_for
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.relay.copy.producer_state import SEQUENCES
+from mirror_lib.relay.copy import SEQUENCES
 from mirror_lib.relay.model import CopyJob
-from mirror_lib.relay.takeover.hanging_transactions import coordinator_deadline
-from mirror_lib.relay.takeover.partition_appender import PatientWriter
-from mirror_lib.relay.takeover.transaction_markers import Markers, overtime
-from mirror_lib.topology.access import Grant, Operation
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.relay.takeover import Markers, PartitionAppender, coordinator_deadline, overtime
+from mirror_lib.topology import Grant, Operation, TopicPartition
 
 _log = logging.getLogger(__name__)
 #: What a broker takes unless the topic is set otherwise, less a little (`message.max.bytes`).
@@ -179,7 +169,7 @@ class Transaction:
         sequence = self._sequences.get(partition.partition, 0)
         stamp(batch, self.identity.producer_id, self.identity.epoch, sequence, in_transaction=True)
         self._sequences[partition.partition] = (sequence + batch.count) % SEQUENCES
-        writer = PatientWriter(
+        writer = PartitionAppender(
             self._client,
             partition,
             self._job.settings.retry_max_seconds,

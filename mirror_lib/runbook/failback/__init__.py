@@ -1,0 +1,12 @@
+"""The way back: to the source after a cutover, or after a disaster."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "after_disaster": ["apply_return"],
+        "failback": ["ensure_topics", "prepare_way_back", "why_no_way_back"],
+        "return_plan": ["ReturnPlan", "plan_return"],
+    },
+)

@@ -11,18 +11,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import PlanChangedError, Where
-from mirror_lib.ledger.cutover_rows import CutRow
-from mirror_lib.ledger.handovers import with_handovers
-from mirror_lib.ledger.rows import DISASTER, GapRow, GapState
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.repair.set_positions import keep_account
-from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.ledger import DISASTER, CutRow, GapRow, GapState, Ledger, with_handovers
+from mirror_lib.relay import hold_lock
+from mirror_lib.relay.repair import keep_account
 from mirror_lib.runbook.failback.failback import prepare_way_back
 from mirror_lib.runbook.failback.return_plan import ReturningPartition, ReturnPlan, plan_return
 from mirror_lib.runbook.handover import handed_over_rows
-from mirror_lib.runbook.states.disaster import DisasterState, do
+from mirror_lib.runbook.states import DisasterState, do
 
 #: Stands in the ledger for the cutover that handed the topics over.
 _NAMED = "after a disaster"

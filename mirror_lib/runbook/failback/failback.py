@@ -11,21 +11,16 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology
-from mirror_lib.ledger.cutover_rows import CutRow
-from mirror_lib.ledger.directions import inverse_run_id
-from mirror_lib.ledger.offset_rows import SegmentRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.segment_runs import columns_of
-from mirror_lib.relay.commit.commit import position_row
-from mirror_lib.relay.planning.facts import FlowClusters
-from mirror_lib.runbook.scope import WaveTopic, unrestricted
-from mirror_lib.sync.admins import flow_admins
-from mirror_lib.sync.cluster_identity import check_clusters
-from mirror_lib.sync.topics.internal import ensure_internal_topics
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.cluster.topics import Position, PositionState
+from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.ledger import CutRow, Ledger, SegmentRow, inverse_run_id
+from mirror_lib.ledger.tables import columns_of
+from mirror_lib.relay.commit import position_row
+from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.runbook.scope import ScopeTopic, unrestricted
+from mirror_lib.sync import check_clusters, flow_admins
+from mirror_lib.sync.topics import ensure_internal_topics
+from mirror_lib.topology import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +32,7 @@ class WayBack:
     segments: int
 
 
-def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Iterable[WaveTopic]) -> str | None:
+def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Iterable[ScopeTopic]) -> str | None:
     """Why nothing could be brought back after a cutover; None when it could.
 
     Args:
@@ -137,7 +132,7 @@ def _position(cut: CutRow, topic_id: str | None, before: Position | None, claim:
 
 
 def inverse(row: SegmentRow, *, flow: str, topic: str, unique: str) -> SegmentRow:
-    """A stretch of an offset map seen from the other side.
+    """A span of an offset map seen from the other side.
 
     Args:
         flow: the one back.
@@ -145,7 +140,7 @@ def inverse(row: SegmentRow, *, flow: str, topic: str, unique: str) -> SegmentRo
         unique: names the hand-over.
 
     Raises:
-        OffsetMapError: the stretch is damaged.
+        OffsetMapError: the span is damaged.
     """
     runs = None
     if row.runs is not None:

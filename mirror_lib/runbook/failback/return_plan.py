@@ -15,35 +15,31 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec, TopicDescription
-from mirror_lib.cluster.batches.compression.codecs import CodecError
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Stretch
-from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.cluster.admin import OffsetFact, OffsetSpec, TopicDescription
+from mirror_lib.cluster.batches import RecordError, Span
+from mirror_lib.cluster.batches.compression import CodecError
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.topics import Position, PositionState
+from mirror_lib.config import FlowConfig, IsolationLevel, flow_topology
 from mirror_lib.errors import (
     ConfigurationError,
+    DirtyStartError,
     MirrorError,
     SourceRecreatedError,
     SourceTruncatedError,
     TargetRecreatedError,
     TargetTruncatedError,
-    UncleanStartError,
     Where,
 )
-from mirror_lib.offsets.runs import merge
-from mirror_lib.relay.backfill.states import again
-from mirror_lib.relay.planning.facts import FlowClusters, of_flow
-from mirror_lib.relay.takeover.partition_reader import PatientReader
-from mirror_lib.relay.takeover.recovery import walk_along
-from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatcher
+from mirror_lib.offsets import merge
+from mirror_lib.relay.backfill import again
+from mirror_lib.relay.planning import FlowClusters, of_flow
+from mirror_lib.relay.takeover import MismatchError, PartitionReader, TailMatcher, walk_along
 from mirror_lib.runbook.failback.failback import why_no_way_back
-from mirror_lib.runbook.scope import WaveTopic, unrestricted, wave_topics
-from mirror_lib.runbook.states.disaster import after_disaster, copy_all_back, run_back
-from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change, target_cluster_change
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.runbook.scope import ScopeTopic, scope_topics, unrestricted
+from mirror_lib.runbook.states import after_disaster, copy_all_back, run_back
+from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
+from mirror_lib.topology import FlowId, TopicPartition
 
 #: Topics that an error names.
 _NAMED = 5
@@ -177,7 +173,7 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
         ConfigurationError: no such topic is the flow's any more, or nothing could bring them home.
         MirrorError: a cluster cannot be asked.
     """
-    found = wave_topics(flow, topics)
+    found = scope_topics(flow, topics)
     if not found:
         raise _no_topic(flow, topics)
     missing = why_no_way_back(flow, opposite, found)
@@ -203,7 +199,9 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
 _EMPTY = OffsetFact(offset=0)
 
 
-def _looked_at(flow: FlowConfig, clusters: FlowClusters, topics: Iterable[WaveTopic]) -> tuple[ReturningPartition, ...]:
+def _looked_at(
+    flow: FlowConfig, clusters: FlowClusters, topics: Iterable[ScopeTopic]
+) -> tuple[ReturningPartition, ...]:
     # A topic of the source may have got partitions that no run had made on the target yet.
     exists = {target: target.partition < topic.target_partitions for topic in topics for _, target in topic.pairs}
     pairs = [pair for topic in topics for pair in topic.pairs]
@@ -299,7 +297,7 @@ def _partition(
             action=back,
         )
     if position.backfill is not None and position.state is PositionState.OPEN:
-        raise UncleanStartError(
+        raise DirtyStartError(
             f"backfill {position.backfill} into {place.target} was interrupted: where the copied records end on the "
             "target is not known.",
             where=where,
@@ -308,7 +306,7 @@ def _partition(
             f"records behind. {back}",
         )
     if position.target_offset is None:
-        raise UncleanStartError(
+        raise DirtyStartError(
             "the position does not tell where the copied records end on the target: it is MirrorMaker 2's.",
             where=where,
             action=back,
@@ -351,8 +349,8 @@ class _Tail:
         committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         self._flow = flow.flow
         self._partition = partition
-        self._source = PatientReader(source, partition.source, flow.copy_settings, read_committed=committed)
-        self._target = PatientReader(target, partition.target, flow.copy_settings, read_committed=True)
+        self._source = PartitionReader(source, partition.source, flow.copy_settings, read_committed=committed)
+        self._target = PartitionReader(target, partition.target, flow.copy_settings, read_committed=True)
         self._where = Where(flow=str(flow.flow), topic=partition.source.topic, partition=partition.source.partition)
 
     async def explained(self) -> ReturningPartition:
@@ -384,15 +382,15 @@ class _Tail:
                 offset = max(offset, each.next_offset)
         return offset
 
-    async def _read_target(self, end: int, offset: int) -> Sequence[Stretch]:
+    async def _read_target(self, end: int, offset: int) -> Sequence[Span]:
         found = [each for each in await self._target.read(offset) if each.first < end]
         if not found:
             # All of it was read a moment ago.
             raise self._unexplained(f"the target gives no records from offset {offset} on")
         return found
 
-    def _unexplained(self, why: str) -> UncleanStartError:
-        return UncleanStartError(
+    def _unexplained(self, why: str) -> DirtyStartError:
+        return DirtyStartError(
             f"what an interrupted run has written behind its position is not what the source holds: {why}.",
             where=self._where,
             action=copy_all_back(self._flow),

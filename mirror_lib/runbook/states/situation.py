@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mirror_lib.errors import ConfigurationError, MirrorError, RunLockedError
-from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, QuestionRow
-from mirror_lib.ledger.rows import RunLockRow
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.tables.cutover_carriers import DIED, lock_name
-from mirror_lib.relay.run_lock import LockHolder, shown_holder
+from mirror_lib.ledger import CarrierRow, CutoverRow, Ledger, QuestionRow, RunLockRow
+from mirror_lib.ledger.tables import DIED, lock_name
+from mirror_lib.relay import LockHolder, shown_holder
 from mirror_lib.runbook.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.runbook.order import CONFIRMED_BY, is_released, last_attempts
 from mirror_lib.runbook.records import attempt_of

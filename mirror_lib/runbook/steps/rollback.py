@@ -8,19 +8,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from mirror_lib.errors import MirrorError, RunLockedError, Where
-from mirror_lib.ledger.cutover_rows import CarrierRow
-from mirror_lib.ledger.tables.cutover_carriers import lock_name
-from mirror_lib.relay.run_lock import RunLease, hold_lock
+from mirror_lib.ledger import CarrierRow
+from mirror_lib.ledger.tables import lock_name
+from mirror_lib.relay import RunLease, hold_lock
 from mirror_lib.runbook import fences, gates, handover
-from mirror_lib.runbook.context import Desk
+from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import CutoverState, Gate, Step, StepState
 from mirror_lib.runbook.order import STEPS, is_released
 from mirror_lib.runbook.records import attempt_of, attempts_of, step_row
 from mirror_lib.runbook.scope import exactly, log_ends
-from mirror_lib.runbook.states.cutover import Event, Refusal, after
-from mirror_lib.runbook.states.situation import NO, ROLLBACK, refusal_error, require, situation_of
+from mirror_lib.runbook.states import NO, ROLLBACK, Event, Refusal, after, refusal_error, require, situation_of
 from mirror_lib.runbook.steps.cut import cuts
-from mirror_lib.sync.acls.staged import revoke_acls
+from mirror_lib.sync.acls import revoke_acls
 
 _LEASE_SECONDS = 30.0
 #: Whoever waits for a person looks for a word several times a second, and then ends.
@@ -35,7 +34,7 @@ class NoWayBackError(MirrorError):
 
 
 def roll_back(
-    desk: Desk, *, note: str = "", undo: Callable[[Desk], tuple[Gate, ...]] | None = None
+    context: CutoverContext, *, note: str = "", undo: Callable[[CutoverContext], tuple[Gate, ...]] | None = None
 ) -> tuple[Gate, ...]:
     """Undo a cutover's steps, the last one first; doing it again does what is left.
 
@@ -54,38 +53,38 @@ def roll_back(
         RunLockedError: another process takes the cutover on.
         MirrorError: a cluster or the ledger cannot be used.
     """
-    ledger, name = desk.ledger, desk.definition.name
+    ledger, name = context.ledger, context.definition.name
     if situation_of(ledger, name).state.has_ended:
         require(situation_of(ledger, name), Event.ROLL_BACK)
-    _send_away(desk)
+    _send_away(context)
     carrier = f"{ROLLBACK}-{uuid.uuid4()}"
-    with _alone(desk, carrier) as lease:
+    with _alone(context, carrier) as lease:
         require(situation_of(ledger, name, apart_from=carrier), Event.ROLL_BACK)
         ledger.carriers.begin(
-            CarrierRow(cutover=name, id=carrier, kind=ROLLBACK, by=desk.by, holder=lease.holder, since=desk.now())
+            CarrierRow(cutover=name, id=carrier, kind=ROLLBACK, by=context.by, holder=lease.holder, since=context.now())
         )
         ended_as = CutoverState.FAILED
         try:
-            undone, ended_as = _undo_all(desk, undo or _undo)
+            undone, ended_as = _undo_all(context, undo or _undo)
         finally:
             ledger.carriers.end(name, carrier, ended_as=ended_as.value)
     ledger.audits.note(
-        by=desk.by,
+        by=context.by,
         action="cutover-rollback",
         subject=name,
-        flow=desk.definition.flow,
+        flow=context.definition.flow,
         detail={"note": note, "undone": [gate.to_dict() for gate in undone]},
     )
     return undone
 
 
 @contextmanager
-def _alone(desk: Desk, run_id: str) -> Iterator[RunLease]:
+def _alone(context: CutoverContext, run_id: str) -> Iterator[RunLease]:
     """Hold the cutover's lock; a process that waits for a person leaves."""
-    name = desk.definition.name
+    name = context.definition.name
     try:
         with hold_lock(
-            desk.ledger,
+            context.ledger,
             flow=lock_name(name),
             run_id=run_id,
             lease_seconds=_LEASE_SECONDS,
@@ -93,67 +92,71 @@ def _alone(desk: Desk, run_id: str) -> Iterator[RunLease]:
         ) as lease:
             yield lease
     except RunLockedError as error:
-        present = situation_of(desk.ledger, name)
+        present = situation_of(context.ledger, name)
         refused = after(present.state, Event.ROLL_BACK)
         if present.carrier is not None and present.carrier.id != run_id and isinstance(refused, Refusal):
             raise refusal_error(present, refused) from error
         raise
 
 
-def _undo_all(desk: Desk, undo: Callable[[Desk], tuple[Gate, ...]]) -> tuple[tuple[Gate, ...], CutoverState]:
-    name = desk.definition.name
-    desk.last = attempts_of(desk.ledger, name)
-    undone = undo(desk)
+def _undo_all(
+    context: CutoverContext, undo: Callable[[CutoverContext], tuple[Gate, ...]]
+) -> tuple[tuple[Gate, ...], CutoverState]:
+    name = context.definition.name
+    context.last = attempts_of(context.ledger, name)
+    undone = undo(context)
     if not all(gate.passed for gate in undone):
         return undone, CutoverState.FAILED
-    _note_undone(desk)
-    desk.ledger.cutovers.move(name, state=CutoverState.ROLLED_BACK.value, step=Step.INVENTORY.value)
+    _note_undone(context)
+    context.ledger.cutovers.move(name, state=CutoverState.ROLLED_BACK.value, step=Step.INVENTORY.value)
     return undone, CutoverState.ROLLED_BACK
 
 
-def _send_away(desk: Desk) -> None:
+def _send_away(context: CutoverContext) -> None:
     """Let a process that waits for an answer end."""
-    asked = situation_of(desk.ledger, desk.definition.name).question
+    asked = situation_of(context.ledger, context.definition.name).question
     if asked is not None and asked.answer is None:
-        desk.ledger.carriers.answer(asked, NO, by=desk.by, note="rolled back")
+        context.ledger.carriers.answer(asked, NO, by=context.by, note="rolled back")
 
 
-def _undo(desk: Desk) -> tuple[Gate, ...]:
-    flow = desk.whole_flow
+def _undo(context: CutoverContext) -> tuple[Gate, ...]:
+    flow = context.whole_flow
     undone: list[Gate] = []
-    released = desk.last.get(Step.RELEASE)
+    released = context.last.get(Step.RELEASE)
     if released is not None and is_released([released]):
-        _check_untouched(desk)
-        done = revoke_acls(flow, desk.ledger, by=desk.by, topics=exactly(topic.target for topic in desk.topics))
+        _check_untouched(context)
+        done = revoke_acls(
+            flow, context.ledger, by=context.by, topics=exactly(topic.target for topic in context.topics)
+        )
         failed = [str(error) for _, error in done.failed]
         good = done.notice or f"{len(done.changed):,} grants to write wait again."
         undone.append(gates.counts("grants to write", failed, good, "Revoke them by `mirror acls revoke`."))
         # Between the look and this nobody could be kept from writing.
-        _check_untouched(desk)
-    switched = desk.last.get(Step.SWITCH)
+        _check_untouched(context)
+    switched = context.last.get(Step.SWITCH)
     if switched is not None and switched.state is not StepState.UNDONE:
-        undone.append(handover.undo(desk, switched))
+        undone.append(handover.undo(context, switched))
     # Every attempt may have put some of it there.
-    attempts = [attempt_of(row) for row in desk.ledger.cutovers.steps(desk.definition.name)]
+    attempts = [attempt_of(row) for row in context.ledger.cutovers.steps(context.definition.name)]
     fence = [acl for each in attempts if each.step is Step.FREEZE for acl in each.facts.get("fence", ())]
     if fence:
         undone.append(fences.lower_fence(flow, fence))
     return tuple(undone)
 
 
-def _check_untouched(desk: Desk) -> None:
-    gate = gates.cut_holds(cuts(desk), log_ends(desk.whole_flow, desk.topics), target_too=True)[-1]
+def _check_untouched(context: CutoverContext) -> None:
+    gate = gates.cut_holds(cuts(context), log_ends(context.whole_flow, context.topics), target_too=True)[-1]
     if not gate.passed:
         raise NoWayBackError(
-            f"cutover {desk.definition.name} cannot be taken back: {gate.what}.",
-            where=Where(flow=desk.definition.flow),
-            action=f"Bring everything home by `mirror cutover back {desk.definition.name}`.",
+            f"cutover {context.definition.name} cannot be taken back: {gate.what}.",
+            where=Where(flow=context.definition.flow),
+            action=f"Bring everything home by `mirror cutover back {context.definition.name}`.",
         )
 
 
-def _note_undone(desk: Desk) -> None:
-    for step in STEPS[desk.definition.style]:
-        attempt = desk.last.get(step)
+def _note_undone(context: CutoverContext) -> None:
+    for step in STEPS[context.definition.style]:
+        attempt = context.last.get(step)
         if attempt is not None and attempt.state is not StepState.UNDONE:
             undone = replace(attempt, state=StepState.UNDONE)
-            desk.ledger.cutovers.save_step(step_row(desk.definition.name, undone))
+            context.ledger.cutovers.save_step(step_row(context.definition.name, undone))

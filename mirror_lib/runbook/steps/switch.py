@@ -5,45 +5,43 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from mirror_lib.cluster.admin.groups import GroupState
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology
-from mirror_lib.ledger.handovers import opposite_of
-from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.cluster.admin import GroupState
+from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.ledger import opposite_of
+from mirror_lib.offsets import OffsetMap
 from mirror_lib.runbook import fences, gates, handover
-from mirror_lib.runbook.context import Desk
-from mirror_lib.runbook.failback.failback import prepare_way_back, why_no_way_back
+from mirror_lib.runbook.context import CutoverContext
+from mirror_lib.runbook.failback import prepare_way_back, why_no_way_back
 from mirror_lib.runbook.model import Gate, Step, Style
 from mirror_lib.runbook.order import RELEASING, STEPS, comes_before, last_attempts, writers_stood_still
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import written_to
 from mirror_lib.runbook.records import attempt_of
-from mirror_lib.runbook.scope import WaveGroup, exactly, log_ends, unrestricted, wave_groups
+from mirror_lib.runbook.scope import ScopeGroup, exactly, log_ends, scope_groups, unrestricted
 from mirror_lib.runbook.steps.cut import cut_holds, cuts
-from mirror_lib.sync.acls.staged import release_acls
-from mirror_lib.sync.groups.flow import apply_flow_groups, plan_flow_groups
-from mirror_lib.sync.groups.plan import GroupRow
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.sync.acls import release_acls
+from mirror_lib.sync.groups import GroupRow, apply_flow_groups, plan_flow_groups
+from mirror_lib.topology import TopicPartition
 
 _LOOK_SECONDS = 1.0
 
 
-def translate(desk: Desk) -> Outcome:
+def translate(context: CutoverContext) -> Outcome:
     """Commit on the target where the groups stand on the source; their readers are stopped by then."""
-    wanted, flow = desk.definition, desk.whole_flow
-    groups = wave_groups(flow, desk.topics, wanted.groups)
+    wanted, flow = context.definition, context.whole_flow
+    groups = scope_groups(flow, context.topics, wanted.groups)
     first = [gates.readers_stopped(groups)]
     if wanted.style is Style.PRODUCERS_FIRST:
-        first.append(gates.readers_finished(_left_to_read(desk, groups)))
+        first.append(gates.readers_finished(_left_to_read(context, groups)))
     if not all(gate.passed for gate in first):
         return Outcome(tuple(first))
-    if comes_before(wanted.style, Step.TRANSLATE, Step.FREEZE) and desk.engine is not None:
+    if comes_before(wanted.style, Step.TRANSLATE, Step.FREEZE) and context.engine is not None:
         # What they have read must be there before they go on there.
-        desk.copy()
+        context.copy()
     names = {group.name for group in groups}
     if names:
-        apply_flow_groups(_moving(flow, names), desk.topology(), commit=True, ledger=desk.ledger)
-    placed, rows = _placed(desk, groups)
+        apply_flow_groups(_moving(flow, names), context.topology(), commit=True, ledger=context.ledger)
+    placed, rows = _placed(context, groups)
     facts = {
         "groups": len(names),
         "positions": len(rows),
@@ -57,26 +55,28 @@ def _moving(flow: FlowConfig, names: Collection[str]) -> FlowConfig:
     return flow.model_copy(update={"groups": exactly(sorted(names))}) if names else flow
 
 
-def _placed(desk: Desk, groups: Sequence[WaveGroup] | None = None) -> tuple[tuple[Gate, ...], list[GroupRow]]:
+def _placed(
+    context: CutoverContext, groups: Sequence[ScopeGroup] | None = None
+) -> tuple[tuple[Gate, ...], list[GroupRow]]:
     """Whether the groups stand on the target where they go on, and their positions there."""
-    flow, wanted = desk.whole_flow, desk.definition
+    flow, wanted = context.whole_flow, context.definition
     if groups is None:
-        groups = wave_groups(flow, desk.topics, wanted.groups)
+        groups = scope_groups(flow, context.topics, wanted.groups)
     names = {group.name for group in groups}
-    plan = plan_flow_groups(_moving(flow, names), desk.topology(), commit=True, ledger=desk.ledger).plan
-    rows = gates.rows_of_wave(plan, names, desk.topics)
+    plan = plan_flow_groups(_moving(flow, names), context.topology(), commit=True, ledger=context.ledger).plan
+    rows = gates.rows_of_wave(plan, names, context.topics)
     # Readers that moved first have read on by the time that this is done again.
-    gone_on = wanted.style is Style.CONSUMERS_FIRST and desk.last[Step.TRANSLATE].number > 1
+    gone_on = wanted.style is Style.CONSUMERS_FIRST and context.last[Step.TRANSLATE].number > 1
     return gates.groups_in_place(plan, rows, names, wanted.max_read_again, wanted.max_skipped, gone_on=gone_on), rows
 
 
-def _left_to_read(desk: Desk, groups: Sequence[WaveGroup]) -> dict[str, int]:
+def _left_to_read(context: CutoverContext, groups: Sequence[ScopeGroup]) -> dict[str, int]:
     """How many records each group has still to read on the source; what is no record, such as a marker, is none."""
-    ends = {TopicPartition(cut.topic, cut.partition): cut.source_end for cut in cuts(desk)}
+    ends = {TopicPartition(cut.topic, cut.partition): cut.source_end for cut in cuts(context)}
     left = {}
     for group in groups:
         left[group.name] = sum(
-            OffsetMap.of_segments(desk.ledger.segments(desk.definition.flow, *place)).source_records_between(
+            OffsetMap.of_segments(context.ledger.segments(context.definition.flow, *place)).source_records_between(
                 committed.offset, ends[place]
             )
             for place, committed in group.committed.items()
@@ -85,69 +85,69 @@ def _left_to_read(desk: Desk, groups: Sequence[WaveGroup]) -> dict[str, int]:
     return left
 
 
-def before_approval(desk: Desk) -> Outcome:
+def before_approval(context: CutoverContext) -> Outcome:
     """What a person is to agree on: everything that was found, and that it still holds."""
-    found = [*cut_holds(desk), *_readers_stay_away(desk)]
-    if desk.definition.style is Style.TOGETHER:
-        found += _placed(desk)[0]
+    found = [*cut_holds(context), *_readers_stay_away(context)]
+    if context.definition.style is Style.TOGETHER:
+        found += _placed(context)[0]
     return Outcome(tuple(found))
 
 
-def approve(desk: Desk) -> Outcome:
+def approve(context: CutoverContext) -> Outcome:
     """A person has agreed."""
-    return Outcome(cut_holds(desk))
+    return Outcome(cut_holds(context))
 
 
-def switch(desk: Desk) -> Outcome:
+def switch(context: CutoverContext) -> Outcome:
     """Let the flow copy these topics no more, and prepare the way back."""
-    flow, wanted = desk.whole_flow, desk.definition
-    opposite = desk.opposite
-    missing = why_no_way_back(flow, opposite, desk.topics)
+    flow, wanted = context.whole_flow, context.definition
+    opposite = context.opposite
+    missing = why_no_way_back(flow, opposite, context.topics)
     # No run of the flow is under way when its topics are taken from it: it could copy what a straggler writes.
-    with desk.locked(flow):
-        found = [*cut_holds(desk), *_readers_stay_away(desk)]
+    with context.locked(flow):
+        found = [*cut_holds(context), *_readers_stay_away(context)]
         if missing is not None and wanted.require_way_back:
             found.append(Gate("way back", False, missing, "Add it to the file, or begin anew without it."))
         if not all(gate.passed for gate in found):
             return Outcome(tuple(found))
         facts: dict[str, object] = {}
         if missing is None and opposite is not None:
-            with desk.locked(opposite):
-                prepared = prepare_way_back(flow, opposite, cuts(desk), desk.ledger)
+            with context.locked(opposite):
+                prepared = prepare_way_back(flow, opposite, cuts(context), context.ledger)
             facts["way_back"] = {"flow": prepared.flow, "partitions": prepared.partitions}
-        change = handover.plan(desk)
+        change = handover.plan(context)
         # Noted before it is done, so that whatever happens in between can be undone.
-        desk.keep(change.to_facts())
-        handover.apply(desk, change)
-    what = f"flow {wanted.flow} copies {len(desk.topics):,} topics no more."
+        context.keep(change.to_facts())
+        handover.apply(context, change)
+    what = f"flow {wanted.flow} copies {len(context.topics):,} topics no more."
     return Outcome((*found, Gate("handed over", True, what)), facts)
 
 
-def _readers_stay_away(desk: Desk) -> tuple[Gate, ...]:
+def _readers_stay_away(context: CutoverContext) -> tuple[Gate, ...]:
     """Readers that have moved commit on the source no more; those that move first or last are somewhere else."""
-    if desk.definition.style is not Style.TOGETHER:
+    if context.definition.style is not Style.TOGETHER:
         return ()
-    return (gates.readers_stopped(wave_groups(desk.whole_flow, desk.topics, desk.definition.groups)),)
+    return (gates.readers_stopped(scope_groups(context.whole_flow, context.topics, context.definition.groups)),)
 
 
-def release(desk: Desk) -> Outcome:
+def release(context: CutoverContext) -> Outcome:
     """Put the staged grants to write on the target, and take away an earlier fence there."""
-    flow, wanted = desk.whole_flow, desk.definition
+    flow, wanted = context.whole_flow, context.definition
     # Once it has begun, somebody may write to the target.
-    began = bool(desk.facts_of(Step.RELEASE).get(RELEASING))
-    found = list(gates.cut_holds(cuts(desk), log_ends(flow, desk.topics), target_too=not began))
+    began = bool(context.facts_of(Step.RELEASE).get(RELEASING))
+    found = list(gates.cut_holds(cuts(context), log_ends(flow, context.topics), target_too=not began))
     if not all(gate.passed for gate in found):
         return Outcome(tuple(found))
-    desk.keep({RELEASING: True})
-    back = opposite_of(desk.config, flow)
-    if back is not None and (fence := _earlier_fence(desk, str(back.flow))):
+    context.keep({RELEASING: True})
+    back = opposite_of(context.config, flow)
+    if back is not None and (fence := _earlier_fence(context, str(back.flow))):
         found.append(fences.lower_fence(unrestricted(back), fence))
     done = release_acls(
         flow,
-        desk.ledger,
-        by=desk.by,
+        context.ledger,
+        by=context.by,
         with_withdrawn=wanted.with_withdrawn,
-        topics=exactly(topic.target for topic in desk.topics),
+        topics=exactly(topic.target for topic in context.topics),
     )
     failed = [str(error) for _, error in done.failed]
     good = done.notice or f"{len(done.changed):,} grants to write are on the target."
@@ -163,29 +163,29 @@ def release(desk: Desk) -> Outcome:
     return Outcome(tuple(found), {"released": len(done.changed), "withdrawn": len(done.withdrawn)})
 
 
-def _earlier_fence(desk: Desk, back: str) -> list[Mapping[str, Any]]:
+def _earlier_fence(context: CutoverContext, back: str) -> list[Mapping[str, Any]]:
     """What cutovers of the opposite direction forbade on what is now the target."""
-    mine = {topic.target for topic in desk.topics}
-    return [acl for acl in desk.ledger.cutovers.fences(back) if acl["name"] in mine]
+    mine = {topic.target for topic in context.topics}
+    return [acl for acl in context.ledger.cutovers.fences(back) if acl["name"] in mine]
 
 
-def watch(desk: Desk) -> Outcome:
+def watch(context: CutoverContext) -> Outcome:
     """Wait until clients have arrived on the target and none is left on the source."""
-    wanted, began = desk.definition, desk.monotonic()
+    wanted, began = context.definition, context.monotonic()
     while True:
-        found = _arrivals(desk)
-        seconds = desk.monotonic() - began
+        found = _arrivals(context)
+        seconds = context.monotonic() - began
         if all(gate.passed for gate in found) or seconds >= wanted.watch_seconds:
             return Outcome(found, {"seconds": round(seconds, 3)})
-        desk.tell("; ".join(gate.what for gate in found if not gate.passed))
-        desk.sleep(_LOOK_SECONDS)
+        context.tell("; ".join(gate.what for gate in found if not gate.passed))
+        context.sleep(_LOOK_SECONDS)
 
 
-def _arrivals(desk: Desk) -> tuple[Gate, ...]:
-    flow, wanted = desk.whole_flow, desk.definition
-    ends, cut = log_ends(flow, desk.topics), cuts(desk)
+def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
+    flow, wanted = context.whole_flow, context.definition
+    ends, cut = log_ends(flow, context.topics), cuts(context)
     # The flow back may have brought new records home.
-    opposite = desk.opposite
+    opposite = context.opposite
     brought = {} if opposite is None else _brought_back(opposite)
     late = [
         f"{each.topic}-{each.partition}"
@@ -201,8 +201,8 @@ def _arrivals(desk: Desk) -> tuple[Gate, ...]:
         came = f"{new:,} new offsets on the target."
         found.append(Gate("writers arrived", new > 0, came, "Start the writers there."))
         # Groups without members had none before either, and need not come.
-        moving = {group["name"] for group in desk.facts_of(Step.INVENTORY)["groups"] if group["active"]}
-        groups = [each for each in wave_groups(flow, desk.topics, wanted.groups) if each.name in moving]
+        moving = {group["name"] for group in context.facts_of(Step.INVENTORY)["groups"] if group["active"]}
+        groups = [each for each in scope_groups(flow, context.topics, wanted.groups) if each.name in moving]
         found.append(_readers_arrived(groups))
     return tuple(found)
 
@@ -216,18 +216,18 @@ def _brought_back(opposite: FlowConfig) -> dict[TopicPartition, int]:
     }
 
 
-def _readers_arrived(groups: Sequence[WaveGroup]) -> Gate:
+def _readers_arrived(groups: Sequence[ScopeGroup]) -> Gate:
     missing = [group.name for group in groups if group.on_target is not GroupState.ACTIVE]
     good = f"{len(groups):,} groups have members on the target."
     return gates.counts("readers arrived", missing, good, "Start their consumers there.")
 
 
-def finish(desk: Desk) -> Outcome:
+def finish(context: CutoverContext) -> Outcome:
     """Add everything up."""
-    rows = desk.ledger.cutovers.steps(desk.definition.name)
+    rows = context.ledger.cutovers.steps(context.definition.name)
     attempts = [attempt_of(row) for row in rows]
     stopped = writers_stood_still(attempts)
     last = last_attempts(attempts)
-    line = {step.value: round(last[step].seconds or 0.0, 3) for step in STEPS[desk.definition.style] if step in last}
+    line = {step.value: round(last[step].seconds or 0.0, 3) for step in STEPS[context.definition.style] if step in last}
     what = "the writers' pause is not known." if stopped is None else f"the writers stood still for {stopped:.1f} s."
     return Outcome((Gate("finished", True, what),), {"writers_stood_still_seconds": stopped, "seconds_by_step": line})

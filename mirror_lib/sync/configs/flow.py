@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, ConfigChange
-from mirror_lib.cluster.protocol.kafka_errors import PolicyViolationError
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.name_patterns import named_topics
+from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
+from mirror_lib.cluster.protocol import PolicyViolationError
+from mirror_lib.config import FlowConfig, named_topics
 from mirror_lib.errors import MirrorError, TopicMissingError
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.configs.plan import ConfigFacts, ConfigPlan, ConfigRule, TopicConfigSteps, plan_configs
 from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.due_steps import why_not_due
 from mirror_lib.sync.hidden import hidden_topics
-from mirror_lib.sync.topics.refusals import INDISPENSABLE, Configs, Outcome, done_without_refused, unsupported
-from mirror_lib.topology.rename import NameFault
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without_refused, unsupported
+from mirror_lib.topology import FlowTopology, NameFault
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of topics helps nobody.

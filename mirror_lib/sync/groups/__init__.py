@@ -1,0 +1,18 @@
+"""Consumer groups: offsets translated and written."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "flow": [
+            "GroupSync",
+            "apply_flow_groups",
+            "plan_flow_groups",
+            "sync_flow_group_offsets",
+            "translate_flow_offsets",
+        ],
+        "plan": ["GroupPlan", "GroupRow"],
+        "rules": ["select_groups"],
+    },
+)

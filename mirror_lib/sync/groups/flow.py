@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.admin.groups import GroupActiveError, GroupAdmin
-from mirror_lib.cluster.admin.results import batches
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.checkpoints import CheckpointWriter
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import GroupActiveError, GroupAdmin, batches
+from mirror_lib.cluster.topics import CheckpointWriter
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
 from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.due_steps import why_not_due, why_not_emitted
@@ -22,8 +21,8 @@ from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan
 from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
 from mirror_lib.sync.groups.rules import after_applying, looked_again, plan_groups
 from mirror_lib.sync.observed import save_groups
-from mirror_lib.sync.topics.internal import checkpoints_topic, ensure_checkpoints_topic
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.sync.topics import checkpoints_topic, ensure_checkpoints_topic
+from mirror_lib.topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of groups helps nobody.

@@ -8,15 +8,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.admin.groups import GroupAdmin, GroupKind, GroupState, ListedGroup
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.checkpoints import read_checkpoints, read_offset_syncs
-from mirror_lib.cluster.topics.mm2_formats import Checkpoint
-from mirror_lib.cluster.topics.positions import Position
-from mirror_lib.config.model import FlowConfig, GroupTranslation
-from mirror_lib.config.name_patterns import named_groups, supposed_groups
-from mirror_lib.config.topology import group_filter
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, GroupAdmin, GroupKind, GroupState, ListedGroup, OffsetSpec
+from mirror_lib.cluster.topics import Checkpoint, Position, read_checkpoints, read_offset_syncs
+from mirror_lib.config import FlowConfig, GroupTranslation, group_filter, named_groups, supposed_groups
 from mirror_lib.errors import (
     LOSS_REASONS,
     AuthorizationError,
@@ -24,13 +19,8 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.ledger.rows import DISASTER
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.group_standing import GroupReason
-from mirror_lib.offsets.offset_map import OffsetMap
-from mirror_lib.offsets.ranges import united
-from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
-from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.ledger import DISASTER, Ledger
+from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, united
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
@@ -38,9 +28,8 @@ from mirror_lib.sync.groups.rules import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
 from mirror_lib.sync.position_store import stored_positions
 from mirror_lib.sync.target_changes import TargetPartition, position_change
-from mirror_lib.sync.topics.internal import checkpoints_topic, offset_syncs_topic
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.sync.topics import checkpoints_topic, offset_syncs_topic
+from mirror_lib.topology import FlowTopology, TopicPartition
 
 _UNTRANSLATED_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
 

@@ -14,17 +14,22 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.cluster.admin.groups import CommittedOffset, GroupState, ListedGroup
-from mirror_lib.cluster.topics.mm2_formats import Checkpoint
+from mirror_lib.cluster.admin import CommittedOffset, GroupState, ListedGroup
+from mirror_lib.cluster.topics import Checkpoint
 from mirror_lib.errors import MirrorError, ReplicationError
-from mirror_lib.offsets.checkpoints import CheckpointOffsets, Precision, checkpoint_after, translate
-from mirror_lib.offsets.group_standing import GroupReason
-from mirror_lib.offsets.offset_map import Landing, OffsetMap
-from mirror_lib.offsets.sync_store import OffsetSyncStore
-from mirror_lib.offsets.syncs import BEFORE_ALL
+from mirror_lib.offsets import (
+    BEFORE_ALL,
+    CheckpointOffsets,
+    GroupReason,
+    Landing,
+    OffsetMap,
+    OffsetSyncStore,
+    Precision,
+    checkpoint_after,
+    translate,
+)
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.topology.selection import Exclusion, FlowTopology
+from mirror_lib.topology import Exclusion, FlowTopology, TopicPartition
 
 _PRECISION_REASONS = {
     Precision.BETWEEN_SYNCS: GroupReason.BETWEEN_SYNCS,

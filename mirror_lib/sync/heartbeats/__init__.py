@@ -1,0 +1,18 @@
+"""Heartbeats: emitted and checked."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "flow": ["EmittedHeartbeat", "HeartbeatCheck", "HeartbeatEmitter", "check_flow_heartbeats", "emit_heartbeats"],
+        "rules": [
+            "HeartbeatState",
+            "UpstreamHeartbeat",
+            "describe",
+            "emitting_flows",
+            "heartbeats_topic",
+            "mistaken_heartbeats",
+        ],
+    },
+)

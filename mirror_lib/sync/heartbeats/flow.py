@@ -10,16 +10,13 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec, TopicSpec
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol.kafka_errors import TopicExistsError, UnsupportedRequestError
-from mirror_lib.cluster.topics.internal import HeartbeatWriter, read_last_heartbeats
-from mirror_lib.cluster.topics.mm2_formats import Heartbeat
-from mirror_lib.cluster.topics.reader import RecordPlace
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.topology import flow_topology, replication_policy
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec, TopicSpec
+from mirror_lib.cluster.protocol import TopicExistsError, UnsupportedRequestError
+from mirror_lib.cluster.topics import Heartbeat, HeartbeatWriter, RecordPlace, read_last_heartbeats
+from mirror_lib.config import FlowConfig, flow_topology, replication_policy
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, Where
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger
 from mirror_lib.sync.cluster_identity import check_heartbeats_cluster
 from mirror_lib.sync.heartbeats.rules import (
     HeartbeatState,
@@ -32,8 +29,8 @@ from mirror_lib.sync.heartbeats.rules import (
     topics_to_read,
 )
 from mirror_lib.sync.hidden import hidden_topics
-from mirror_lib.sync.topics.waiting import wait_until_visible
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.sync.topics import wait_until_visible
+from mirror_lib.topology import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -14,13 +14,10 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.admin.model import TopicConfigs, TopicDescription, TopicSpec
-from mirror_lib.cluster.topics.mm2_formats import Heartbeat
-from mirror_lib.config.model import FlowConfig, MirrorConfig
-from mirror_lib.config.schedule import parse_schedule
-from mirror_lib.topology.names import FlowId
-from mirror_lib.topology.policy import ReplicationPolicy
-from mirror_lib.topology.selection import FlowTopology, ancestry, hops
+from mirror_lib.cluster.admin import TopicConfigs, TopicDescription, TopicSpec
+from mirror_lib.cluster.topics import Heartbeat
+from mirror_lib.config import FlowConfig, MirrorConfig, parse_schedule
+from mirror_lib.topology import FlowId, FlowTopology, ReplicationPolicy, ancestry, hops
 
 #: As `MirrorUtils.createSinglePartitionCompactedTopic`.
 _CONFIGS = {"cleanup.policy": "compact"}

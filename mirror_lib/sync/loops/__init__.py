@@ -1,0 +1,11 @@
+"""Loops: flows whose records come back."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "flow": ["check_loops", "refuse_loops", "refuse_own_copies"],
+        "ledger": ["refuse_ledger_loops"],
+    },
+)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from mirror_lib.cluster.admin.client import ClusterAdmin
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.topics.positions import ClusterPair
-from mirror_lib.config.model import FlowConfig, MirrorConfig
-from mirror_lib.config.topology import loops
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.topics import ClusterPair
+from mirror_lib.config import FlowConfig, MirrorConfig, loops
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.topology.loops import Loop
-from mirror_lib.topology.names import FlowId
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.topology import FlowId, FlowTopology, Loop
 
 _LOOPS_NAMED = 3
 

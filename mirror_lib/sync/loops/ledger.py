@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from mirror_lib.cluster.topics.positions import ClusterPair
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster.topics import ClusterPair
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.ledger.rows import CopiedTopic
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import CopiedTopic, Ledger
 from mirror_lib.sync.cluster_identity import ledger_name
 
 #: A flow that has copied a topic within this time is taken to go on with it.

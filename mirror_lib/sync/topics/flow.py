@@ -7,21 +7,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mirror_lib.cluster.admin.client import ClusterAdmin
-from mirror_lib.cluster.topics.positions import Position
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.config.name_patterns import named_topics
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.topics import Position
+from mirror_lib.config import FlowConfig, named_topics
 from mirror_lib.errors import AuthorizationError, MirrorError
-from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
-from mirror_lib.sync.heartbeats.rules import mistaken_heartbeats
+from mirror_lib.sync.heartbeats import mistaken_heartbeats
 from mirror_lib.sync.position_store import stored_positions
 from mirror_lib.sync.topics.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.topics.needed import check_needed_topics
 from mirror_lib.sync.topics.plan import TopicFacts, TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
 from mirror_lib.sync.topics.refusals import INDISPENSABLE, Outcome
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.topology import FlowTopology
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of topics helps nobody.

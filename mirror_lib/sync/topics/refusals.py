@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mirror_lib.cluster.protocol.kafka_errors import RequestRefusedError, UnsupportedRequestError
+from mirror_lib.cluster.protocol import RequestRefusedError, UnsupportedRequestError
 from mirror_lib.errors import MirrorError
 
 #: Config -> value, None where it is deleted.

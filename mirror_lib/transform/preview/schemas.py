@@ -6,13 +6,10 @@ import json
 from functools import cached_property
 
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.schemas import registry
-from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.protobuf import ProtobufCodec
-from mirror_lib.schemas.wire import schema_id
+from mirror_lib.schemas import AvroCodec, ProtobufCodec, registry, schema_id
 from mirror_lib.transform.model import DataFormat, SchemaRegistry, TransformChain
 from mirror_lib.transform.preview.preview import Change
-from mirror_lib.transform.schemas.registry_sides import access_of, registry_at
+from mirror_lib.transform.schemas import access_of, registry_at
 
 
 class SchemaTexts:

@@ -15,11 +15,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from mirror_lib.schemas.identities import Identity, Verdict
-from mirror_lib.schemas.preflight import subject_of_topic
-from mirror_lib.schemas.wire import Place, find_frame
+from mirror_lib.schemas import Identity, Place, Verdict, find_frame, subject_of_topic
 from mirror_lib.transform.model import DataFormat, TransformChain
-from mirror_lib.transform.preview.preview import SourceRecord
+from mirror_lib.transform.preview import SourceRecord
 
 #: What of a record may name a schema.
 SIDES = ("key", "value")

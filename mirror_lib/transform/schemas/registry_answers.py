@@ -7,11 +7,16 @@ from typing import NamedTuple
 from uuid import UUID
 
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.schemas.errors import SchemaRegistryError
-from mirror_lib.schemas.identities import IdentityPlan, Registration
-from mirror_lib.schemas.preflight import compare, missing_guids, register_missing
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.wire import Place
+from mirror_lib.schemas import (
+    IdentityPlan,
+    Place,
+    Registration,
+    SchemaRegistry,
+    SchemaRegistryError,
+    compare,
+    missing_guids,
+    register_missing,
+)
 from mirror_lib.transform.model import FlowTransforms, TransformChain
 from mirror_lib.transform.schemas.preflight import (
     Finding,

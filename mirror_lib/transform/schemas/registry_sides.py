@@ -13,16 +13,25 @@ from functools import lru_cache
 from typing import Any
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.schemas.avro import AvroCodec
-from mirror_lib.schemas.avro_columns import avro_column
-from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
-from mirror_lib.schemas.preflight import compare, subject_of_topic
-from mirror_lib.schemas.protobuf import ProtobufCodec
-from mirror_lib.schemas.protobuf_columns import fill, protobuf_column
-from mirror_lib.schemas.registry import SchemaRegistry
-from mirror_lib.schemas.rest import BasicLogin, RegistryAccess
-from mirror_lib.schemas.typed_column import TypedColumn, optional
-from mirror_lib.schemas.wire import frame_bytes, protobuf_frame, schema_id
+from mirror_lib.schemas import (
+    AvroCodec,
+    BasicLogin,
+    ProtobufCodec,
+    RegistryAccess,
+    SchemaFormatError,
+    SchemaMissingError,
+    SchemaRegistry,
+    TypedColumn,
+    avro_column,
+    compare,
+    fill,
+    frame_bytes,
+    optional,
+    protobuf_column,
+    protobuf_frame,
+    schema_id,
+    subject_of_topic,
+)
 from mirror_lib.transform import model
 from mirror_lib.transform.model import DataFormat
 

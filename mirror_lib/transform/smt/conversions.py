@@ -9,7 +9,7 @@ from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.model import TimestampType, UnixPrecision
 from mirror_lib.transform.smt.record import SmtRecord, require_map, require_struct
 from mirror_lib.transform.smt.schema_cache import SchemaCache
-from mirror_lib.transform.smt.values.data import (
+from mirror_lib.transform.smt.values import (
     DATE,
     DATE_NAME,
     STRING,
@@ -17,24 +17,23 @@ from mirror_lib.transform.smt.values.data import (
     TIME_NAME,
     TIMESTAMP,
     TIMESTAMP_NAME,
+    WIDTHS,
     DataError,
     Field,
     Moment,
+    NotANumberError,
     Schema,
     SchemaType,
     Struct,
     Value,
-    class_name,
-    schema_type_of,
-    struct_schema,
-)
-from mirror_lib.transform.smt.values.java_strings import java_text, moment_text
-from mirror_lib.transform.smt.values.numbers import (
-    WIDTHS,
-    NotANumberError,
     cast_to_boolean,
     cast_to_float,
     cast_to_integer,
+    class_name,
+    java_text,
+    moment_text,
+    schema_type_of,
+    struct_schema,
 )
 
 _CASTING, _CONVERTING = "cast types", "converting timestamp formats"

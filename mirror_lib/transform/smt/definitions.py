@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mirror_lib.topology.java_regex import compile_java, compile_replacement
+from mirror_lib.topology import compile_java, compile_replacement
 from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.field_path import parse_path
 from mirror_lib.transform.smt.options import Options
 from mirror_lib.transform.smt.record import Side
-from mirror_lib.transform.smt.values.data import Schema, SchemaType, Value
-from mirror_lib.transform.smt.values.date_format import DateFormat
-from mirror_lib.transform.smt.values.java_strings import connect_text
-from mirror_lib.transform.smt.values.literals import parse_literal
+from mirror_lib.transform.smt.values import DateFormat, Schema, SchemaType, Value, connect_text, parse_literal
 
 _NULLS = "replace.null.with.default"
 _NO_FORMAT = DateFormat("", ())

@@ -12,7 +12,7 @@ from decimal import Decimal
 from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.record import SmtRecord, require_map, require_struct
 from mirror_lib.transform.smt.schema_cache import SchemaCache
-from mirror_lib.transform.smt.values.data import (
+from mirror_lib.transform.smt.values import (
     OPTIONAL_STRING,
     STRING,
     TIMESTAMP,
@@ -29,9 +29,9 @@ from mirror_lib.transform.smt.values.data import (
     Struct,
     Value,
     class_name,
+    masking_number,
     struct_schema,
 )
-from mirror_lib.transform.smt.values.numbers import masking_number
 
 _INSERTED: SchemaCache[Schema] = SchemaCache()
 _REPLACED: SchemaCache[Schema] = SchemaCache()

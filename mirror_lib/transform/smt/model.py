@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mirror_lib.transform.smt.record import Side
-from mirror_lib.transform.smt.values.data import Schema, SchemaType, Value
-from mirror_lib.transform.smt.values.date_format import DateFormat
+from mirror_lib.transform.smt.values import DateFormat, Schema, SchemaType, Value
 
 TRANSFORMS_PACKAGE = "org.apache.kafka.connect.transforms"
 PREDICATES_PACKAGE = f"{TRANSFORMS_PACKAGE}.predicates"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mirror_lib.topology.java_regex import compile_java
+from mirror_lib.topology import compile_java
 from mirror_lib.transform.smt.model import HasHeaderKey, Predicate, RecordIsTombstone, Stage, TopicNameMatches
 from mirror_lib.transform.smt.record import SmtRecord
 

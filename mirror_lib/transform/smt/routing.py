@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from mirror_lib.topology.java_regex import Replacement, compile_java, compile_replacement
+from mirror_lib.topology import Replacement, compile_java, compile_replacement
 from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.record import SmtRecord
-from mirror_lib.transform.smt.values.data import DataError
+from mirror_lib.transform.smt.values import DataError
 
 
 def regex_router(setting: model.RegexRouter, record: SmtRecord) -> SmtRecord:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mirror_lib.transform.smt.apply import apply, function_of
-from mirror_lib.transform.smt.converters.converters import decode, encode
+from mirror_lib.transform.smt.converters import decode, encode
 from mirror_lib.transform.smt.errors import SmtError
 from mirror_lib.transform.smt.model import ChainSettings, ConverterKind, ConverterSettings, Stage
 from mirror_lib.transform.smt.predicates import condition_of
 from mirror_lib.transform.smt.record import Header, RawRecord, Side, SmtRecord
-from mirror_lib.transform.smt.values.data import BYTES, OPTIONAL_BYTES, DataError, Schema, Value
+from mirror_lib.transform.smt.values import BYTES, OPTIONAL_BYTES, DataError, Schema, Value
 
 # Sides are bits here, and functions are found once: what is asked for every record is to cost next to nothing.
 _KEY, _VALUE = 1, 2

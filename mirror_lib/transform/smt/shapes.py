@@ -8,7 +8,7 @@ from typing import Any
 
 from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.record import Side, SmtRecord, require_map, require_struct
-from mirror_lib.transform.smt.values.data import (
+from mirror_lib.transform.smt.values import (
     DataError,
     Field,
     Schema,

@@ -1,4 +1,4 @@
-"""Comparing one range of both logs in order, through the exact map. Pure: stretches in, an outcome out.
+"""Comparing one range of both logs in order, through the exact map. Pure: spans in, an outcome out.
 
 Where records are transformed, the source is what the transforms make of it, as blocks of records.
 
@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from mirror_lib.cluster.batches.record_blocks import RecordBlock
-from mirror_lib.cluster.batches.spans import Stretch
-from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.cluster.batches import RecordBlock, Span
+from mirror_lib.offsets import OffsetRun
+from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.compare.differences import LOOK_AHEAD, differing, explain, short_digest
 from mirror_lib.verify.compare.expected_offsets import Placement
 from mirror_lib.verify.compare.side import REPLACED, Side
@@ -58,13 +57,13 @@ class RangeComparer:
         self._tally = Tally(range_, keep=keep)
         self._whole = WholeBatches(self.source, self.target, self._placement, self._tally)
 
-    def feed_source(self, stretches: Sequence[Stretch | RecordBlock], next_offset: int) -> None:
+    def feed_source(self, spans: Sequence[Span | RecordBlock], next_offset: int) -> None:
         """Give what the source holds from `source.fed_to` on."""
-        self.source.feed(stretches, next_offset)
+        self.source.feed(spans, next_offset)
 
-    def feed_target(self, stretches: Sequence[Stretch | RecordBlock], next_offset: int) -> None:
+    def feed_target(self, spans: Sequence[Span | RecordBlock], next_offset: int) -> None:
         """Give what the target holds from `target.fed_to` on; no blocks."""
-        self.target.feed(stretches, next_offset)
+        self.target.feed(spans, next_offset)
 
     def source_expired(self, log_start: int) -> None:
         """Say that retention removed everything below an offset while this was running."""
@@ -151,12 +150,12 @@ class RangeComparer:
         return self.source.visible(wanted), self.target.visible(wanted)
 
     def _decode_target(self) -> bool:
-        stretch = self.target.decode_next()
-        if stretch is None:
+        span = self.target.decode_next()
+        if span is None:
             return False
-        assert isinstance(stretch, Stretch), "the target's batches count in the digest one by one"
-        self._tally.note_target(stretch)
-        self._tally.timestamps_compared &= not stretch.log_append_time
+        assert isinstance(span, Span), "the target's batches count in the digest one by one"
+        self._tally.note_target(span)
+        self._tally.timestamps_compared &= not span.log_append_time
         return True
 
     def _compare_records(self) -> None:

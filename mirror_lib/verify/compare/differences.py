@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.cluster.batches.varint import decode_varint
+from mirror_lib.cluster.batches import decode_varint
 from mirror_lib.verify.findings import DifferenceKind
 
 #: Records of each side that are looked at for an explanation.

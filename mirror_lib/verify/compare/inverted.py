@@ -10,8 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mirror_lib.cluster.batches.spans import Shown
-from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.cluster.batches import Shown
+from mirror_lib.offsets import OffsetRun, encode
 from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.verify.model import CheckRange, OppositeFacts, PartitionCheck
 

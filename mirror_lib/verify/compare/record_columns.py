@@ -1,15 +1,11 @@
-"""The records of a stretch as columns: lists that are compared whole, without an object for each record."""
+"""The records of a span as columns: lists that are compared whole, without an object for each record."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from mirror_lib.cluster.batches.compression.codecs import decompress
-from mirror_lib.cluster.batches.header import CODEC_BITS, BatchHeader
-from mirror_lib.cluster.batches.record_blocks import RecordBlock
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Stretch
-from mirror_lib.cluster.batches.varint import decode_varint
+from mirror_lib.cluster.batches import CODEC_BITS, BatchHeader, RecordBlock, RecordError, Span, decode_varint
+from mirror_lib.cluster.batches.compression import decompress
 
 _ONE_BYTE = 0x80
 
@@ -22,21 +18,21 @@ class Columns(NamedTuple):
     tails: list[bytes]
 
 
-def columns(stretch: Stretch | RecordBlock) -> Columns:
-    """Decode a stretch; a block is so already.
+def columns(span: Span | RecordBlock) -> Columns:
+    """Decode a span; a block is so already.
 
     Raises:
         RecordError: the body is not what the header says.
         CodecError: it cannot be decompressed.
     """
-    if isinstance(stretch, RecordBlock):
-        return Columns(stretch.offsets.tolist(), stretch.times.tolist(), stretch.tails)
-    header = stretch.header
+    if isinstance(span, RecordBlock):
+        return Columns(span.offsets.tolist(), span.times.tolist(), span.tails)
+    header = span.header
     if header is None:
-        old = stretch.old
+        old = span.old
         return Columns([each.offset for each in old], [each.timestamp for each in old], [each.tail for each in old])
-    found = _decoded(header, decompress(header.attributes & CODEC_BITS, stretch.body))
-    if stretch.log_append_time:
+    found = _decoded(header, decompress(header.attributes & CODEC_BITS, span.body))
+    if span.log_append_time:
         return found._replace(times=[header.max_timestamp] * header.count)
     return found
 

@@ -1,4 +1,4 @@
-"""One side of a comparison: the stretches of a log as they come in, and decoded records that wait for their turn."""
+"""One side of a comparison: the spans of a log as they come in, and decoded records that wait for their turn."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
-from mirror_lib.cluster.batches.record_blocks import RecordBlock
-from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.batches import RecordBlock, Span
 from mirror_lib.verify.compare.record_columns import Columns, columns
 
 #: Decoded records that may lie behind the reading point before they are let go.
@@ -35,7 +34,7 @@ class Side:
         self.fed_to = first
         #: Below this, retention has removed what was there.
         self.log_start = 0
-        self._queue: deque[Stretch | RecordBlock] = deque()
+        self._queue: deque[Span | RecordBlock] = deque()
         self.offsets: list[int] = []
         self.times: list[int] = []
         self.tails: list[bytes] = []
@@ -44,14 +43,14 @@ class Side:
         #: Everything before this offset is consumed.
         self.passed = first
 
-    def feed(self, stretches: Iterable[Stretch | RecordBlock], next_offset: int) -> None:
+    def feed(self, spans: Iterable[Span | RecordBlock], next_offset: int) -> None:
         """Take what was read.
 
         Args:
-            stretches: in order; the first may begin before what was asked for.
-            next_offset: where to read on; offsets before it that are in no stretch hold no record.
+            spans: in order; the first may begin before what was asked for.
+            next_offset: where to read on; offsets before it that are in no span hold no record.
         """
-        for each in stretches:
+        for each in spans:
             if not each.hidden and each.next_offset > self.fed_to:
                 wanted = _since(each, self.first) if isinstance(each, RecordBlock) else each
                 if wanted is not None:
@@ -65,7 +64,7 @@ class Side:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all stretches of the range were fed."""
+        """Whether all spans of the range were fed."""
         return self.fed_to >= self.end
 
     @property
@@ -78,12 +77,12 @@ class Side:
         """Everything before this offset is consumed, and there is nothing to be seen up to it."""
         return self.offsets[self.at] if self.pending else self.passed
 
-    def head(self) -> Stretch | RecordBlock | None:
-        """The next stretch, when no decoded records wait before it."""
+    def head(self) -> Span | RecordBlock | None:
+        """The next span, when no decoded records wait before it."""
         return self._queue[0] if self._queue and self.at == len(self.offsets) else None
 
     def blocks(self) -> Iterator[RecordBlock]:
-        """The blocks that come next, up to the first stretch of another kind."""
+        """The blocks that come next, up to the first span of another kind."""
         return takewhile(lambda each: isinstance(each, RecordBlock), self._queue)  # type: ignore[arg-type]
 
     @property
@@ -92,7 +91,7 @@ class Side:
         return all(isinstance(each, RecordBlock) for each in self._queue)
 
     def pass_whole(self) -> None:
-        """Consume the next stretch as it is."""
+        """Consume the next span as it is."""
         self.passed = self._queue.popleft().next_offset
 
     def pass_records(self, count: int) -> None:
@@ -107,8 +106,8 @@ class Side:
             count -= len(block)
             self.pass_whole()
 
-    def decode_next(self, wanted: int = 1) -> Stretch | RecordBlock | None:
-        """Decode the next stretch behind the records that wait; None when there is none.
+    def decode_next(self, wanted: int = 1) -> Span | RecordBlock | None:
+        """Decode the next span behind the records that wait; None when there is none.
 
         Args:
             wanted: of a block not more records than these are taken, so that the rest may still be passed as it is.
@@ -118,14 +117,14 @@ class Side:
         """
         if not self._queue or self._queue[0].first >= self.end:
             return None
-        stretch, rest = self._queue[0], None
-        if isinstance(stretch, RecordBlock):
-            if wanted < len(stretch):
-                stretch, rest = stretch.part(0, wanted), stretch.part(wanted, len(stretch))
-            found = columns(stretch)
+        span, rest = self._queue[0], None
+        if isinstance(span, RecordBlock):
+            if wanted < len(span):
+                span, rest = span.part(0, wanted), span.part(wanted, len(span))
+            found = columns(span)
         else:
-            found = self._within(columns(stretch))
-            if self._hide_append_times and stretch.log_append_time:
+            found = self._within(columns(span))
+            if self._hide_append_times and span.log_append_time:
                 found = found._replace(times=[REPLACED] * len(found.offsets))
         self._queue.popleft()
         if rest is not None:
@@ -136,7 +135,7 @@ class Side:
         self.offsets += found.offsets
         self.times += found.times
         self.tails += found.tails
-        return stretch
+        return span
 
     def advance(self, count: int) -> None:
         """Consume decoded records."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.batches import Span
 from mirror_lib.errors import MirrorError
 from mirror_lib.verify.findings import Difference, PartitionVerdict, RangeOutcome, Stopped, Verdict
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
@@ -45,16 +45,16 @@ class Tally:
         if not decoded:
             self.undecoded += count
 
-    def note_target(self, stretch: Stretch) -> None:
+    def note_target(self, span: Span) -> None:
         """Let a batch of the target count in the digest as far as it is in the range: offsets, records, checksum."""
-        first, end = max(stretch.first, self._range.target_first), min(stretch.next_offset, self._range.target_next)
+        first, end = max(span.first, self._range.target_first), min(span.next_offset, self._range.target_next)
         if first >= end:
             return
-        if stretch.header is None:
-            for record in stretch.old:
+        if span.header is None:
+            for record in span.old:
                 self._digest.update(_BATCH.pack(record.offset, record.timestamp, len(record.tail), 0) + record.tail)
         else:
-            self._digest.update(_BATCH.pack(first, end, stretch.header.count, stretch.header.crc))
+            self._digest.update(_BATCH.pack(first, end, span.header.count, span.header.crc))
 
     def count_difference(self) -> bool:
         """Count a difference; returns whether it is one of the first, which are described with `keep`."""

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches.compression.codecs import decompress
-from mirror_lib.cluster.batches.header import CODEC_BITS, Codec
-from mirror_lib.cluster.batches.record_blocks import RecordBlock
-from mirror_lib.cluster.batches.spans import Stretch
+from mirror_lib.cluster.batches import CODEC_BITS, Codec, RecordBlock, Span
+from mirror_lib.cluster.batches.compression import decompress
 from mirror_lib.verify.compare.expected_offsets import Placement
 from mirror_lib.verify.compare.side import Side
 from mirror_lib.verify.compare.tally import Tally
@@ -81,10 +79,10 @@ def _stand(octets: NDArray[np.uint8], at: _Int64s, values: _Int64s, sizes: _Int6
     return True
 
 
-def same_batch(source: Stretch, target: Stretch) -> bool:
+def same_batch(source: Span, target: Span) -> bool:
     """Whether both hold the same records for certain, without looking at them one by one.
 
-    As `Stretch.same_batch`, and also where the target's broker compressed them anew, or put its own time in the
+    As `Span.same_batch`, and also where the target's broker compressed them anew, or put its own time in the
     header: then all but the timestamps is the same.
 
     Raises:
@@ -130,13 +128,13 @@ class WholeBatches:
         """
         self.needs_source = False
         mine, theirs = self._source.head(), self._target.head()
-        if mine is None or not isinstance(theirs, Stretch):
+        if mine is None or not isinstance(theirs, Span):
             return False
         if theirs.first < self._target.first or theirs.next_offset > self._target.end:
             return False
-        return self._pass_batch(mine, theirs) if isinstance(mine, Stretch) else self._pass_gathered(theirs)
+        return self._pass_batch(mine, theirs) if isinstance(mine, Span) else self._pass_gathered(theirs)
 
-    def _pass_batch(self, mine: Stretch, theirs: Stretch) -> bool:
+    def _pass_batch(self, mine: Span, theirs: Span) -> bool:
         """Pass two whole batches that are the same and stand where they should."""
         source, placement = self._source, self._placement
         if mine.first < source.first or mine.next_offset > source.end:
@@ -153,7 +151,7 @@ class WholeBatches:
         self._target.pass_whole()
         return True
 
-    def _pass_gathered(self, theirs: Stretch) -> bool:
+    def _pass_gathered(self, theirs: Span) -> bool:
         """Pass a batch of the target whose records are small batches on the source."""
         header = theirs.header
         if header is None or not theirs.dense or theirs.log_append_time:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mirror_lib.offsets.runs import encode
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.transform.model import TransformChain
+from mirror_lib.offsets import encode
+from mirror_lib.topology import TopicPartition
+from mirror_lib.transform import TransformChain
 from mirror_lib.verify.model import UNEXPECTED, CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.planning.plan import pack
 
@@ -44,13 +44,13 @@ def _part(job: VerifyJob, checks: Sequence[PartitionCheck]) -> VerifyJob:
 
 
 def searched(job: VerifyJob, wanted: Collection[tuple[TopicPartition, int]]) -> VerifyJob:
-    """The job that makes again only what may go to some stretches of target partitions."""
+    """The job that makes again only what may go to some spans of target partitions."""
     ranges: dict[TopicPartition, list[CheckRange]] = {}
     checks = {check.source: check for bin_ in job.bins for check in bin_}
     for routed in job.routed.checks:
-        for stretch in routed.stretches:
-            if (routed.target, stretch.number) in wanted:
-                for source, first, end in stretch.shares:
+        for span in routed.spans:
+            if (routed.target, span.number) in wanted:
+                for source, first, end in span.shares:
                     ranges.setdefault(source, []).append(_only(first, end))
     if any(number == UNEXPECTED for _, number in wanted):
         for source, check in checks.items():

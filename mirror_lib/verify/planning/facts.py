@@ -9,14 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetFact, OffsetSpec, PerTopic, TopicConfigs
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw.client import open_clients
-from mirror_lib.cluster.topics.internal import PositionSnapshot, PositionStore
-from mirror_lib.cluster.topics.positions import Position, PositionState
-from mirror_lib.config.first_start import EARLIEST, first_starts
-from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.config.topology import flow_topology
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, PerTopic, TopicConfigs
+from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore
+from mirror_lib.config import EARLIEST, FlowConfig, IsolationLevel, first_starts, flow_topology
 from mirror_lib.errors import (
     AuthorizationError,
     ClusterError,
@@ -29,18 +26,20 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
-from mirror_lib.ledger.directions import MapPart, map_parts
-from mirror_lib.ledger.offset_rows import RoutedRangeRow
-from mirror_lib.ledger.rows import DISASTER
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.runs import OffsetRun, Segment, merge
-from mirror_lib.sync.admins import source_admin, target_admin
-from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
-from mirror_lib.sync.hidden import in_words, unseen_topics
-from mirror_lib.sync.target_changes import TargetPartition, position_change
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.topology.selection import FlowTopology
-from mirror_lib.transform.model import TransformChain
+from mirror_lib.ledger import DISASTER, Ledger, MapPart, RoutedRangeRow, map_parts
+from mirror_lib.offsets import OffsetRun, Segment, merge
+from mirror_lib.sync import (
+    TargetPartition,
+    check_clusters,
+    cluster_pair,
+    in_words,
+    position_change,
+    source_admin,
+    target_admin,
+    unseen_topics,
+)
+from mirror_lib.topology import FlowTopology, TopicPartition
+from mirror_lib.transform import TransformChain
 from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.verify.model import NO_CHAIN, KnownGap, Obstacle, OppositeFacts, VerifyFacts
 from mirror_lib.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget, target_of

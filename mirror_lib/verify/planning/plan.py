@@ -1,4 +1,4 @@
-"""Planning a verification: which stretches of which partition are compared, by which task. Pure: facts in, plan out."""
+"""Planning a verification: which spans of which partition are compared, by which task. Pure: facts in, plan out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from mirror_lib.ledger.directions import MapPart, with_ends
-from mirror_lib.offsets.runs import OffsetRun, encode
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.ledger import MapPart, with_ends
+from mirror_lib.offsets import OffsetRun, encode
+from mirror_lib.topology import FlowId, TopicPartition
 from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
 from mirror_lib.verify.model import Budget, CheckRange, PartitionCheck, RoutedPlan, VerifyFacts, VerifyMode, VerifyPlan
 from mirror_lib.verify.planning.chains import may_give_several, why_unverifiable
@@ -109,7 +109,7 @@ def _with_routed(
     facts: Sequence[VerifyFacts],
     whole: Mapping[TopicPartition, Sequence[tuple[int, int]]],
 ) -> list[PartitionCheck]:
-    """The checks, which also read what is sent elsewhere of other stretches than those that they compare.
+    """The checks, which also read what is sent elsewhere of other spans than those that they compare.
 
     Args:
         whole: what they would read of each partition without a budget.
@@ -355,10 +355,10 @@ def _shortened(check: PartitionCheck, share: float) -> PartitionCheck:
         return check
     runs = take(whole.runs, 0, records)
     first = OffsetRun(whole.source_first, whole.target_first, 1)
-    return _with_ranges(check, [_stretch(check, runs, records, first, int(whole.estimated_bytes * share))])
+    return _with_ranges(check, [_span(check, runs, records, first, int(whole.estimated_bytes * share))])
 
 
-def _stretch(
+def _span(
     check: PartitionCheck, taken: Sequence[OffsetRun], after: int, first: OffsetRun, estimated_bytes: int
 ) -> CheckRange:
     """A part of the one range of a check.
@@ -399,12 +399,12 @@ def _sampled(checks: Sequence[PartitionCheck], max_bytes: int, seed: int) -> lis
         if not check.records:
             continue
         wanted = records * check.records / population
-        sampled.append(_with_ranges(check, list(_stretches(check, wanted, seed))))
+        sampled.append(_with_ranges(check, list(_spans(check, wanted, seed))))
     return sampled
 
 
-def _stretches(check: PartitionCheck, wanted: float, seed: int) -> Iterator[CheckRange]:
-    """At least one stretch; all of the partition when that many are wanted."""
+def _spans(check: PartitionCheck, wanted: float, seed: int) -> Iterator[CheckRange]:
+    """At least one span; all of the partition when that many are wanted."""
     (whole,) = check.ranges
     blocks = -(-whole.records // SAMPLE_RECORDS)
     count = min(max(int(wanted / SAMPLE_RECORDS), 1), blocks)
@@ -413,7 +413,7 @@ def _stretches(check: PartitionCheck, wanted: float, seed: int) -> Iterator[Chec
     for block in sorted(chosen):
         taken = take(runs, block * SAMPLE_RECORDS, SAMPLE_RECORDS)
         share = whole.estimated_bytes * sum(run.count for run in taken) // whole.records
-        yield _stretch(check, taken, (block + 1) * SAMPLE_RECORDS, taken[0], share)
+        yield _span(check, taken, (block + 1) * SAMPLE_RECORDS, taken[0], share)
 
 
 def _by_direction(check: PartitionCheck, parts: Sequence[MapPart]) -> PartitionCheck:

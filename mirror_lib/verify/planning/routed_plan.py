@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mirror_lib.ledger.offset_rows import RoutedRangeRow
-from mirror_lib.offsets.ranges import united
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.ledger import RoutedRangeRow
+from mirror_lib.offsets import united
+from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.model import (
     NOT_COMPARED,
@@ -20,7 +20,7 @@ from mirror_lib.verify.model import (
     Obstacle,
     RoutedCheck,
     RoutedPlan,
-    RoutedStretch,
+    RoutedSpan,
     Share,
     VerifyFacts,
     VerifyMode,
@@ -155,7 +155,7 @@ class _Target:
         groups = list(together(self._rows))
         whole = tuple(self._obstacles(mode))
         obstacles = list(whole)
-        stretches: list[RoutedStretch] = []
+        spans: list[RoutedSpan] = []
         routes: list[KnownRoute] = []
         expired = 0
         for number, group in enumerate(groups):
@@ -170,14 +170,14 @@ class _Target:
                     else:
                         obstacles.append(obstacle)
             if compared:
-                stretches.append(RoutedStretch(number, group.first, group.next, group.shares, group.records))
-            stretch = number if compared else NOT_COMPARED
-            routes += [KnownRoute(share, self._target, stretch) for share in group.shares]
+                spans.append(RoutedSpan(number, group.first, group.next, group.shares, group.records))
+            span = number if compared else NOT_COMPARED
+            routes += [KnownRoute(share, self._target, span) for share in group.shares]
         sources = sorted({source_of(row) for row in self._rows})
         held = [self._facts[source] for source in sources if source in self._facts]
         check = RoutedCheck(
             target=self._target,
-            stretches=tuple(stretches),
+            spans=tuple(spans),
             sources=tuple(sources),
             outside=() if whole else tuple(self._outside(groups)),
             log_end=self._found.end,
@@ -308,8 +308,8 @@ def needed_shares(plan: RoutedPlan) -> dict[TopicPartition, list[tuple[int, int]
     """The source offsets that must be read for what is compared, ascending, without those that overlap."""
     wanted: dict[TopicPartition, list[tuple[int, int]]] = {}
     for check in plan.checks:
-        for stretch in check.stretches:
-            for share in stretch.shares:
+        for span in check.spans:
+            for share in span.shares:
                 wanted.setdefault(share.source, []).append((share.source_first, share.source_next))
     return {source: united(ranges) for source, ranges in wanted.items()}
 

@@ -9,8 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
 from mirror_lib.verify.model import VerifyJob
-from mirror_lib.verify.planning.by_transform_chain import split_job
-from mirror_lib.verify.planning.chains import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark
+from mirror_lib.verify.planning import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark, split_job
 from mirror_lib.verify.raw.task import Told, verify_bin
 
 #: Bins for each process: the more, the smoother the progress, and every one connects anew.

@@ -7,20 +7,15 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError
-from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
-from mirror_lib.cluster.batches.record_blocks import RecordBlock
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Stretch, none_shown
-from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster.batches import RecordBlock, RecordError, Span, hide_own_deletions, none_shown
+from mirror_lib.cluster.batches.compression import CodecError
+from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
-from mirror_lib.verify.compare.compare import RangeComparer
-from mirror_lib.verify.compare.inverted import copied_from, inverse_check, inverse_outcome
-from mirror_lib.verify.compare.tally import Spent, verdict_of
+from mirror_lib.verify.compare import RangeComparer, Spent, copied_from, inverse_check, inverse_outcome, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.verify.log_reader import LogReader, LogStream, chunk_size
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
-from mirror_lib.verify.state.run import compare_by_state
+from mirror_lib.verify.state import compare_by_state
 
 _log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024
@@ -122,14 +117,14 @@ class _Check:
                 chunk = await source.take(comparer.source.end)
                 if chunk.log_start is not None:
                     comparer.source_expired(chunk.log_start)
-                comparer.feed_source(chunk.stretches, chunk.next_offset)
+                comparer.feed_source(chunk.spans, chunk.next_offset)
                 self._count(chunk.size, of_source=not by_opposite)
             if comparer.needs_target:
                 chunk = await target.take(comparer.target.end)
                 if chunk.log_start is not None:
                     comparer.target_expired(chunk.log_start)
-                stretches = self._copied(chunk.stretches, by_opposite=by_opposite)
-                comparer.feed_target(stretches, chunk.next_offset)
+                spans = self._copied(chunk.spans, by_opposite=by_opposite)
+                comparer.feed_target(spans, chunk.next_offset)
                 self._count(chunk.size, of_source=by_opposite)
             comparer.walk()
             if self._check.nothing_copied and comparer.met_records:
@@ -145,14 +140,12 @@ class _Check:
         self._budget.bytes += size
         self._told(size)
 
-    def _copied(
-        self, stretches: Sequence[Stretch | RecordBlock], *, by_opposite: bool
-    ) -> Sequence[Stretch | RecordBlock]:
+    def _copied(self, spans: Sequence[Span | RecordBlock], *, by_opposite: bool) -> Sequence[Span | RecordBlock]:
         """What of the target may be a copy: in compacted topics the flow may have written deletions by itself."""
         if not (self._check.source_compacted or self._check.target_compacted):
-            return stretches
+            return spans
         flow = self._job.flow.opposite if by_opposite else self._job.flow
-        return hide_own_deletions([each for each in stretches if isinstance(each, Stretch)], str(flow))
+        return hide_own_deletions([each for each in spans if isinstance(each, Span)], str(flow))
 
     def _streams(
         self, check: PartitionCheck, range_: CheckRange, comparer: RangeComparer

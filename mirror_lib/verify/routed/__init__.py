@@ -1,0 +1,13 @@
+"""Verification of records that transforms send to other topics."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "findings": ["Place", "RoutedFindings", "Standing"],
+        "judge": ["judge_routed"],
+        "routed_rows": ["Elsewhere", "FoundRow"],
+        "target_digests": ["StandingJob", "read_standing"],
+    },
+)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.findings import Stopped
 from mirror_lib.verify.model import Share
 from mirror_lib.verify.routed.multiset import Multiset
 
-#: A target partition and the number of a stretch of it.
+#: A target partition and the number of a span of it.
 Place = tuple[TopicPartition, int]
 
 
@@ -19,7 +19,7 @@ class RoutedFindings:
     """What was made of the source for other partitions.
 
     Attributes:
-        made: by where it goes; `UNEXPECTED` in place of a stretch for what the ledger does not expect there.
+        made: by where it goes; `UNEXPECTED` in place of a span for what the ledger does not expect there.
         doubtful: what may be missing there, of records that the ledger names as left out; not in `made`.
         unknown: how many records go to a target partition of which the ledger does not know where they went.
         senders: target partitions with source partitions that send records there of which the ledger knows nothing.
@@ -64,12 +64,12 @@ class Standing:
     """What stands in a target partition.
 
     Attributes:
-        heaps: by the number of the stretch.
+        heaps: by the number of the span.
         strangers: records where the flow has written nothing, and the offsets of the first of them.
         times_replaced: whether the broker has put its own time in the place of some that count.
         log_start: where retention has moved the start of the log while it was read; 0: nowhere.
         stopped: whether the budget of seconds was used up before all was read.
-        places: offsets of records that were looked for, by stretch and digest, ascending.
+        places: offsets of records that were looked for, by span and digest, ascending.
     """
 
     target: TopicPartition

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.findings import DifferenceKind, RoutedDifference, RoutedVerdict, Verdict
-from mirror_lib.verify.model import UNEXPECTED, Obstacle, RoutedCheck, RoutedStretch, VerifyJob
-from mirror_lib.verify.planning.chains import ROUTED
-from mirror_lib.verify.planning.routed_plan import EXPIRED
+from mirror_lib.verify.model import UNEXPECTED, Obstacle, RoutedCheck, RoutedSpan, VerifyJob
+from mirror_lib.verify.planning import EXPIRED, ROUTED
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
 from mirror_lib.verify.routed.multiset import Multiset, Surplus
 from mirror_lib.verify.routed.routed_rows import FoundRow
@@ -74,10 +73,10 @@ def _look_again(
     find: FindRows,
 ) -> None:
     targets = {target for target, _ in wanted}
-    checks = [account.check for account in accounts if account.check.target in targets and account.check.stretches]
+    checks = [account.check for account in accounts if account.check.target in targets and account.check.spans]
     rows: dict[tuple[TopicPartition, int, bytes], list[FoundRow]] = {}
     for row in find(wanted):
-        rows.setdefault((row.target, row.stretch, row.digest), []).append(row)
+        rows.setdefault((row.target, row.span, row.digest), []).append(row)
     again = StandingJob(
         flow=reading.flow,
         target=reading.target,
@@ -94,12 +93,12 @@ def _look_again(
 
 
 def _readable(check: RoutedCheck, made: RoutedFindings) -> RoutedCheck:
-    return replace(check, stretches=tuple(each for each in check.stretches if _unread(each, made) is None))
+    return replace(check, spans=tuple(each for each in check.spans if _unread(each, made) is None))
 
 
-def _unread(stretch: RoutedStretch, made: RoutedFindings) -> Obstacle | None:
-    """Why not all is known that the source makes for a stretch."""
-    for share in stretch.shares:
+def _unread(span: RoutedSpan, made: RoutedFindings) -> Obstacle | None:
+    """Why not all is known that the source makes for a span."""
+    for share in span.shares:
         name = f"{share.source.topic}-{share.source.partition}"
         error, stopped = made.errors.get(share.source), made.stopped.get(share.source)
         if error is not None:
@@ -112,7 +111,7 @@ def _unread(stretch: RoutedStretch, made: RoutedFindings) -> Obstacle | None:
 
 @dataclass(slots=True)
 class _Unequal:
-    """A stretch whose both sides are not the same."""
+    """A span whose both sides are not the same."""
 
     number: int
     #: What the target has more often; None when it is too much to be told apart.
@@ -147,10 +146,10 @@ class _Account:
                 Obstacle("timestamps", "the broker has replaced the time of some of its records.", lasting=True)
             )
         else:
-            for stretch in self.check.stretches:
-                obstacle = self._obstacle(stretch)
+            for span in self.check.spans:
+                obstacle = self._obstacle(span)
                 if obstacle is None:
-                    self._compare(stretch)
+                    self._compare(span)
                 else:
                     self.obstacles.append(obstacle)
             self._strangers()
@@ -165,17 +164,17 @@ class _Account:
                 )
             )
 
-    def _obstacle(self, stretch: RoutedStretch) -> Obstacle | None:
-        """Why one stretch cannot be compared, though it was planned."""
-        if self.standing.log_start > stretch.target_first:
+    def _obstacle(self, span: RoutedSpan) -> Obstacle | None:
+        """Why one span cannot be compared, though it was planned."""
+        if self.standing.log_start > span.target_first:
             return Obstacle(EXPIRED, "retention removed a part of it while it was read.")
-        return _unread(stretch, self.found)
+        return _unread(span, self.found)
 
-    def _compare(self, stretch: RoutedStretch) -> None:
-        place = self.check.target, stretch.number
+    def _compare(self, span: RoutedSpan) -> None:
+        place = self.check.target, span.number
         made = self.found.made.get(place, Multiset())
         doubtful = self.found.doubtful.get(place, Multiset())
-        stands = self.standing.heaps.get(stretch.number, Multiset())
+        stands = self.standing.heaps.get(span.number, Multiset())
         self.made += made.count
         self.stood += stands.count
         if stands.same_as(made):
@@ -190,7 +189,7 @@ class _Account:
         if surplus is not None and doubtful.count:
             surplus = self._without_doubtful(surplus, doubtful)
         if surplus is None:
-            self.unequal.append(_Unequal(stretch.number, None))
+            self.unequal.append(_Unequal(span.number, None))
             self._too_many(difference.count, made.count, stands.count)
             return
         extra = sum(each.times for each in surplus if each.times > 0)
@@ -201,7 +200,7 @@ class _Account:
         self.difference_count += sum(abs(each.times) for each in kept)
         if kept:
             self.remarks.append(f"{missing:,} records are missing, {extra:,} are too much")
-            self.unequal.append(_Unequal(stretch.number, kept))
+            self.unequal.append(_Unequal(span.number, kept))
 
     def _by_compaction(self, each: Surplus) -> bool:
         return self.check.target_compacted if each.times < 0 else self.check.source_compacted
@@ -258,7 +257,7 @@ class _Account:
     @property
     def says_something(self) -> bool:
         """Whether there was anything to be looked at: often nothing has come since it was found equal."""
-        return bool(self.check.stretches or self.check.outside or self.obstacles or self.difference_count)
+        return bool(self.check.spans or self.check.outside or self.obstacles or self.difference_count)
 
     def wanted(self) -> dict[Place, frozenset[bytes]]:
         """The digests that a second look is to find."""

@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 
 #: Bytes of the digest of a record.
 DIGEST_BYTES = 16
-_LANES = DIGEST_BYTES // 4
+_SLOTS = DIGEST_BYTES // 4
 #: Each record is in one cell of each table. About 0.8 differing records for each cell can be told apart.
 _TABLES, _CELLS = 3, 64
-#: Of a cell: number of records, the four lanes of their digests, and a number that only one digest has.
-_COUNT, _CHECK, _WIDTH = 0, 1 + _LANES, 2 + _LANES
+#: Of a cell: number of records, the four slots of their digests, and a number that only one digest has.
+_COUNT, _CHECK, _WIDTH = 0, 1 + _SLOTS, 2 + _SLOTS
 _MODULUS = 1 << (8 * DIGEST_BYTES)
 _LANE = 1 << 32
 _TIME = struct.Struct(">q")
 
 Int64s = NDArray[np.int64]
-#: Digests, one a row, in lanes of 32 bits.
+#: Digests, one a row, in slots of 32 bits.
 Digests = NDArray[np.uint32]
 
 
@@ -58,7 +58,7 @@ def record_digests(key: bytes, times: Sequence[int] | None, tails: Sequence[byte
             each.update(_TIME.pack(times[number]))
         each.update(tail)
         digests.append(each.digest())
-    return np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, _LANES)
+    return np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, _SLOTS)
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +83,7 @@ class Multiset:
             np.add.at(self._cells, _TABLES_FIRST[table] + wide[:, table] % _CELLS, rows)
         self.count += len(digests)
         sums = wide.sum(axis=0).tolist()
-        self.total = (self.total + sum(lane << (32 * at) for at, lane in enumerate(sums))) % _MODULUS
+        self.total = (self.total + sum(slot << (32 * at) for at, slot in enumerate(sums))) % _MODULUS
 
     def plus(self, other: Multiset) -> Multiset:
         """Both put together."""
@@ -109,11 +109,11 @@ class Multiset:
             digest, times = _only_one(cells[waiting.pop()])
             if not times:
                 continue
-            lanes = np.frombuffer(digest, dtype="<u4").reshape(1, _LANES)
+            slots = np.frombuffer(digest, dtype="<u4").reshape(1, _SLOTS)
             row = np.empty(_WIDTH, dtype=np.int64)
-            row[_COUNT], row[1:_CHECK], row[_CHECK] = 1, lanes[0], _checks(lanes)[0]
+            row[_COUNT], row[1:_CHECK], row[_CHECK] = 1, slots[0], _checks(slots)[0]
             for table in range(_TABLES):
-                cell = _TABLES_FIRST[table] + int(lanes[0, table]) % _CELLS
+                cell = _TABLES_FIRST[table] + int(slots[0, table]) % _CELLS
                 cells[cell] -= times * row
                 waiting.append(cell)
             found[digest] = found.get(digest, 0) + times
@@ -139,10 +139,10 @@ def _only_one(cell: Int64s) -> tuple[bytes, int]:
     count = int(cell[_COUNT])
     if not count:
         return b"", 0
-    lanes = [int(lane) for lane in cell[1:_CHECK]]
-    if any(lane % count or not 0 <= lane // count < _LANE for lane in lanes):
+    slots = [int(slot) for slot in cell[1:_CHECK]]
+    if any(slot % count or not 0 <= slot // count < _LANE for slot in slots):
         return b"", 0
-    digest = np.array([lane // count for lane in lanes], dtype="<u4").reshape(1, _LANES)
+    digest = np.array([slot // count for slot in slots], dtype="<u4").reshape(1, _SLOTS)
     if int(_checks(digest)[0]) * count != int(cell[_CHECK]):
         return b"", 0
     return digest.tobytes(), count

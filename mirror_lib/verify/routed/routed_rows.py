@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.rows.columns import RowColumns
-from mirror_lib.cluster.rows.layout import Int64s
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.cluster.rows import Int64s, RowColumns
+from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.model import NOT_COMPARED, UNEXPECTED, PartitionCheck, VerifyJob
 from mirror_lib.verify.routed.findings import Place, RoutedFindings
 from mirror_lib.verify.routed.multiset import Digests, Multiset, record_digests
 
-#: In place of a stretch: the ledger does not know where records went.
+#: In place of a span: the ledger does not know where records went.
 _UNKNOWN = -3
 
 
@@ -24,7 +23,7 @@ class FoundRow(NamedTuple):
     """A record of the source from which a row is made whose digest was looked for."""
 
     target: TopicPartition
-    stretch: int
+    span: int
     digest: bytes
     source: TopicPartition
     offset: int
@@ -80,7 +79,7 @@ class Elsewhere:
         for route in plan.known:
             share = route.share
             known.setdefault((share.source, route.target), []).append(
-                (share.source_first, share.source_next, route.stretch)
+                (share.source_first, share.source_next, route.span)
             )
         self._covered = {source: _Ranges.of(ranges) for source, ranges in covered.items()}
         self._known = {pair: _Ranges.of(ranges) for pair, ranges in known.items()}

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Stretch
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw.client import RawClient, open_clients
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.batches import RecordError, Span
+from mirror_lib.cluster.batches.compression import CodecError
+from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
-from mirror_lib.verify.compare.record_columns import Columns, columns
+from mirror_lib.verify.compare import Columns, columns
 from mirror_lib.verify.log_reader import LogReader, LogStream
 from mirror_lib.verify.model import RoutedCheck
 from mirror_lib.verify.routed.findings import Place, Standing
@@ -66,7 +65,7 @@ class _Reading:
         self._job = job
         self._check = check
         self._target = target
-        self._heaps = {each.number: Multiset() for each in check.stretches}
+        self._heaps = {each.number: Multiset() for each in check.spans}
         self._strangers = 0
         self._stranger_offsets: list[int] = []
         self._places: dict[tuple[int, bytes], list[int]] = {}
@@ -78,7 +77,7 @@ class _Reading:
     async def run(self) -> Standing:
         error: MirrorError | None = None
         try:
-            for each in self._check.stretches:
+            for each in self._check.spans:
                 wanted = self._job.wanted.get((self._check.target, each.number))
                 if wanted or not self._job.wanted:
                     await self._range(each.target_first, each.target_next, each.number, wanted)
@@ -127,18 +126,16 @@ class _Reading:
                 self._log_start = max(self._log_start, chunk.log_start or 0)
                 self._bytes += chunk.size
                 reached = chunk.next_offset
-                for stretch in chunk.stretches:
-                    if not stretch.hidden:
-                        assert isinstance(stretch, Stretch)
-                        self._take(stretch, first, end, number, wanted)
+                for span in chunk.spans:
+                    if not span.hidden:
+                        assert isinstance(span, Span)
+                        self._take(span, first, end, number, wanted)
         finally:
             await stream.close()
 
-    def _take(
-        self, stretch: Stretch, first: int, end: int, number: int | None, wanted: frozenset[bytes] | None
-    ) -> None:
+    def _take(self, span: Span, first: int, end: int, number: int | None, wanted: frozenset[bytes] | None) -> None:
         try:
-            found = _within(columns(stretch), first, end)
+            found = _within(columns(span), first, end)
         except (RecordError, CodecError) as error:
             raise CorruptBatchError(
                 f"a batch cannot be decoded: {error}.",
@@ -153,7 +150,7 @@ class _Reading:
             self._strangers += len(found.offsets)
             self._stranger_offsets += found.offsets[: KEPT - len(self._stranger_offsets)]
             return
-        self._times_replaced |= self._check.timed and stretch.log_append_time
+        self._times_replaced |= self._check.timed and span.log_append_time
         digests = record_digests(self._job.key, found.times if self._check.timed else None, found.tails)
         if wanted is None:
             self._heaps[number].add(digests)
@@ -178,6 +175,6 @@ def _within(found: Columns, first: int, end: int) -> Columns:
 
 def bins_of(checks: Sequence[RoutedCheck], most: int) -> tuple[tuple[RoutedCheck, ...], ...]:
     """The partitions that have something to be read, dealt into at most so many tasks."""
-    wanted = [check for check in checks if check.stretches or check.outside]
+    wanted = [check for check in checks if check.spans or check.outside]
     count = min(max(most, 1), len(wanted))
     return tuple(tuple(wanted[number::count]) for number in range(count))

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.offsets.offset_map import LANDINGS, Landing, OffsetMap
+from mirror_lib.offsets import LANDINGS, Landing, OffsetMap
 from mirror_lib.verify.findings import Difference, DifferenceKind
 from mirror_lib.verify.state.digests import TOMBSTONE, Entries, joined
 

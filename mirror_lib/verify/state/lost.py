@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mirror_lib.cluster.raw.client import RawClient, open_clients
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.store import Ledger
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.compare.tally import Spent
+from mirror_lib.ledger import Ledger
+from mirror_lib.topology import TopicPartition
+from mirror_lib.verify.compare import Spent
 from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.model import PartitionCheck, VerifyJob, VerifyMode
 from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mirror_lib.ledger.directions import with_ends
-from mirror_lib.offsets.runs import OffsetRun, encode
-from mirror_lib.topology.names import FlowId
-from mirror_lib.verify.compare.inverted import inverse_runs
+from mirror_lib.ledger import with_ends
+from mirror_lib.offsets import OffsetRun, encode
+from mirror_lib.topology import FlowId
+from mirror_lib.verify.compare import inverse_runs
 from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.model import (
     Budget,
@@ -18,7 +18,7 @@ from mirror_lib.verify.model import (
     VerifyMode,
     VerifyPlan,
 )
-from mirror_lib.verify.planning.plan import NO_BUDGET, clip, pack
+from mirror_lib.verify.planning import NO_BUDGET, clip, pack
 
 #: Stable codes of why a partition cannot be compared by state.
 TRANSFORMED, SHARED_TARGET = "transformed", "shared-target"

@@ -13,20 +13,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from mirror_lib.cluster.admin.client import ClusterAdmin, OffsetSpec
-from mirror_lib.cluster.batches.compression.codecs import CodecError
-from mirror_lib.cluster.batches.record_blocks import RecordBlock
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Shown, none_shown
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster import Connection
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
+from mirror_lib.cluster.batches import RecordBlock, RecordError, Shown, none_shown
+from mirror_lib.cluster.batches.compression import CodecError
+from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
-from mirror_lib.offsets.offset_map import OffsetMap
-from mirror_lib.offsets.ranges import united
-from mirror_lib.offsets.runs import decode
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.compare.inverted import copied_from
-from mirror_lib.verify.compare.tally import Spent, verdict_of
+from mirror_lib.offsets import OffsetMap, decode, united
+from mirror_lib.topology import TopicPartition
+from mirror_lib.verify.compare import Spent, copied_from, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.verify.log_reader import LogReader, chunk_size
 from mirror_lib.verify.model import PartitionCheck, VerifyJob
@@ -209,9 +204,9 @@ class StateComparison:
                 return
             chunk = await side.reader.read(side.at, end)
             try:
-                for stretch in chunk.stretches:
-                    assert not isinstance(stretch, RecordBlock)
-                    for record in stretch.records():
+                for span in chunk.spans:
+                    assert not isinstance(span, RecordBlock)
+                    for record in span.records():
                         if side.at <= record.offset < end:
                             self._take(spill, record.offset, record.tail)
             except (RecordError, CodecError) as error:

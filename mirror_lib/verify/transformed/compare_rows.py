@@ -16,22 +16,16 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.compression.codecs import CodecError
-from mirror_lib.cluster.batches.record_blocks import RecordBlock
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.raw.client import RawClient
-from mirror_lib.cluster.rows.columns import RowColumns, by_place
-from mirror_lib.cluster.rows.hand_over import HandOver
-from mirror_lib.cluster.rows.layout import Int64s, number_and_codec
+from mirror_lib.cluster.batches import RecordBlock, RecordError
+from mirror_lib.cluster.batches.compression import CodecError
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.rows import HandOver, Int64s, RowColumns, by_place, number_and_codec
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
-from mirror_lib.verify.compare.compare import RangeComparer
-from mirror_lib.verify.compare.expected_offsets import MOST_ROWS, ROW_BITS
-from mirror_lib.verify.compare.tally import verdict_of
+from mirror_lib.verify.compare import MOST_ROWS, ROW_BITS, RangeComparer, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.verify.log_reader import LogReader, LogStream, chunk_size
 from mirror_lib.verify.model import PartitionCheck
-from mirror_lib.verify.routed.findings import Place, RoutedFindings
-from mirror_lib.verify.routed.routed_rows import Elsewhere, FoundRow
+from mirror_lib.verify.routed import Elsewhere, FoundRow, Place, RoutedFindings
 from mirror_lib.verify.transformed.loop_thread import LoopThread
 from mirror_lib.verify.transformed.model import NumberedRange, Progress, RangeEnd, RowVerifyJob, numbered_ranges
 
@@ -212,7 +206,7 @@ class _Walk:
                 chunk = self._thread.run(self._stream.take(comparer.target.end))
                 if chunk.log_start is not None:
                     comparer.target_expired(chunk.log_start)
-                comparer.feed_target(chunk.stretches, chunk.next_offset)
+                comparer.feed_target(chunk.spans, chunk.next_offset)
                 self.target_bytes += chunk.size
                 comparer.walk()
         except (RecordError, CodecError) as error:

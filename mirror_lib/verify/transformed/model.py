@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
 from mirror_lib.errors import MirrorError, error_from_json, error_to_json
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.findings import Stopped
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 

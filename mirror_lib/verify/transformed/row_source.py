@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow.read import ArrowPart, read_arrow
-from mirror_lib.cluster.batches.arrow.rows import InexactRowError
-from mirror_lib.cluster.batches.decode_limits import DecodeLimits
-from mirror_lib.cluster.batches.header import LOG_OVERHEAD
-from mirror_lib.cluster.raw.client import FetchedPartition, RawClient
-from mirror_lib.cluster.rows.hand_over import HandOver
-from mirror_lib.cluster.rows.layout import place_of, with_source
+from mirror_lib.cluster.batches import LOG_OVERHEAD, DecodeLimits
+from mirror_lib.cluster.batches.arrow import ArrowPart, InexactRowError, read_arrow
+from mirror_lib.cluster.raw import FetchedPartition, RawClient
+from mirror_lib.cluster.rows import HandOver, place_of, with_source
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
-from mirror_lib.topology.names import TopicPartition
-from mirror_lib.transform.record_mark import UntransformableRecordError
-from mirror_lib.verify.compare.tally import Spent
+from mirror_lib.topology import TopicPartition
+from mirror_lib.transform import UntransformableRecordError
+from mirror_lib.verify.compare import Spent
 from mirror_lib.verify.findings import Stopped
 from mirror_lib.verify.log_reader import Chunk, LogReader, LogStream, chunk_size
 from mirror_lib.verify.model import CheckRange, PartitionCheck
@@ -170,7 +167,7 @@ class _Reading:
             stream = self._thread.run(self._stream(client, check, range_, stop))
             while next_offset < stop and (stopped := self._spent.over) is None:
                 chunk = self._thread.run(stream.take(stop))
-                assert isinstance(chunk, RowChunk) or not chunk.stretches
+                assert isinstance(chunk, RowChunk) or not chunk.spans
                 log_start = max(log_start, chunk.log_start or 0)
                 next_offset = min(chunk.next_offset, stop)
                 size += chunk.size

@@ -17,7 +17,7 @@ from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, grant
 from mirror_lib.access.required import scheduled
 from mirror_lib.errors import MirrorError
 from mirror_lib.runbook.dependency_facts import read_belonging
-from mirror_lib.runbook.scope import WaveTopic
+from mirror_lib.runbook.scope import ScopeTopic
 from mirror_lib.topology.access import Grant, Operation, Resource
 from mirror_lib.topology.acls import AclPattern
 from mirror_lib.verify.model import VerifyMode
@@ -188,7 +188,7 @@ def test_a_cutover_sees_whom_it_would_split_by_the_rights_that_are_listed_for_it
         transaction(source, topic, [b"one"], commit=True, name=f"shop-{world.orders}")
     needed = TASKS[AccessTask.CUTOVER].needs(AccessTask.CUTOVER, world)
     grants = grants_by_cluster(each for each in needed if each.grant.resource is not hidden)
-    topic = WaveTopic(world.orders, f"{world.source_alias}.{world.orders}", 2, 2)
+    topic = ScopeTopic(world.orders, f"{world.source_alias}.{world.orders}", 2, 2)
 
     with world.pair.granting(world.flow, grants):
         found = read_belonging(world.flow, None, [topic], [".*"])

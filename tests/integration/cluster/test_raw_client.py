@@ -64,7 +64,7 @@ def test_given_one_who_gives_up_while_it_is_found_how_far_a_broker_is_then_the_c
         await asyncio.Event().wait()
         return 0.0
 
-    monkeypatch.setattr(broker_connections, "measured_round_trip", never)
+    monkeypatch.setattr(broker_connections, "measure_round_trip", never)
 
     async def scene(client: RawClient) -> None:
         connecting = asyncio.ensure_future(client.connect(client.brokers()[0]))
@@ -178,7 +178,7 @@ def test_a_topic_that_was_created_again_is_another_one_to_who_names_it_by_its_id
         assert (await send(keyless, ids)).error_code == ErrorCode.INVALID_RECORD
         assert (await send(keyed, {topic_name: b"\1" * 16})).error_code == ErrorCode.UNKNOWN_TOPIC_ID
         # Over a connection that is not made yet.
-        (answer,) = await client.produce(node, [(topic_name, 0, keyed)], timeout_ms=9_000, lane=1, topic_ids=ids)
+        (answer,) = await client.produce(node, [(topic_name, 0, keyed)], timeout_ms=9_000, slot=1, topic_ids=ids)
         assert answer.base_offset == 1
 
     asked(kafka_pair.target, scene)

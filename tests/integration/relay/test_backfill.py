@@ -14,12 +14,12 @@ from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import (
     ConfigurationError,
+    DirtyStartError,
     FencedError,
     RetentionGapError,
     RunLockedError,
     TargetDivergedError,
     TargetNotEmptyError,
-    UncleanStartError,
 )
 from mirror_lib.relay.backfill.define import estimate as estimate_of
 from mirror_lib.relay.backfill.define import find_backfill, prepare_backfill, request_of
@@ -283,7 +283,7 @@ def test_the_flow_waits_for_a_backfill_that_was_killed_in_its_topic(
     live = flow.run()
 
     (error,) = refused.errors
-    assert isinstance(error, UncleanStartError)
+    assert isinstance(error, DirtyStartError)
     assert "mirror backfill run --flow 'A->B' --name history" in (error.action or "")
     assert [(each.recovered, each.records) for each in repeated.results] == [(20, 30)]
     assert (live.records, live.errors) == (5, ())
@@ -411,7 +411,7 @@ def test_a_backfill_keeps_off_a_topic_of_which_the_flows_last_run_has_not_ended(
     flow.run()
     accepted = backfill(flow, topic_name, "offset 0", "offset 5")
 
-    assert [type(error) for error in refused.errors] == [UncleanStartError]
+    assert [type(error) for error in refused.errors] == [DirtyStartError]
     assert (accepted.records, accepted.errors) == (5, ())
     assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == [*range(10), *range(5)]
 

@@ -19,11 +19,11 @@ from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import (
+    DirtyStartError,
     MirrorError,
     RetentionGapError,
     SourceRecreatedError,
     SourceTruncatedError,
-    UncleanStartError,
 )
 from mirror_lib.ledger.rows import GapRow
 from mirror_lib.relay.gaps.resolutions import Decision
@@ -259,7 +259,7 @@ class TestASourceThatEndsBeforeThePosition:
         code, told = scene.tried("accept", "--all", "--yes")
 
         assert (code, told["done"]) == (3, 0)
-        assert told["error"]["reason"] == UncleanStartError.reason
+        assert told["error"]["reason"] == DirtyStartError.reason
         assert scene.gaps()[0].state == "open"
 
 

@@ -15,11 +15,11 @@ from mirror_lib.cluster.topics.mm2_formats import OffsetSync
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.config.topology import offset_syncs_topic
 from mirror_lib.errors import (
+    DirtyStartError,
     FencedError,
     TargetDeletedError,
     TargetDivergedError,
     TargetNotEmptyError,
-    UncleanStartError,
 )
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.copy.task import copy_attempt, copy_bin
@@ -283,7 +283,7 @@ def test_mirror_makers_position_without_an_offset_sync_needs_a_person(
 
     (error,) = flow.run().errors
 
-    assert isinstance(error, UncleanStartError)
+    assert isinstance(error, DirtyStartError)
     assert "no offset-sync" in str(error)
     assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 20
 

@@ -54,15 +54,15 @@ def test_live_writers_and_a_group_move_without_a_record_lost_or_read_twice(movin
     # Given a writer and a reader at work on the source
     writer = Writer(moving.pair.source, topic_name, PARTITIONS, start=100)
     reader = Reader(moving.pair.source, f"g-{topic_name}", topic_name)
-    wave = moving.define("wave", topic_name)
-    assert moving.run(wave, until=Step.REHEARSE).state is CutoverState.RUNNING
+    scope = moving.define("scope", topic_name)
+    assert moving.run(scope, until=Step.REHEARSE).state is CutoverState.RUNNING
 
     # When they stop and everything else is agreed on
-    waiting = moving.run(wave)
+    waiting = moving.run(scope)
     assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
     written = writer.stop()
     read_there = reader.stop()
-    done = moving.run_to_the_end(wave)
+    done = moving.run_to_the_end(scope)
 
     # Then everything is on the target once, and the group reads on exactly behind what it had read
     assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
@@ -80,8 +80,8 @@ def test_live_writers_and_a_group_move_without_a_record_lost_or_read_twice(movin
 
 
 def test_a_topic_that_was_handed_over_is_copied_no_more(moving: Migration, topic_name: str) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope)
 
     report = moving.there.run(sync=False)
 
@@ -93,16 +93,16 @@ def test_what_changed_since_comes_home_by_a_failback_and_nothing_else(moving: Mi
     # Given a topic that has moved, and a group that read on on the target
     group = f"g-{topic_name}"
     commit(moving.pair.source, group, topic_name, {0: 10, 1: 20})
-    wave = moving.define("wave", topic_name)
-    assert moving.run_to_the_end(wave).state is CutoverState.FINISHED
+    scope = moving.define("scope", topic_name)
+    assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
     assert committed(moving.pair.target, group, topic_name, PARTITIONS) == {0: 10, 1: 20}
     produce(moving.pair.target, topic_name, numbered(100, 140, PARTITIONS))
     commit(moving.pair.target, group, topic_name, {0: 60, 1: 70})
 
     # When the flow back runs, and a failback is taken to its end
     brought = moving.back.run()
-    back = failback_of(moving.config, moving.ledger, "wave")
-    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    back = failback_of(moving.config, moving.ledger, "scope")
+    create(moving.ledger, back, by="test", context=moving.context(back))
     done = moving.run_to_the_end(back)
 
     # Then only the 40 new records came, and the group goes on on the source where it stood on the target
@@ -140,13 +140,13 @@ def test_names_of_the_default_policy_come_home_by_a_rename(
     commit(kafka_pair.source, group, topic_name, {0: 10, 1: 20})
 
     # When it moves, is written to on the target, and a failback is taken to its end
-    moved = moving.run_to_the_end(moving.define("wave", topic_name))
+    moved = moving.run_to_the_end(moving.define("scope", topic_name))
     assert moved.state is CutoverState.FINISHED, [str(gate) for each in moved.attempts for gate in each.gates]
     produce(kafka_pair.target, remote, numbered(100, 140, PARTITIONS))
     commit(kafka_pair.target, group, remote, {0: 60, 1: 70})
     brought = moving.back.run()
-    back = failback_of(moving.config, moving.ledger, "wave")
-    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    back = failback_of(moving.config, moving.ledger, "scope")
+    create(moving.ledger, back, by="test", context=moving.context(back))
     done = moving.run_to_the_end(back)
 
     # Then only the new records came, the group stands where it stood, and nothing goes in a circle
@@ -162,36 +162,36 @@ def test_names_of_the_default_policy_come_home_by_a_rename(
 @pytest.mark.parametrize("style", list(Style))
 def test_a_cutover_may_stop_and_go_on_at_any_step(moving: Migration, topic_name: str, style: Style) -> None:
     commit(moving.pair.source, f"g-{topic_name}", topic_name, {0: 50, 1: 50})
-    wave = moving.define("wave", topic_name, style=style)
+    scope = moving.define("scope", topic_name, style=style)
 
     for step in STEPS[style]:
-        done = moving.run_to_the_end(wave, until=step)
-        assert state_of(moving, wave, step) is StepState.PASSED, [str(gate) for gate in done.attempts[-1].gates]
+        done = moving.run_to_the_end(scope, until=step)
+        assert state_of(moving, scope, step) is StepState.PASSED, [str(gate) for gate in done.attempts[-1].gates]
 
-    assert moving.where(wave).state is CutoverState.FINISHED
+    assert moving.where(scope).state is CutoverState.FINISHED
     assert committed(moving.pair.target, f"g-{topic_name}", topic_name, PARTITIONS) == {0: 50, 1: 50}
 
 
 def test_a_writer_that_comes_back_after_the_cut_opens_the_freeze_again(moving: Migration, topic_name: str) -> None:
     # Given a cutover that has cut
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.VERIFY)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.VERIFY)
 
     # When somebody writes to the source, and the cutover goes on
     produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
-    waiting = moving.run(wave)
+    waiting = moving.run(scope)
 
     # Then a person is asked once more, and what was written arrives too
     assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
-    assert moving.run_to_the_end(wave).state is CutoverState.FINISHED
+    assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
     assert len(values(moving, topic_name)) == 105
 
 
 def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migration, topic_name: str) -> None:
-    wave = moving.define("wave", topic_name, still_seconds=1.5, drain_seconds=3.0)
+    scope = moving.define("scope", topic_name, still_seconds=1.5, drain_seconds=3.0)
     writer = Writer(moving.pair.source, topic_name, PARTITIONS, start=100)
     try:
-        done = moving.run_to_the_end(wave)
+        done = moving.run_to_the_end(scope)
     finally:
         written = writer.stop()
 
@@ -200,11 +200,11 @@ def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migrat
 
     # Then the word that the writers are stopped does not count any more, and the time is that of the next word
     assert done.present.state is State.STOPPED
-    assert state_of(moving, wave, Step.FREEZE) is StepState.UNDONE
+    assert state_of(moving, scope, Step.FREEZE) is StepState.UNDONE
     noticed = last_attempts(done.attempts)[Step.DRAIN].finished_at
-    asked = moving.run(wave)
+    asked = moving.run(scope)
     assert (asked.state, asked.step) == (CutoverState.WAITING, Step.FREEZE)
-    finished = moving.run_to_the_end(wave)
+    finished = moving.run_to_the_end(scope)
     last = last_attempts(finished.attempts)
     word, released = last[Step.FREEZE].finished_at, last[Step.RELEASE].finished_at
     assert finished.state is CutoverState.FINISHED
@@ -219,11 +219,11 @@ def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migrat
 def test_what_is_written_between_the_word_and_the_drain_has_the_freeze_asked_again(
     moving: Migration, topic_name: str
 ) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.FREEZE)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.FREEZE)
     produce(moving.pair.source, topic_name, numbered(100, 103, PARTITIONS))
 
-    waiting = moving.run(wave)
+    waiting = moving.run(scope)
 
     assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
     undone = [each for each in waiting.attempts if each.state is StepState.UNDONE]
@@ -231,7 +231,7 @@ def test_what_is_written_between_the_word_and_the_drain_has_the_freeze_asked_aga
         "3 offsets were written to the source since the writers were said to be stopped: "
         f"{topic_name}-0, {topic_name}-1"
     ]
-    assert moving.run_to_the_end(wave).state is CutoverState.FINISHED
+    assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
 
 
 def test_a_cutover_that_was_refused_at_its_inventory_is_not_in_the_way_of_another(
@@ -253,11 +253,11 @@ def test_a_cutover_that_was_refused_at_its_inventory_is_not_in_the_way_of_anothe
 
 def test_what_came_home_from_a_cutover_that_never_ended_can_move_again(moving: Migration, topic_name: str) -> None:
     # Given a cutover whose clients never arrived, and a failback
-    wave = moving.define("wave", topic_name, watch_seconds=0.1)
-    assert (moving.run_to_the_end(wave).step, moving.where(wave).state) == (Step.WATCH, CutoverState.FAILED)
+    scope = moving.define("scope", topic_name, watch_seconds=0.1)
+    assert (moving.run_to_the_end(scope).step, moving.where(scope).state) == (Step.WATCH, CutoverState.FAILED)
     produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
-    back = replace(failback_of(moving.config, moving.ledger, "wave"), watch_seconds=0.0)
-    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    back = replace(failback_of(moving.config, moving.ledger, "scope"), watch_seconds=0.0)
+    create(moving.ledger, back, by="test", context=moving.context(back))
     assert moving.run_to_the_end(back).state is CutoverState.FINISHED
 
     again = moving.define("again", topic_name)
@@ -266,21 +266,21 @@ def test_what_came_home_from_a_cutover_that_never_ended_can_move_again(moving: M
 
 
 def test_a_finished_cutover_is_not_rolled_back_and_says_what_brings_it_home(moving: Migration, topic_name: str) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope)
 
     with pytest.raises(NotNowError, match="can no longer be rolled back") as refused:
-        roll_back(moving.desk(wave))
+        roll_back(moving.context(scope))
 
-    assert refused.value.action == "Bring everything home by `mirror cutover back wave`."
+    assert refused.value.action == "Bring everything home by `mirror cutover back scope`."
 
 
 def test_a_foreign_record_on_the_target_stops_the_cutover_before_the_switch(moving: Migration, topic_name: str) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.TRANSLATE)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.TRANSLATE)
     produce(moving.pair.target, topic_name, numbered(7000, 7001))
 
-    done = moving.run_to_the_end(wave)
+    done = moving.run_to_the_end(scope)
 
     assert done.state is CutoverState.FAILED
     assert not moving.ledger.cutovers.handed_over()
@@ -290,28 +290,28 @@ def test_readers_on_the_source_keep_their_group_from_being_moved(moving: Migrati
     reader = Reader(moving.pair.source, f"g-{topic_name}", topic_name)
     try:
         wait_for(lambda: len(reader.values) >= 100)
-        wave = moving.define("wave", topic_name)
+        scope = moving.define("scope", topic_name)
         # A position of the group is needed for it to be found: its first reader has left one.
         reader.stop()
         again = Reader(moving.pair.source, f"g-{topic_name}", topic_name)
         wait_for(lambda: has_members(moving.pair.source, f"g-{topic_name}"))
-        done = moving.run_to_the_end(wave)
+        done = moving.run_to_the_end(scope)
         again.stop()
     finally:
         reader.stop()
 
     assert (done.state, done.step) == (CutoverState.FAILED, Step.TRANSLATE)
-    assert moving.run_to_the_end(wave).state is CutoverState.FINISHED
+    assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
 
 
 def test_a_cutover_can_be_taken_back_before_anybody_writes_to_the_target(moving: Migration, topic_name: str) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.RELEASE)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.RELEASE)
 
-    undone = roll_back(moving.desk(wave))
+    undone = roll_back(moving.context(scope))
 
     assert all(gate.passed for gate in undone)
-    assert moving.where(wave).state is CutoverState.ROLLED_BACK
+    assert moving.where(scope).state is CutoverState.ROLLED_BACK
     produce(moving.pair.source, topic_name, numbered(100, 110, PARTITIONS))
     assert moving.there.run().records == 10
 
@@ -319,12 +319,12 @@ def test_a_cutover_can_be_taken_back_before_anybody_writes_to_the_target(moving:
 def test_a_cutover_cannot_be_taken_back_once_somebody_has_written_to_the_target(
     moving: Migration, topic_name: str
 ) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.RELEASE)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.RELEASE)
     produce(moving.pair.target, topic_name, numbered(100, 101))
 
     with pytest.raises(NoWayBackError, match="mirror cutover back"):
-        roll_back(moving.desk(wave))
+        roll_back(moving.context(scope))
 
     assert moving.ledger.cutovers.handed_over()
 
@@ -342,7 +342,7 @@ def test_without_a_way_back_the_preflight_fails_unless_that_is_wanted(
     assert (careful.state, careful.step) == (CutoverState.FAILED, Step.PREFLIGHT)
     assert bold.state is CutoverState.FAILED  # The first one still has these topics.
     assert bold.step is Step.INVENTORY
-    roll_back(made.desk(made.known("careful")))
+    roll_back(made.context(made.known("careful")))
     assert made.run_to_the_end(made.known("bold")).state is CutoverState.FINISHED
 
 
@@ -352,21 +352,21 @@ def test_a_topic_that_appears_later_makes_the_inventory_be_taken_again(
     create_topic(kafka_pair.source, topic_name)
     made = migration(tmp_path, kafka_pair, f"{topic_name}.*")
     made.there.run()
-    wave = made.define("wave", f"{topic_name}.*")
-    made.run(wave, until=Step.REHEARSE)
+    scope = made.define("scope", f"{topic_name}.*")
+    made.run(scope, until=Step.REHEARSE)
 
     create_topic(kafka_pair.source, f"{topic_name}-2")
     made.there.run()
-    made.run(wave, until=Step.INVENTORY)
+    made.run(scope, until=Step.INVENTORY)
 
-    found = last_attempts(made.where(wave).attempts)[Step.INVENTORY]
+    found = last_attempts(made.where(scope).attempts)[Step.INVENTORY]
     assert [topic["source"] for topic in found.facts["topics"]] == [topic_name, f"{topic_name}-2"]
-    assert state_of(made, wave, Step.REHEARSE) is StepState.UNDONE
+    assert state_of(made, scope, Step.REHEARSE) is StepState.UNDONE
 
 
 def test_an_unknown_flow_is_refused_when_the_cutover_is_defined(moving: Migration) -> None:
     with pytest.raises(ConfigurationError, match="A->C"):
-        moving.define("wave", ".*", flow="A->C")
+        moving.define("scope", ".*", flow="A->C")
 
 
 def test_an_empty_topic_moves_too(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> None:
@@ -374,7 +374,7 @@ def test_an_empty_topic_moves_too(tmp_path: Path, kafka_pair: KafkaPair, topic_n
     made = migration(tmp_path, kafka_pair, topic_name)
     made.there.run()
 
-    done = made.run_to_the_end(made.define("wave", topic_name))
+    done = made.run_to_the_end(made.define("scope", topic_name))
 
     assert done.state is CutoverState.FINISHED
     produce(kafka_pair.target, topic_name, numbered(0, 5))
@@ -385,9 +385,9 @@ def test_an_empty_topic_moves_too(tmp_path: Path, kafka_pair: KafkaPair, topic_n
 def test_a_fence_of_acls_that_the_source_can_raise_is_asked_for_before_the_writers_are_stopped(
     moving: Migration, topic_name: str
 ) -> None:
-    wave = moving.define("wave", topic_name, fence=Fence.ACL, writers=("User:app",))
+    scope = moving.define("scope", topic_name, fence=Fence.ACL, writers=("User:app",))
 
-    done = moving.run(wave, until=Step.PREFLIGHT)
+    done = moving.run(scope, until=Step.PREFLIGHT)
 
     gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.PREFLIGHT].gates}
     assert done.state is CutoverState.RUNNING

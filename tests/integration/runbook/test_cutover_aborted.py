@@ -45,7 +45,7 @@ def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[M
 def bring_home(moving: Migration, name: str) -> CutoverState:
     """Take a failback to its end, or to the gate that does not hold."""
     back = failback_of(moving.config, moving.ledger, name)
-    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    create(moving.ledger, back, by="test", context=moving.context(back))
     done = moving.run_to_the_end(back)
     failed = [str(gate) for each in done.attempts for gate in each.gates if not gate.passed]
     assert done.state is CutoverState.FINISHED, failed
@@ -95,7 +95,7 @@ def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there
     moving: Migration, topic_name: str
 ) -> None:
     # Given a topic that has moved, with 5 records of an aborted transaction that are ordinary records on the target
-    assert moving.run_to_the_end(moving.define("wave", topic_name)).state is CutoverState.FINISHED
+    assert moving.run_to_the_end(moving.define("scope", topic_name)).state is CutoverState.FINISHED
     produce(moving.pair.target, topic_name, numbered(20, 25, PARTITIONS))
     # And another one that writers have aborted on the target
     transaction(moving.pair.target, topic_name, [b"aborted here"] * 3, commit=False)
@@ -105,7 +105,7 @@ def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there
     assert rebuilt(moving, topic_name) == [(28, 12, 0)]
 
     # When both failbacks and a second cutover are taken to their ends
-    bring_home(moving, "wave")
+    bring_home(moving, "scope")
     produce(moving.pair.source, topic_name, numbered(28, 30, PARTITIONS))
     moving.there.run()
 
@@ -119,7 +119,7 @@ def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there
 
 def test_a_loss_on_either_side_is_a_difference_all_the_same(moving: Migration, topic_name: str) -> None:
     # Given a topic that has moved, where the source then gets a record that no flow copies
-    assert moving.run_to_the_end(moving.define("wave", topic_name)).state is CutoverState.FINISHED
+    assert moving.run_to_the_end(moving.define("scope", topic_name)).state is CutoverState.FINISHED
     source_end, target_end = (
         watermarks(moving.pair.source, topic_name)[1],
         watermarks(moving.pair.target, topic_name)[1],

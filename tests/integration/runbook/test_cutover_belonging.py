@@ -62,27 +62,27 @@ def test_a_group_whose_members_have_committed_nothing_yet_is_named(moving: Migra
     reader = Reader(moving.pair.source, other, topic_name, f"{topic_name}-stays")
     try:
         wait_for(lambda: has_members(moving.pair.source, other) and len(reader.values) >= 40)
-        wave = moving.define("wave", topic_name)
-        moving.run(wave, until=Step.INVENTORY)
+        scope = moving.define("scope", topic_name)
+        moving.run(scope, until=Step.INVENTORY)
     finally:
         reader.stop()
 
-    assert other in gate_of(moving, wave, Step.INVENTORY).what
-    assert not gate_of(moving, wave, Step.INVENTORY).passed
+    assert other in gate_of(moving, scope, Step.INVENTORY).what
+    assert not gate_of(moving, scope, Step.INVENTORY).passed
 
 
 def test_a_group_that_appears_after_the_inventory_stops_the_cutover_before_the_writers_are_stopped(
     moving: Migration, topic_name: str
 ) -> None:
-    wave = moving.define("wave", topic_name)
-    assert moving.run(wave, until=Step.REHEARSE).state is CutoverState.RUNNING
+    scope = moving.define("scope", topic_name)
+    assert moving.run(scope, until=Step.REHEARSE).state is CutoverState.RUNNING
     commit(moving.pair.source, f"g-{topic_name}", topic_name, {0: 20})
     commit(moving.pair.source, f"g-{topic_name}", f"{topic_name}-stays", {0: 20})
 
-    done = moving.run(wave)
+    done = moving.run(scope)
 
     assert (done.state, done.step) == (CutoverState.FAILED, Step.FREEZE)
-    assert not gate_of(moving, wave, Step.FREEZE).passed
+    assert not gate_of(moving, scope, Step.FREEZE).passed
 
 
 def test_transactions_over_a_topic_that_stays_are_named_when_they_have_long_ended(
@@ -94,10 +94,10 @@ def test_transactions_over_a_topic_that_stays_are_named_when_they_have_long_ende
     write_in_transaction(moving, one, topic_name)
     moving.there.run()
 
-    wave = moving.define("wave", topic_name)
-    moving.run(wave, until=Step.INVENTORY)
+    scope = moving.define("scope", topic_name)
+    moving.run(scope, until=Step.INVENTORY)
 
-    gate = gate_of(moving, wave, Step.INVENTORY)
+    gate = gate_of(moving, scope, Step.INVENTORY)
     assert not gate.passed
     assert f"transactional id {both} writes in transactions to {topic_name}, and {topic_name}-stays" in gate.what
     assert one not in gate.what

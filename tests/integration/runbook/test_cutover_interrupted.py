@@ -54,23 +54,23 @@ def acls(client: ClientSettings, topic: str) -> set[AclBinding]:
 def test_a_switch_that_died_around_the_handover_can_be_taken_back(
     moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.APPROVE)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.APPROVE)
     apply = handover.apply
 
-    def die(desk: object, change: object) -> None:
+    def die(context: object, change: object) -> None:
         if done:
-            apply(desk, change)  # type: ignore[arg-type]
+            apply(context, change)  # type: ignore[arg-type]
         raise Killed
 
     monkeypatch.setattr(handover, "apply", die)
     with pytest.raises(Killed):
-        moving.run(wave)
+        moving.run(scope)
     monkeypatch.undo()
 
-    roll_back(moving.desk(wave))
+    roll_back(moving.context(scope))
 
-    assert moving.where(wave).state is CutoverState.ROLLED_BACK
+    assert moving.where(scope).state is CutoverState.ROLLED_BACK
     assert not moving.ledger.cutovers.handed_over()
     assert copied_by_the_flow(moving, topic_name, 100) == 10
 
@@ -78,46 +78,46 @@ def test_a_switch_that_died_around_the_handover_can_be_taken_back(
 def test_a_switch_that_died_goes_on_without_asking_anybody_again(
     moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.APPROVE)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.APPROVE)
     apply = handover.apply
 
-    def die(desk: object, change: object) -> None:
-        apply(desk, change)  # type: ignore[arg-type]
+    def die(context: object, change: object) -> None:
+        apply(context, change)  # type: ignore[arg-type]
         raise Killed
 
     monkeypatch.setattr(handover, "apply", die)
     with pytest.raises(Killed):
-        moving.run(wave)
+        moving.run(scope)
     monkeypatch.undo()
 
-    assert moving.run(wave).state is CutoverState.FINISHED
+    assert moving.run(scope).state is CutoverState.FINISHED
 
 
 @pytest.mark.parametrize("step", [Step.SWITCH, Step.RELEASE, Step.WATCH])
 def test_a_cutover_that_stops_after_the_agreement_goes_on_by_itself(
     moving: Migration, topic_name: str, step: Step
 ) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.APPROVE)
-    moving.run(wave, until=step)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.APPROVE)
+    moving.run(scope, until=step)
 
-    assert moving.run(wave).state is CutoverState.FINISHED
+    assert moving.run(scope).state is CutoverState.FINISHED
 
 
 def test_a_failback_that_stops_after_the_switch_goes_on_and_one_that_died_in_it_can_be_taken_back(
     moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a topic that has moved, and a failback that has switched
-    moving.run_to_the_end(moving.define("wave", topic_name))
+    moving.run_to_the_end(moving.define("scope", topic_name))
     produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
-    back = failback_of(moving.config, moving.ledger, "wave")
-    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    back = failback_of(moving.config, moving.ledger, "scope")
+    create(moving.ledger, back, by="test", context=moving.context(back))
     moving.run_to_the_end(back, until=Step.APPROVE)
     apply = handover.apply
 
-    def die(desk: object, change: object) -> None:
-        apply(desk, change)  # type: ignore[arg-type]
+    def die(context: object, change: object) -> None:
+        apply(context, change)  # type: ignore[arg-type]
         raise Killed
 
     monkeypatch.setattr(handover, "apply", die)
@@ -126,14 +126,14 @@ def test_a_failback_that_stops_after_the_switch_goes_on_and_one_that_died_in_it_
     monkeypatch.undo()
 
     # When it is taken back
-    roll_back(moving.desk(back))
+    roll_back(moving.context(back))
 
     # Then the target leads as before: what is written there comes home, and nothing goes there
     assert [row.flow for row in moving.ledger.cutovers.handed_over()] == ["A->B"]
     produce(moving.pair.target, topic_name, numbered(110, 120, PARTITIONS))
     assert moving.back.run(sync=False).records == 10
-    again = failback_of(moving.config, moving.ledger, "wave", "home")
-    create(moving.ledger, again, by="test", desk=moving.desk(again))
+    again = failback_of(moving.config, moving.ledger, "scope", "home")
+    create(moving.ledger, again, by="test", context=moving.context(again))
     moving.run_to_the_end(again, until=Step.SWITCH)
     assert moving.run(again).state is CutoverState.FINISHED
     assert copied_by_the_flow(moving, topic_name, 200) == 10
@@ -142,78 +142,78 @@ def test_a_failback_that_stops_after_the_switch_goes_on_and_one_that_died_in_it_
 def test_a_release_that_died_behind_its_grants_goes_on_although_writers_have_begun(
     moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.SWITCH)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.SWITCH)
 
     def die(*_: object, **__: object) -> None:
         raise Killed
 
     monkeypatch.setattr(steps_over, "release_acls", die)
     with pytest.raises(Killed):
-        moving.run(wave)
+        moving.run(scope)
     monkeypatch.undo()
     produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
 
-    assert moving.run(wave).state is CutoverState.FINISHED
+    assert moving.run(scope).state is CutoverState.FINISHED
 
 
 def test_a_straggler_between_switch_and_release_opens_the_freeze_again_and_is_copied(
     moving: Migration, topic_name: str
 ) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run_to_the_end(wave, until=Step.SWITCH)
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.SWITCH)
     produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
 
-    waiting = moving.run(wave)
+    waiting = moving.run(scope)
 
     assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
-    done = moving.run_to_the_end(wave)
+    done = moving.run_to_the_end(scope)
     assert done.state is CutoverState.FINISHED
     assert last_attempts(done.attempts)[Step.DRAIN].number == 2
 
 
 def test_an_agreement_about_an_earlier_cut_does_not_count(moving: Migration, topic_name: str) -> None:
     # Given a cutover that waits for agreement
-    wave = moving.define("wave", topic_name)
-    moving.run(wave)
-    assert moving.run(wave, agrees_to=Step.FREEZE).step is Step.APPROVE
+    scope = moving.define("scope", topic_name)
+    moving.run(scope)
+    assert moving.run(scope, agrees_to=Step.FREEZE).step is Step.APPROVE
 
     # When a straggler writes, somebody agrees all the same, and everything is done once more
     produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
-    assert moving.run(wave, agrees_to=Step.APPROVE, by="bob").step is Step.FREEZE
-    done = moving.run(wave, agrees_to=Step.FREEZE)
+    assert moving.run(scope, agrees_to=Step.APPROVE, by="bob").step is Step.FREEZE
+    done = moving.run(scope, agrees_to=Step.FREEZE)
 
     # Then the new cut has to be agreed on
     assert (done.state, done.step) == (CutoverState.WAITING, Step.APPROVE)
 
 
 def test_a_rollback_ends_the_process_that_waits_for_a_person(moving: Migration, topic_name: str) -> None:
-    wave = moving.define("wave", topic_name)
-    waiting = threading.Thread(target=lambda: moving.run(wave, wait=120))
+    scope = moving.define("scope", topic_name)
+    waiting = threading.Thread(target=lambda: moving.run(scope, wait=120))
     waiting.start()
-    wait_for(lambda: moving.where(wave).state is CutoverState.WAITING, 60)
+    wait_for(lambda: moving.where(scope).state is CutoverState.WAITING, 60)
 
-    roll_back(moving.desk(wave))
+    roll_back(moving.context(scope))
     waiting.join(60)
 
     assert not waiting.is_alive()
-    assert moving.where(wave).state is CutoverState.ROLLED_BACK
+    assert moving.where(scope).state is CutoverState.ROLLED_BACK
     with pytest.raises(ConfigurationError, match="rolled-back"):
-        moving.run(wave)
+        moving.run(scope)
     with pytest.raises(ConfigurationError, match="rolled-back"):
-        roll_back(moving.desk(wave))
+        roll_back(moving.context(scope))
 
 
 def test_two_processes_do_not_take_the_same_cutover_on(moving: Migration, topic_name: str) -> None:
-    wave = moving.define("wave", topic_name)
-    first = threading.Thread(target=lambda: moving.run(wave, wait=60))
+    scope = moving.define("scope", topic_name)
+    first = threading.Thread(target=lambda: moving.run(scope, wait=60))
     first.start()
-    wait_for(lambda: moving.where(wave).state is CutoverState.WAITING, 60)
+    wait_for(lambda: moving.where(scope).state is CutoverState.WAITING, 60)
     try:
         with pytest.raises(RunLockedError):
-            Machine(moving.desk(wave)).run()
+            Machine(moving.context(scope)).run()
     finally:
-        roll_back(moving.desk(wave))
+        roll_back(moving.context(scope))
         first.join(60)
 
 
@@ -221,8 +221,8 @@ def test_a_partition_that_somebody_stopped_keeps_the_writers_from_being_moved(
     moving: Migration, topic_name: str
 ) -> None:
     # Given a partition that is not replicated any more, with records that were never copied
-    wave = moving.define("wave", topic_name, drain_seconds=2.0)
-    moving.run_to_the_end(wave, until=Step.REHEARSE)
+    scope = moving.define("scope", topic_name, drain_seconds=2.0)
+    moving.run_to_the_end(scope, until=Step.REHEARSE)
     stopped = GapRow(
         id="gap",
         flow="A->B",
@@ -232,13 +232,13 @@ def test_a_partition_that_somebody_stopped_keeps_the_writers_from_being_moved(
         first_offset=0,
         next_offset=1,
         detail="stopped by hand",
-        found_at=moving.desk(wave).now(),
+        found_at=moving.context(scope).now(),
     )
     moving.ledger.record_gap(stopped)
     moving.ledger.decide_gap("gap", GapState.STOPPED, by="ann")
     produce(moving.pair.source, topic_name, numbered(100, 110, PARTITIONS))
 
-    done = moving.run_to_the_end(wave)
+    done = moving.run_to_the_end(scope)
 
     assert (done.state, done.step) == (CutoverState.FAILED, Step.DRAIN)
     assert not moving.ledger.cutovers.handed_over()
@@ -250,9 +250,9 @@ class TestFence:
     WRITER = "User:app"
 
     def fenced(self, moving: Migration, topic: str) -> CutoverDefinition:
-        wave = moving.define("wave", topic, fence=Fence.ACL, writers=(self.WRITER,))
-        moving.run_to_the_end(wave, until=Step.DRAIN)
-        return wave
+        scope = moving.define("scope", topic, fence=Fence.ACL, writers=(self.WRITER,))
+        moving.run_to_the_end(scope, until=Step.DRAIN)
+        return scope
 
     def denied(self, moving: Migration, topic: str) -> set[str]:
         client = moving.config.flow("A->B").clients.source_admin
@@ -261,31 +261,31 @@ class TestFence:
     def test_named_writers_are_kept_out_and_the_target_hears_nothing_of_it(
         self, moving: Migration, topic_name: str
     ) -> None:
-        wave = self.fenced(moving, topic_name)
+        scope = self.fenced(moving, topic_name)
 
         assert self.denied(moving, topic_name) == {self.WRITER}
         flow = moving.config.flow("A->B")
-        plan = plan_flow_acls(flow, moving.desk(wave).topology(), moving.ledger).plan
+        plan = plan_flow_acls(flow, moving.context(scope).topology(), moving.ledger).plan
         assert not [acl for acl in plan.create if acl.name == topic_name]
 
     def test_a_rollback_takes_away_what_every_attempt_put_there(self, moving: Migration, topic_name: str) -> None:
-        wave = self.fenced(moving, topic_name)
+        scope = self.fenced(moving, topic_name)
         produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
-        moving.run_to_the_end(wave, until=Step.VERIFY)
+        moving.run_to_the_end(scope, until=Step.VERIFY)
         # Twice it was asked in vain, and twice with the word of a person.
-        assert last_attempts(moving.where(wave).attempts)[Step.FREEZE].number == 4
+        assert last_attempts(moving.where(scope).attempts)[Step.FREEZE].number == 4
 
-        roll_back(moving.desk(wave))
+        roll_back(moving.context(scope))
 
         assert not self.denied(moving, topic_name)
 
     def test_a_failback_opens_what_the_cutover_has_closed(self, moving: Migration, topic_name: str) -> None:
-        wave = self.fenced(moving, topic_name)
-        moving.run_to_the_end(wave)
+        scope = self.fenced(moving, topic_name)
+        moving.run_to_the_end(scope)
         assert self.denied(moving, topic_name) == {self.WRITER}
 
-        back = failback_of(moving.config, moving.ledger, "wave")
-        create(moving.ledger, back, by="test", desk=moving.desk(back))
+        back = failback_of(moving.config, moving.ledger, "scope")
+        create(moving.ledger, back, by="test", context=moving.context(back))
         done = moving.run_to_the_end(back)
 
         assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
@@ -293,10 +293,10 @@ class TestFence:
 
 
 def test_what_was_rehearsed_can_be_rehearsed_again(moving: Migration, topic_name: str) -> None:
-    wave = moving.define("wave", topic_name)
-    moving.run(wave, until=Step.REHEARSE)
+    scope = moving.define("scope", topic_name)
+    moving.run(scope, until=Step.REHEARSE)
 
-    moving.run(wave, until=Step.REHEARSE)
+    moving.run(scope, until=Step.REHEARSE)
 
-    last = last_attempts(moving.where(wave).attempts)
+    last = last_attempts(moving.where(scope).attempts)
     assert (last[Step.REHEARSE].number, last[Step.REHEARSE].state) == (2, StepState.PASSED)

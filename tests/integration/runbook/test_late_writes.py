@@ -39,7 +39,7 @@ def moved(
     produce(kafka_pair.source, topic_name, numbered(0, 100, request.param))
     made = migration(tmp_path, kafka_pair, f"{topic_name}(-other)?")
     made.there.run()
-    assert made.run_to_the_end(made.define("wave", topic_name)).state is CutoverState.FINISHED
+    assert made.run_to_the_end(made.define("scope", topic_name)).state is CutoverState.FINISHED
     yield made
     made.ledger.close()
 
@@ -83,7 +83,7 @@ def test_records_written_after_a_cutover_are_told_by_run_plan_and_observation(
     assert (report.records, report.exit_code, reasons(report)) == (0, 3, {LATE})
     (problem, _) = plan.problems
     assert (problem.error.reason, problem.loss and problem.loss.next_offset - problem.loss.first_offset) == (LATE, 5)
-    for words in ("offsets 50 to 54", "cutover wave", "mirror backfill run", "--from cutover", "mirror gaps accept"):
+    for words in ("offsets 50 to 54", "cutover scope", "mirror backfill run", "--from cutover", "mirror gaps accept"):
         assert words in f"{problem.error.what} {problem.error.action}"
     assert [(row.partition, row.reason) for row in observed.partitions] == [(0, LATE), (1, LATE)]
     assert observed.flow.stalled == PARTITIONS
@@ -179,8 +179,8 @@ def test_a_failback_passes_by_records_that_were_left_where_they_are(moved: Migra
     mirror(moved, "gaps", "accept", "--all", "--yes")
     produce(moved.pair.target, topic_name, numbered(100, 140, PARTITIONS))
 
-    back = failback_of(moved.config, moved.ledger, "wave")
-    create(moved.ledger, back, by="test", desk=moved.desk(back))
+    back = failback_of(moved.config, moved.ledger, "scope")
+    create(moved.ledger, back, by="test", context=moved.context(back))
     done = moved.run_to_the_end(back)
 
     assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]

@@ -29,7 +29,7 @@ def selected(found: Graph, *changed: str) -> set[str]:
 @pytest.mark.parametrize(
     ("path", "tier"),
     [
-        ("tests/unit/relay/test_plan.py", "unit"),
+        ("tests/unit/relay/planning/test_plan.py", "unit"),
         ("tests/integration/test_a.py", "integration"),
         ("tests/e2e/test_a.py", "e2e"),
         ("tests/e2e/conftest.py", None),
@@ -45,6 +45,14 @@ def test_the_shortest_chain_of_imports_is_kept() -> None:
     found = graph({"p/a.py": "", "p/b.py": "import p.a", "p/c.py": "import p.b", TEST: "import p.c\nfrom p import b"})
 
     assert str(found.chains(["p/a.py"])[TEST]) == f"{TEST} <- p.b <- p.a (changed)"
+
+
+def test_a_name_that_a_package_exports_leads_to_the_module_that_defines_it_and_to_no_other() -> None:
+    face = 'lazy_loader.attach(__name__, submod_attrs={"a": ["One"], "b": ["Other"]})'
+    found = graph({"p/__init__.py": face, "p/a.py": "", "p/b.py": "", TEST: "from p import One"})
+
+    assert str(found.chains(["p/a.py"])[TEST]) == f"{TEST} <- p.a (changed)"
+    assert TEST not in found.chains(["p/b.py"])
 
 
 def test_an_import_executes_the_packages_above() -> None:

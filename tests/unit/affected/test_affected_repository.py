@@ -46,7 +46,7 @@ def test_a_module_of_the_local_stack_leaves_most_unit_tests_alone(repository: Gr
 def test_a_document_selects_only_tests_that_read_documents(repository: Graph) -> None:
     documents = "tests/unit/project/test_documents.py"
     # Reads two of them, under a name of the folder.
-    tables = "tests/unit/relay/test_backfill_states.py"
+    tables = "tests/unit/relay/backfill/test_states.py"
 
     assert selected(repository, "docs/page.md") == {documents, tables}
     # One of them is compared with the table of states.
@@ -65,7 +65,7 @@ def test_a_document_selects_only_tests_that_read_documents(repository: Graph) ->
         ("mirror_lib/page/static/main.js", "tests/unit/page/test_page_api.py"),
         ("mirror_lib/ledger/migrations/env.py", "tests/unit/ledger/test_ledger_schema.py"),
         ("fuzz/child.py", "tests/unit/fuzz/test_fuzz_short.py"),
-        ("spark_jobs/daemon.py", "tests/unit/relay/test_submission.py"),
+        ("spark_jobs/daemon.py", "tests/unit/spark/test_submit.py"),
         ("mirror_lib/cli/main.py", "tests/integration/dev/test_dev_commands.py"),
         ("dags/flows.py", "tests/unit/dev/test_dev_airflow.py"),
     ],

@@ -11,7 +11,7 @@ from mirror_lib.airflow.flow.observe_task import observe
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.sync.heartbeats import flow as flow_heartbeats
+from mirror_lib.sync import heartbeats as flow_heartbeats
 from mirror_lib.sync.heartbeats.flow import HeartbeatCheck
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId

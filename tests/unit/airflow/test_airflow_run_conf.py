@@ -90,7 +90,7 @@ def test_given_names_then_blanks_around_and_between_them_do_not_count(given, cho
 def test_every_operator_of_ours_refuses_before_it_does_anything() -> None:
     """One that has `execute` alone would do what a misspelt form did not ask for."""
     modules = [
-        importlib.import_module(f"mirror_lib.airflow.{each.name}") for each in pkgutil.iter_modules(airflow.__path__)
+        importlib.import_module(each.name) for each in pkgutil.walk_packages(airflow.__path__, "mirror_lib.airflow.")
     ]
     ours = {
         each

@@ -19,7 +19,7 @@ from mirror_lib.runbook.states.cutover import Event, State
 from tests.support.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledgers import ready_ledger
 
-WAVE = CutoverDefinition(name="wave", flow="A->B", topics=("orders",))
+WAVE = CutoverDefinition(name="scope", flow="A->B", topics=("orders",))
 _FILE = """\
 clusters = A, B
 A.bootstrap.servers = a:9092
@@ -62,35 +62,35 @@ def test_one_command_shows_what_each_event_does_in_each_state() -> None:
 def test_a_yes_to_a_cutover_that_nobody_carries_out_is_refused_and_changes_nothing(file: Path, ledger: Ledger) -> None:
     before = ledger.cutovers.steps(WAVE.name)
 
-    code, told = call(file, "confirm", "wave", "freeze", "--yes")
+    code, told = call(file, "confirm", "scope", "freeze", "--yes")
 
     assert code == 3
-    assert "cutover wave is not carried out by any process: an answer would change nothing." in told
-    assert "Trigger it again: `mirror cutover run wave`, or the DAG with this name." in told
+    assert "cutover scope is not carried out by any process: an answer would change nothing." in told
+    assert "Trigger it again: `mirror cutover run scope`, or the DAG with this name." in told
     assert ledger.cutovers.steps(WAVE.name) == before
 
 
 def test_the_status_says_that_nobody_acts_and_what_to_do(file: Path, ledger: Ledger) -> None:
-    code, told = call(file, "status", "wave")
+    code, told = call(file, "status", "scope")
 
     assert code == 3
     assert "Nobody carries it out. Stop the writers of these topics, then say so: " in told
-    assert "mirror cutover run wave --confirm freeze" in told
+    assert "mirror cutover run scope --confirm freeze" in told
 
 
 def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_is_refused(
     file: Path, ledger: Ledger
 ) -> None:
-    with hold_lock(ledger, flow=lock_name("wave"), run_id="job", lease_seconds=30.0) as lease:
+    with hold_lock(ledger, flow=lock_name("scope"), run_id="job", lease_seconds=30.0) as lease:
         ledger.carriers.begin(
-            CarrierRow(cutover="wave", id="job", kind="run", by="ann", holder=lease.holder, since=NOON)
+            CarrierRow(cutover="scope", id="job", kind="run", by="ann", holder=lease.holder, since=NOON)
         )
-        ledger.carriers.ask(QuestionRow(cutover="wave", step="freeze", attempt=1, carrier="job", asked_at=NOON))
+        ledger.carriers.ask(QuestionRow(cutover="scope", step="freeze", attempt=1, carrier="job", asked_at=NOON))
 
-        _, told = call(file, "status", "wave")
-        code, refused = call(file, "confirm", "wave", "approve", "--yes")
+        _, told = call(file, "status", "scope")
+        code, refused = call(file, "confirm", "scope", "approve", "--yes")
 
     assert "It is carried out by ann (process" in told
-    assert "mirror cutover confirm wave freeze" in told
+    assert "mirror cutover confirm scope freeze" in told
     assert code == 3
-    assert "cutover wave does not ask for approve: it asks for freeze." in refused
+    assert "cutover scope does not ask for approve: it asks for freeze." in refused

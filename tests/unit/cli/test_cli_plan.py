@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from mirror_lib import relay
 from mirror_lib.cli.main import app
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, TopicMissingError
 from mirror_lib.observe.forecasts import Outlook, PartitionForecast
-from mirror_lib.relay import run as replicate
-from mirror_lib.relay.health import forecast as flow_forecast
+from mirror_lib.relay import health
 from mirror_lib.relay.health.forecast import FlowForecast
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.run_options import RunOptions
@@ -78,7 +78,7 @@ class Forecaster:
 @pytest.fixture(autouse=True)
 def forecaster(monkeypatch: pytest.MonkeyPatch) -> Forecaster:
     made = Forecaster()
-    monkeypatch.setattr(flow_forecast, "forecast_plan", made)
+    monkeypatch.setattr(health, "forecast_plan", made)
     return made
 
 
@@ -100,7 +100,7 @@ def _expected(number: int, outlook: Outlook) -> PartitionForecast:
 @pytest.fixture
 def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
     made = Planner(_plan())
-    monkeypatch.setattr(replicate, "plan_flow", made)
+    monkeypatch.setattr(relay, "plan_flow", made)
     return made
 
 

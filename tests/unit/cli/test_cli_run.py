@@ -18,7 +18,7 @@ from mirror_lib.cli.run import command as command
 from mirror_lib.cli.run.spark_submit import Child
 from mirror_lib.dev import java
 from mirror_lib.dev.processes import session_members
-from mirror_lib.errors import ConfigurationError, UncleanStartError, Where
+from mirror_lib.errors import ConfigurationError, DirtyStartError, Where
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.spark.settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
@@ -30,7 +30,7 @@ A->B.enabled = true
 admin.timeout.ms = 100
 mirror.ledger.url = sqlite:///ledger.sqlite3
 """
-_REFUSED = UncleanStartError("the last run did not end.", where=Where(topic="t", partition=1), action="Ask.")
+_REFUSED = DirtyStartError("the last run did not end.", where=Where(topic="t", partition=1), action="Ask.")
 _SPARK = """\
 #!{python}
 import json, os, sys

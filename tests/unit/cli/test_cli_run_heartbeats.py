@@ -11,7 +11,7 @@ import pytest
 from mirror_lib.cli.run.command import _emit_heartbeats
 from mirror_lib.config.loader import load
 from mirror_lib.errors import AuthorizationError
-from mirror_lib.sync.heartbeats import flow as flow_heartbeats
+from mirror_lib.sync import heartbeats as flow_heartbeats
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
 
 CONFIG = """\

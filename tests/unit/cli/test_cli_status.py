@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.errors import UncleanStartError, Where
+from mirror_lib.errors import DirtyStartError, Where
 from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
 from mirror_lib.ledger.store import Ledger
 from tests.support.ledgers import ready_ledger
@@ -26,9 +26,7 @@ A->B.enabled = true
 A->C.enabled = true
 mirror.ledger.url = sqlite:///ledger.sqlite3
 """
-_REFUSED = UncleanStartError(
-    "the last run did not end.", where=Where(flow="A->B", topic="t", partition=1), action="Ask."
-)
+_REFUSED = DirtyStartError("the last run did not end.", where=Where(flow="A->B", topic="t", partition=1), action="Ask.")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from mirror_lib.cluster.batches.arrow.rows import KAFKA_SCHEMA, InexactRowError
 from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.records import MOST_RECORDS, Record
-from mirror_lib.cluster.batches.spans import read_stretches
+from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.cluster.batches.varint import decode_varint, encode_varint
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
 from tests.support.logs import log, numbered
@@ -88,8 +88,8 @@ def read(
 def fetched(raw: bytes | bytearray, start: int) -> bytes | bytearray:
     """What a broker returns from an offset: its log from the batch on that holds it."""
     position = 0
-    for stretch in read_stretches(memoryview(raw), (), read_committed=False)[0]:
-        if stretch.next_offset > start:
+    for span in read_spans(memoryview(raw), (), read_committed=False)[0]:
+        if span.next_offset > start:
             break
         position += 12 + int.from_bytes(raw[position + 8 : position + 12], "big")
     return raw[position:]
@@ -123,16 +123,16 @@ def types(parts: Sequence[ArrowPart]) -> list[int]:
 
 
 def one_by_one(raw: bytes, aborted: Sequence[tuple[int, int]] = (), *, read_committed: bool = True) -> list[Row]:
-    stretches, _ = read_stretches(memoryview(raw), aborted, read_committed=read_committed)
-    return [parsed(record) for stretch in stretches for record in stretch.records()]
+    spans, _ = read_spans(memoryview(raw), aborted, read_committed=read_committed)
+    return [parsed(record) for span in spans for record in span.records()]
 
 
 def as_far_as_it_goes(raw: bytes) -> list[Row]:
     """What is read one by one before the first damage, of the offsets that `read` asks for."""
     found = []
     try:
-        for stretch in read_stretches(memoryview(raw), (), read_committed=True)[0]:
-            found += [parsed(record) for record in stretch.records()]
+        for span in read_spans(memoryview(raw), (), read_committed=True)[0]:
+            found += [parsed(record) for record in span.records()]
     except (ValueError, IndexError, AssertionError):
         pass
     return [each for each in found if 0 <= each.offset < NO_END]
@@ -214,7 +214,7 @@ class TestWhatIsRead:
         self, log: tuple[list[int], bytes], part_bytes: int
     ) -> None:
         bases, raw = log
-        last = read_stretches(memoryview(raw), (), read_committed=True)[0][-1].next_offset
+        last = read_spans(memoryview(raw), (), read_committed=True)[0][-1].next_offset
         parts: list[ArrowPart] = []
         position = bases[0]
 
@@ -348,7 +348,7 @@ class TestOffsets:
     ) -> None:
         bases, raw = log
         expected = one_by_one(raw)
-        last = read_stretches(memoryview(raw), (), read_committed=True)[0][-1].next_offset
+        last = read_spans(memoryview(raw), (), read_committed=True)[0][-1].next_offset
         start = data.draw(st.integers(bases[0], last))
         end = data.draw(st.integers(start, last + 3))
         found: list[Row] = []

@@ -16,7 +16,7 @@ from mirror_lib.cluster.batches.compression.streaming import pieces, zstd_window
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
-from mirror_lib.cluster.batches.spans import read_stretches
+from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.record_batches import SourceRecord, batch, message_set, sealed
@@ -149,7 +149,7 @@ def test_messages_of_old_formats_are_decompressed_as_far_as_there_is_room() -> N
         for at in range(0, 20, 2)
     ]
 
-    found, size = read_stretches(memoryview(b"".join(entries)), (), read_committed=True, old_bytes=3 * MEBIBYTE)
+    found, size = read_spans(memoryview(b"".join(entries)), (), read_committed=True, old_bytes=3 * MEBIBYTE)
 
     assert [each.next_offset for each in found] == [2, 4, 6]
     assert size == sum(map(len, entries[:3]))

@@ -8,15 +8,15 @@ from mirror_lib.cluster.batches.builder import rebuild
 from mirror_lib.cluster.batches.header import TRANSACTIONAL_BIT
 from mirror_lib.cluster.batches.own_deletions import deletion, hide_own_deletions
 from mirror_lib.cluster.batches.records import Record
-from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.cluster.batches.stamping import stamp
 from tests.support.record_batches import DELETE_HORIZON, SourceRecord, batch
 
 FLOW = "A->B"
 
 
-def stretches(data: bytes | bytearray) -> list[Stretch]:
-    found, size = read_stretches(memoryview(data), [], read_committed=True)
+def spans(data: bytes | bytearray) -> list[Span]:
+    found, size = read_spans(memoryview(data), [], read_committed=True)
     assert size == len(data)
     return found
 
@@ -34,7 +34,7 @@ def test_what_is_written_is_a_tombstone_with_a_header_that_names_flow_and_offset
     (made,) = rebuild(iter([record]), codec=0, batch_max_bytes=1000, max_message_bytes=1000)
     stamp(made, 5, 0, 0, in_transaction=True)
 
-    (written,), (expected,) = stretches(bytearray(made.payload)), stretches(own(7, [b"k"]))
+    (written,), (expected,) = spans(bytearray(made.payload)), spans(own(7, [b"k"]))
 
     assert written.body == expected.body
 
@@ -43,7 +43,7 @@ def test_what_is_written_is_a_tombstone_with_a_header_that_names_flow_and_offset
 def test_own_deletions_are_hidden_whatever_codec_the_topic_has(codec: int) -> None:
     data = own(7, [b"k", b"l"], codec=codec)
 
-    assert hide_own_deletions(stretches(data), FLOW) == [Stretch(7, 9)]
+    assert hide_own_deletions(spans(data), FLOW) == [Span(7, 9)]
 
 
 def test_they_are_hidden_when_the_cleaner_has_taken_some_of_them_and_set_a_horizon() -> None:
@@ -51,7 +51,7 @@ def test_they_are_hidden_when_the_cleaner_has_taken_some_of_them_and_set_a_horiz
     left = [SourceRecord(8, key=b"l", value=None, headers=header)]
     data = batch(left, base_offset=7, last_offset=9, attributes=TRANSACTIONAL_BIT | DELETE_HORIZON, producer_id=5)
 
-    assert hide_own_deletions(stretches(data), FLOW) == [Stretch(7, 10)]
+    assert hide_own_deletions(spans(data), FLOW) == [Span(7, 10)]
 
 
 def test_everything_else_is_seen() -> None:
@@ -60,5 +60,5 @@ def test_everything_else_is_seen() -> None:
     data = batch([SourceRecord(7, key=b"k", value=None)], attributes=TRANSACTIONAL_BIT, producer_id=5)
 
     for each in (moved, plain, data):
-        assert hide_own_deletions(stretches(each), FLOW) == stretches(each)
-    assert hide_own_deletions(stretches(own(7, [b"k"])), "C->B") == stretches(own(7, [b"k"]))
+        assert hide_own_deletions(spans(each), FLOW) == spans(each)
+    assert hide_own_deletions(spans(own(7, [b"k"])), "C->B") == spans(own(7, [b"k"]))

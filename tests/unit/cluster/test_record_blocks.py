@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.record_blocks import SMALL_BATCH, RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import Record, RecordError
-from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Span, read_spans
 from tests.support.logs import log, numbered
 from tests.support.record_batches import (
     LOG_APPEND_TIME,
@@ -27,13 +27,11 @@ _TIMES = st.integers(0, 2_000_000_000_000)
 _SMALL = [1] * 20
 
 
-def _read(
-    raw: bytes, aborted: tuple[tuple[int, int], ...] = (), *, committed: bool = True
-) -> list[Stretch | RecordBlock]:
+def _read(raw: bytes, aborted: tuple[tuple[int, int], ...] = (), *, committed: bool = True) -> list[Span | RecordBlock]:
     return read_blocks(memoryview(raw), aborted, read_committed=committed)[0]
 
 
-def _records(found: Iterable[Stretch | RecordBlock]) -> list[Record]:
+def _records(found: Iterable[Span | RecordBlock]) -> list[Record]:
     records: list[Record] = []
     for each in found:
         if isinstance(each, RecordBlock):
@@ -67,7 +65,7 @@ def test_a_block_has_the_records_of_its_batches(
 
     found, size = read_blocks(memoryview(raw), (), read_committed=True)
 
-    one_by_one, same_size = read_stretches(memoryview(raw), (), read_committed=True)
+    one_by_one, same_size = read_spans(memoryview(raw), (), read_committed=True)
     assert _records(found) == _records(one_by_one)
     assert size == same_size == len(raw)
     assert found[-1].next_offset == one_by_one[-1].next_offset
@@ -96,7 +94,7 @@ def test_batches_that_would_fill_the_memory_stay_compressed() -> None:
 
     found = _read(log(records, [1] * 30, codec=4))
 
-    assert [type(each) for each in found] == [Stretch] * 30
+    assert [type(each) for each in found] == [Span] * 30
 
 
 def test_a_few_batches_and_large_ones_stay_as_they_are() -> None:
@@ -105,7 +103,7 @@ def test_a_few_batches_and_large_ones_stay_as_they_are() -> None:
 
     found = _read(raw)
 
-    assert [type(each) for each in found] == [RecordBlock, *[Stretch] * 5]
+    assert [type(each) for each in found] == [RecordBlock, *[Span] * 5]
     assert [record.offset for record in _records(found)] == list(range(25))
 
 
@@ -167,7 +165,7 @@ def test_a_body_that_is_not_what_its_header_says_is_left_for_the_one_who_decodes
 
     found = _read(raw)
 
-    assert [type(each) for each in found] == [Stretch] * 22
+    assert [type(each) for each in found] == [Span] * 22
     with pytest.raises(RecordError):
         _records(found)
 
@@ -188,7 +186,7 @@ def test_whatever_arrives_is_read_as_it_is_batch_by_batch(raw: bytes, flips: dic
     for place, octet in flips.items():
         data[place % len(data)] = octet
     try:
-        expected, size = read_stretches(memoryview(bytes(data)), (), read_committed=True)
+        expected, size = read_spans(memoryview(bytes(data)), (), read_committed=True)
     except RecordError:
         with pytest.raises(RecordError):
             read_blocks(memoryview(bytes(data)), (), read_committed=True)
@@ -200,7 +198,7 @@ def test_whatever_arrives_is_read_as_it_is_batch_by_batch(raw: bytes, flips: dic
     assert _outcome(found) == _outcome(expected)
 
 
-def _outcome(found: Iterable[Stretch | RecordBlock]) -> list[Record] | str:
+def _outcome(found: Iterable[Span | RecordBlock]) -> list[Record] | str:
     try:
         return _records(found)
     except ValueError as error:

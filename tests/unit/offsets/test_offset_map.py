@@ -187,9 +187,9 @@ class TestColumns:
         pairs = records(runs)
         first = data.draw(st.integers(0, len(pairs) - 1))
         end = data.draw(st.integers(first + 1, len(pairs)))
-        stretch = RunColumns.of([OffsetRun(*pair, 1) for pair in pairs[first:end]])
+        span = RunColumns.of([OffsetRun(*pair, 1) for pair in pairs[first:end]])
 
-        assert RunColumns.of(runs).holds(stretch)
+        assert RunColumns.of(runs).holds(span)
 
     @given(runs=run_lists(min_runs=1), other=run_lists(min_runs=1))
     def test_it_holds_another_only_where_both_say_the_same(

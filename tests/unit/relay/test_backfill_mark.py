@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mirror_lib.cluster.topics.positions import Position, PositionState, decode_value, encode_value
-from mirror_lib.errors import UncleanStartError
+from mirror_lib.errors import DirtyStartError
 from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, start_of
 from mirror_lib.relay.model import PartitionPlan
 from mirror_lib.topology.names import FlowId, TopicPartition
@@ -27,7 +27,7 @@ def test_the_mark_is_kept_in_the_position() -> None:
 
 @pytest.mark.parametrize("end", [10, 15])
 def test_the_flow_does_not_start_while_a_backfill_has_not_ended(end: int) -> None:
-    with pytest.raises(UncleanStartError, match=r"backfill history into A\.orders-0") as caught:
+    with pytest.raises(DirtyStartError, match=r"backfill history into A\.orders-0") as caught:
         start_of(RULES, PLAN, {SOURCE: MARK}, [SOURCE], TargetEnds(0, end))
 
     assert "mirror backfill run --flow 'A->B' --name history" in caught.value.action

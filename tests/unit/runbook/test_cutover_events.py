@@ -36,7 +36,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.tables.cutover_carriers import lock_name
 from mirror_lib.relay.run_lock import LockHolder
 from mirror_lib.runbook import machine
-from mirror_lib.runbook.context import Desk
+from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.machine import Machine, Word, Works, create, progress
 from mirror_lib.runbook.model import CutoverDefinition, Gate, Step, StepState
 from mirror_lib.runbook.opening import failback_of
@@ -50,7 +50,7 @@ from mirror_lib.runbook.steps.rollback import roll_back
 from tests.support.cutovers import wait_for
 from tests.support.ledgers import ready_ledger
 
-WAVE = CutoverDefinition(name="wave", flow="A->B", topics=("orders",))
+WAVE = CutoverDefinition(name="scope", flow="A->B", topics=("orders",))
 #: Short, so that a process that is sent away is succeeded soon; long enough for a machine that is busy.
 LEASE_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0
@@ -93,7 +93,7 @@ class Process:
         self._arrived: Queue[str | None] = Queue()
         self._orders: Queue[str] = Queue()
         self._now = 0.0
-        self.desk = Desk(
+        self.context = CutoverContext(
             definition=WAVE,
             config=config,
             ledger=cast("Ledger", self.ledger),
@@ -178,7 +178,7 @@ class CutoverEvents(RuleBasedStateMachine):
         #: What the step freeze finds when a process looks at the clusters again.
         self.source_grew = False
         self.with_word = False
-        create(self.ledger, WAVE, by="marta", desk=self.desk())
+        create(self.ledger, WAVE, by="marta", context=self.context())
 
     # ---------------------------------------------------------------- the world
 
@@ -204,25 +204,25 @@ class CutoverEvents(RuleBasedStateMachine):
         given = None if word is None else Word(word, "ann")
 
         def carry_out(process: Process) -> object:
-            process.machine = Machine(process.desk, self.works(process))
+            process.machine = Machine(process.context, self.works(process))
             return process.machine.run(wait_seconds=1000.0, word=given)
 
         self.process = Process(self.ledger, self.config, carry_out)
         self.arrives()
 
     def works(self, process: Process | None = None) -> Works:
-        def work(step: Step) -> Callable[[Desk], Outcome]:
-            def do(desk: Desk) -> Outcome:
+        def work(step: Step) -> Callable[[CutoverContext], Outcome]:
+            def do(context: CutoverContext) -> Outcome:
                 assert process is not None
                 if step is Step.RELEASE:
-                    desk.keep({RELEASING: True})
+                    context.keep({RELEASING: True})
                 order = process.works(step.value)
                 gate = Gate("looked at", order == "pass", "it was looked at.", "Look again.")
                 return Outcome((gate,), {"topics": []}, undoes=Step.FREEZE if order == "writer" else None)
 
             return do
 
-        def holds(_: Desk) -> tuple[Gate, ...]:
+        def holds(_: CutoverContext) -> tuple[Gate, ...]:
             grew, self.source_grew = self.source_grew, False
             return (Gate("source stands still", not grew, "the ends.", "Stop the writers."),)
 
@@ -278,7 +278,7 @@ class CutoverEvents(RuleBasedStateMachine):
             self.happens(Event.TRIGGER)
             self.start()
         elif self.process is None:
-            self.is_refused(Event.TRIGGER, lambda: Machine(self.desk(), self.works()).run())
+            self.is_refused(Event.TRIGGER, lambda: Machine(self.context(), self.works()).run())
         else:
             # A process would first wait for the lock's next renewal.
             self.is_refused(Event.TRIGGER, lambda: require(situation_of(self.ledger, WAVE.name), Event.TRIGGER))
@@ -287,13 +287,13 @@ class CutoverEvents(RuleBasedStateMachine):
     def triggered_with_the_word(self, step: Step) -> None:
         if isinstance(after(self.expected, Event.TRIGGER_WITH_WORD), Refusal):
             if self.process is None:
-                run = Machine(self.desk(), self.works()).run
+                run = Machine(self.context(), self.works()).run
                 self.is_refused(Event.TRIGGER_WITH_WORD, lambda: run(word=Word(step, "ann")))
             return
         attempt = last_attempts(progress(self.ledger, WAVE).attempts).get(step)
         if attempt is None or attempt.state is not StepState.WAITING:
             with pytest.raises(MirrorError, match=f"has not asked for {step.value}"):
-                Machine(self.desk(), self.works()).run(word=Word(step, "ann"))
+                Machine(self.context(), self.works()).run(word=Word(step, "ann"))
             return
         self.happens(Event.TRIGGER_WITH_WORD)
         self.start(step)
@@ -377,7 +377,7 @@ class CutoverEvents(RuleBasedStateMachine):
         then = after(self.expected, Event.ROLL_BACK)
         if isinstance(then, Refusal):
             if self.expected.has_ended:
-                self.is_refused(Event.ROLL_BACK, lambda: roll_back(self.desk()))
+                self.is_refused(Event.ROLL_BACK, lambda: roll_back(self.context()))
             else:
                 present = situation_of(self.ledger, WAVE.name)
                 self.is_refused(Event.ROLL_BACK, lambda: require(present, Event.ROLL_BACK))
@@ -385,7 +385,7 @@ class CutoverEvents(RuleBasedStateMachine):
         asking = self.process
         if asking is not None:
             # It is sent away, and ends before the other one has its lock.
-            rollback._send_away(self.desk())
+            rollback._send_away(self.context())
             asking.go("pass")
             assert asking.ended
         self.happens(Event.ROLL_BACK)
@@ -393,10 +393,10 @@ class CutoverEvents(RuleBasedStateMachine):
 
     @staticmethod
     def undo(process: Process) -> object:
-        def undo(_: Desk) -> tuple[Gate, ...]:
+        def undo(_: CutoverContext) -> tuple[Gate, ...]:
             return (Gate("undone", process.works("undo") == "pass", "it was undone.", "Try again."),)
 
-        return roll_back(process.desk, undo=undo)
+        return roll_back(process.context, undo=undo)
 
     @precondition(lambda self: self.process is not None and self.process.point == "undo")
     @rule(order=st.sampled_from(["pass", "fail"]))
@@ -431,13 +431,13 @@ class CutoverEvents(RuleBasedStateMachine):
             assert present.carrier.id == present.question.carrier
         if self.expected.is_unattended:
             assert "Nobody carries it out" in told
-            assert "mirror cutover run wave" in told
+            assert "mirror cutover run scope" in told
             assert ("the writers wait" in told) == self.expected.writers_wait
         elif not self.expected.has_ended:
             assert "by marta" in told
 
-    def desk(self) -> Desk:
-        return Desk(definition=WAVE, config=self.config, ledger=self.ledger, by="marta")
+    def context(self) -> CutoverContext:
+        return CutoverContext(definition=WAVE, config=self.config, ledger=self.ledger, by="marta")
 
     def teardown(self) -> None:
         """Whoever takes what the state offers comes to an end."""

@@ -18,7 +18,7 @@ from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.runbook import gates
 from mirror_lib.runbook.failback.failback import inverse
-from mirror_lib.runbook.scope import LogEnds, WaveGroup, WaveTopic
+from mirror_lib.runbook.scope import LogEnds, ScopeGroup, ScopeTopic
 from mirror_lib.sync.groups.plan import GroupPlan, GroupRow
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -28,7 +28,7 @@ COPY = TopicPartition("orders-copy", 0)
 CUT = CutRow(
     cutover="w", topic="orders", partition=0, target_topic="orders-copy", source_end=10, target_end=7, cut_at=NOON
 )
-TOPIC = WaveTopic("orders", "orders-copy", 2, 2)
+TOPIC = ScopeTopic("orders", "orders-copy", 2, 2)
 ROW = GroupRow("billing", ORDERS, COPY, upstream=5, exact=5, read_again=0, translated=True)
 
 
@@ -36,8 +36,8 @@ def ends(source: int = 10, target: int = 7, stable: int | None = None) -> LogEnd
     return LogEnds({ORDERS: source}, {ORDERS: target}, {ORDERS: source if stable is None else stable})
 
 
-def group(on_source: GroupState = GroupState.EMPTY, offset: int = 10) -> WaveGroup:
-    return WaveGroup("billing", on_source, GroupState.DEAD, {ORDERS: CommittedOffset(offset, "")})
+def group(on_source: GroupState = GroupState.EMPTY, offset: int = 10) -> ScopeGroup:
+    return ScopeGroup("billing", on_source, GroupState.DEAD, {ORDERS: CommittedOffset(offset, "")})
 
 
 def plan(*rows: GroupRow) -> GroupPlan:

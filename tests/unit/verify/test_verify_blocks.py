@@ -11,7 +11,7 @@ from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.verify.compare.whole_batches import holds
 from mirror_lib.verify.findings import DifferenceKind
-from tests.support.logs import at, blocks, check_of, compared, log, numbered, stretches, whole_range
+from tests.support.logs import at, blocks, check_of, compared, log, numbered, spans, whole_range
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch
 
 _SIZES = st.lists(st.integers(1, 30), max_size=8)
@@ -100,9 +100,9 @@ def test_times_that_the_target_gave_are_not_compared() -> None:
 
 
 def _body(records: list[SourceRecord]) -> tuple[bytes, int]:
-    (stretch,) = stretches(batch(records))
-    assert stretch.header is not None
-    return stretch.body, stretch.header.first_timestamp
+    (span,) = spans(batch(records))
+    assert span.header is not None
+    return span.body, span.header.first_timestamp
 
 
 @given(

@@ -12,7 +12,7 @@ from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.verify.compare.compare import RangeComparer
 from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.verify.model import KnownGap
-from tests.support.logs import at, check_of, compared, log, numbered, stretches, whole_range
+from tests.support.logs import at, check_of, compared, log, numbered, spans, whole_range
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, marker
 
 _SIZES = st.lists(st.integers(1, 9), max_size=12)
@@ -295,8 +295,8 @@ def test_what_retention_removes_while_the_comparison_runs_is_expired_on_either_s
             comparer.source_expired(4)
         else:
             comparer.target_expired(4)
-        comparer.feed_source(stretches(log(left if side == "source" else records)), 10)
-        comparer.feed_target(stretches(log(left if side == "target" else records)), 10)
+        comparer.feed_source(spans(log(left if side == "source" else records)), 10)
+        comparer.feed_target(spans(log(left if side == "target" else records)), 10)
         comparer.walk()
 
         outcome = comparer.outcome()
@@ -308,8 +308,8 @@ def test_a_comparison_that_is_cut_short_says_how_far_it_came() -> None:
     check = check_of(whole_range([OffsetRun(0, 100, 30)]))
     comparer = RangeComparer(check, check.ranges[0])
     comparer.walk()
-    comparer.feed_source(stretches(log(records[:12])), 12)
-    comparer.feed_target(stretches(log(at(records[:20], 100), [5])), 120)
+    comparer.feed_source(spans(log(records[:12])), 12)
+    comparer.feed_target(spans(log(at(records[:20], 100), [5])), 120)
     comparer.walk()
 
     outcome = comparer.outcome()

@@ -176,4 +176,4 @@ def test_records_are_found_again_by_their_digests() -> None:
 
     found = list(parting.find(check(), columns_of(batch), batch, {(DE, 0): frozenset({surplus.digest})}))
 
-    assert [(each.target, each.stretch, each.source, each.offset) for each in found] == [(DE, 0, SOURCE, 7)]
+    assert [(each.target, each.span, each.source, each.offset) for each in found] == [(DE, 0, SOURCE, 7)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.batches.spans import read_stretches
+from mirror_lib.cluster.batches.spans import read_spans
 from mirror_lib.ledger.directions import MapPart
 from mirror_lib.offsets.runs import OffsetRun, decode, merge
 from mirror_lib.topology.names import FlowId
@@ -85,10 +85,8 @@ def _compared(check: PartitionCheck, range_: CheckRange, source: bytes, target: 
     """The comparison as `verify.run` makes it, of whole logs; the target's only transaction was aborted."""
     back, inverse = inverse_check(check, range_)
     comparer = RangeComparer(back, inverse)
-    written, _ = read_stretches(
-        memoryview(target), [(_PRODUCER, 0)], read_committed=True, shown=copied_from(inverse.runs)
-    )
-    copied, _ = read_stretches(memoryview(source), (), read_committed=True)
+    written, _ = read_spans(memoryview(target), [(_PRODUCER, 0)], read_committed=True, shown=copied_from(inverse.runs))
+    copied, _ = read_spans(memoryview(source), (), read_committed=True)
     comparer.walk()
     comparer.feed_source(written, comparer.source.end)
     comparer.feed_target(copied, comparer.target.end)

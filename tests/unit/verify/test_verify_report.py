@@ -157,7 +157,7 @@ def test_an_end_by_a_budget_is_told() -> None:
 
 def test_confidence_is_what_independent_draws_give() -> None:
     """Of 1,000 records of which one in a hundred differs, none shows with probability 0.99^1000."""
-    confidence = Confidence(sampled=1_000, population=1_000_000, stretches=2)
+    confidence = Confidence(sampled=1_000, population=1_000_000, spans=2)
 
     assert confidence.of(0.01) == pytest.approx(1 - 0.99**1_000)
     assert confidence.of_blocks(0.5) == pytest.approx(0.75)
@@ -165,12 +165,12 @@ def test_confidence_is_what_independent_draws_give() -> None:
 
 
 def test_a_sample_of_everything_misses_nothing() -> None:
-    assert Confidence(sampled=10, population=10, stretches=1).of(1e-9) == 1.0
+    assert Confidence(sampled=10, population=10, spans=1).of(1e-9) == 1.0
 
 
 @given(st.integers(1, 10**7), st.integers(1, 10**7))
 def test_confidence_is_a_probability(sampled: int, more: int) -> None:
-    confidence = Confidence(sampled, sampled + more, stretches=-(-sampled // 1_000))
+    confidence = Confidence(sampled, sampled + more, spans=-(-sampled // 1_000))
 
     assert 0 <= confidence.of(0.001) <= 1
     assert 0 < confidence.share_found < 1

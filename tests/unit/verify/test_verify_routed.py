@@ -108,9 +108,9 @@ def test_all_that_was_sent_there_is_compared_and_nothing_may_stand_behind_it() -
 
     (check,) = found.routed.checks
     assert (check.target, check.sources, check.outside) == (THERE, (TopicPartition("payments", 0),), ((40, 45),))
-    (stretch,) = check.stretches
-    assert (stretch.target_first, stretch.target_next) == (0, 40)
-    assert stretch.shares == (Share(TopicPartition("payments", 0), 0, 100),)
+    (span,) = check.spans
+    assert (span.target_first, span.target_next) == (0, 40)
+    assert span.shares == (Share(TopicPartition("payments", 0), 0, 100),)
     # The own target is read for it anyway.
     assert [len(each.ranges) for each in found.partitions] == [1]
 
@@ -148,26 +148,26 @@ def test_where_records_stood_before_the_first_that_was_sent_there_then_others_ma
 
 
 def test_what_stands_between_two_runs_is_looked_at() -> None:
-    rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), stretch=1))
+    rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), span=1))
 
     (check,) = plan(of=routed(rows)).routed.checks
 
     assert check.outside == ((20, 22),)
-    assert [(each.target_first, each.target_next) for each in check.stretches] == [(0, 20), (22, 40)]
+    assert [(each.target_first, each.target_next) for each in check.spans] == [(0, 20), (22, 40)]
 
 
 def test_recent_compares_whole_stretches_that_hold_something_new() -> None:
     rows = (
         row((0, 100), (0, 60), HERE),
         row((0, 30), (0, 10)),
-        row((30, 100), (10, 40), stretch=1),
+        row((30, 100), (10, 40), span=1),
     )
     old = payments(verified=VerifiedMark(80, 60))
 
     found = plan(old, of=routed(rows), mode=VerifyMode.RECENT)
 
     (check,) = found.routed.checks
-    assert [(each.target_first, each.target_next) for each in check.stretches] == [(10, 40)]
+    assert [(each.target_first, each.target_next) for each in check.spans] == [(10, 40)]
     (read,) = found.partitions
     assert [(each.source_first, each.source_next, each.routed_only) for each in read.ranges] == [
         (30, 80, True),
@@ -180,7 +180,7 @@ def test_recent_with_nothing_new_has_nothing_to_compare() -> None:
 
     assert (found.partitions, len(found.confirmed)) == ((), 1)
     (check,) = found.routed.checks
-    assert (check.stretches, check.obstacles) == ((), ())
+    assert (check.spans, check.obstacles) == ((), ())
     assert judged(found, RoutedFindings(), {}) == []
 
 
@@ -229,7 +229,7 @@ def test_what_cannot_be_told_is_said(facts: VerifyFacts, of: RoutedFacts, reason
     found = plan(facts, of=of)
 
     assert reasons(found) == [reason]
-    assert found.routed.checks[0].stretches == ()
+    assert found.routed.checks[0].spans == ()
     (verdict,) = judged(found, RoutedFindings(), {})
     assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, reason)
 
@@ -244,16 +244,16 @@ def test_a_sample_says_that_it_cannot_tell() -> None:
     found = plan(mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=1_000))
 
     assert reasons(found) == ["sample"]
-    assert found.routed.checks[0].stretches == ()
+    assert found.routed.checks[0].spans == ()
 
 
 def test_what_one_side_does_not_hold_any_more_is_counted_and_the_rest_compared() -> None:
-    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
+    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), span=1))
 
     for facts, of in ((payments(source_start=30), routed(rows)), (payments(), routed(rows, start=10))):
         (check,) = plan(facts, of=of).routed.checks
         assert (check.expired, check.obstacles) == (10, ())
-        assert [(each.target_first, each.target_next) for each in check.stretches] == [(10, 40)]
+        assert [(each.target_first, each.target_next) for each in check.spans] == [(10, 40)]
 
 
 def test_a_partition_that_others_send_records_to_is_compared_by_both_if_the_ledger_knows_what_is_its_own() -> None:
@@ -268,7 +268,7 @@ def test_a_partition_that_others_send_records_to_is_compared_by_both_if_the_ledg
 
     (check,) = found.routed.checks
     assert (check.target, check.obstacles) == (HERE, ())
-    assert {share.source.partition for share in check.stretches[0].shares} == {0, 1}
+    assert {share.source.partition for share in check.spans[0].shares} == {0, 1}
 
 
 @given(
@@ -564,7 +564,7 @@ def test_findings_of_several_tasks_add_up() -> None:
 
 
 def test_the_second_look_reads_only_what_may_go_where_something_differs() -> None:
-    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
+    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), span=1))
     job = job_of(plan(of=routed(rows)))
 
     again = searched(job, {(THERE, 1)})

@@ -1,0 +1,13 @@
+"""Record batches to Arrow and back, for Spark."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "read": ["ArrowPart", "read_arrow"],
+        "records": ["OutgoingRows", "outgoing_rows"],
+        "rows": ["CREATE_TIME", "InexactRowError", "KAFKA_SCHEMA", "LOG_APPEND_TIME", "NO_TIMESTAMP_TYPE"],
+        "write": ["ArrowBatchBuilder"],
+    },
+)

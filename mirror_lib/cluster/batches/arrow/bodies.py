@@ -26,8 +26,7 @@ from mirror_lib.cluster.batches.arrow.rows import (
     octets_of,
     taken_apart_in_parts,
 )
-from mirror_lib.cluster.batches.compression.codecs import CodecError, decompress_up_to
-from mirror_lib.cluster.batches.compression.streaming import pieces
+from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to, pieces
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import CODEC_BITS, CONTROL_BIT, LOG_APPEND_TIME_BIT, Codec
 from mirror_lib.cluster.batches.oversized import oversized, record_beyond_memory

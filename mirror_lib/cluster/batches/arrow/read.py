@@ -26,7 +26,7 @@ from mirror_lib.cluster.batches.arrow.rows import (
     record_batch,
     taken_apart_in_parts,
 )
-from mirror_lib.cluster.batches.compression.codecs import CodecError
+from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import (
     CONTROL_BIT,
@@ -39,7 +39,7 @@ from mirror_lib.cluster.batches.header import (
 )
 from mirror_lib.cluster.batches.record_blocks import _HEADERS, _headers
 from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.spans import Stretch, read_stretches
+from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
 
 DEFAULT_LIMITS = DecodeLimits()
@@ -76,7 +76,7 @@ def read_arrow(
 ) -> Iterator[ArrowPart]:
     """The records of offsets [start, end), in parts of bounded size; no part means that there is no whole batch.
 
-    Transaction markers and, where `read_committed`, aborted transactions show no rows, as `read_stretches` has it.
+    Transaction markers and, where `read_committed`, aborted transactions show no rows, as `read_spans` has it.
     What cannot be read ends the parts; it is an error once it is the first thing at `start`, so that everything before
     it is had first, and that a fault of the way may be gone with the next fetch.
 
@@ -140,29 +140,29 @@ def _fetched(
     if position < len(data):
         # An incomplete batch, an old format, aborted transactions, or damage.
         rest = data[position:]
-        stretches, _ = read_stretches(rest, aborted, read_committed=read_committed, old_bytes=limits.body)
-        for old, run in groupby(_with_timestamp_types(rest, stretches), key=lambda each: bool(each[0].old)):
+        spans, _ = read_spans(rest, aborted, read_committed=read_committed, old_bytes=limits.body)
+        for old, run in groupby(_with_timestamp_types(rest, spans), key=lambda each: bool(each[0].old)):
             if old:
                 yield from _of_messages(run, wanted, limits)
             else:
-                yield from _of_stretches([stretch for stretch, _ in run], wanted, limits)
+                yield from _of_stretches([span for span, _ in run], wanted, limits)
 
 
-def _with_timestamp_types(data: memoryview, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, int]]:
-    """Each stretch with the type of an old format's timestamps, which it does not know itself.
+def _with_timestamp_types(data: memoryview, spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
+    """Each span with the type of an old format's timestamps, which it does not know itself.
 
     Messages inside a compressed one have the type of the outer one (Java `AbstractLegacyRecordBatch`).
     """
     position = 0
-    for stretch in stretches:
+    for span in spans:
         magic, attributes = data[position + MAGIC_AT], data[position + MAGIC_AT + 1]
         given = LOG_APPEND_TIME if attributes & LOG_APPEND_TIME_BIT else CREATE_TIME
-        yield stretch, given if magic else NO_TIMESTAMP_TYPE
+        yield span, given if magic else NO_TIMESTAMP_TYPE
         position += LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big")
 
 
-def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
-    """Rows of old formats, where each uncompressed message is a stretch of its own."""
+def _of_messages(run: Iterator[tuple[Span, int]], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
+    """Rows of old formats, where each uncompressed message is a span of its own."""
     offsets: list[int] = []
     times: list[int] = []
     types: list[int] = []
@@ -183,15 +183,15 @@ def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: OffsetsWanted, limi
         )
         return taken_apart_in_parts(columns, largest=limits.record)
 
-    for stretch, kind in run:
-        for record in stretch.old:
+    for span, kind in run:
+        for record in span.old:
             if wanted.start <= record.offset < wanted.end:
                 offsets.append(record.offset)
                 times.append(record.timestamp)
                 types.append(kind)
                 tails.append(record.tail)
                 size += len(record.tail) + _ROW_BYTES
-        next_offset = max(next_offset, stretch.next_offset)
+        next_offset = max(next_offset, span.next_offset)
         if size >= limits.part:
             yield from gathered()
             size = 0
@@ -200,20 +200,20 @@ def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: OffsetsWanted, limi
     yield from gathered()
 
 
-def _of_stretches(run: Sequence[Stretch], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
-    headers = np.array([_header_of(stretch) for stretch in run], dtype=_HEADERS)
-    sizes = np.array([len(stretch.body) for stretch in run], dtype=np.int64)
+def _of_stretches(run: Sequence[Span], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
+    headers = np.array([_header_of(span) for span in run], dtype=_HEADERS)
+    sizes = np.array([len(span.body) for span in run], dtype=np.int64)
     ends = np.cumsum(sizes)
-    data = memoryview(b"".join(stretch.body for stretch in run))
+    data = memoryview(b"".join(span.body for span in run))
     yield from of_batches(data, headers, ends - sizes, ends, wanted, limits)
 
 
-def _header_of(stretch: Stretch) -> BatchHeader:
+def _header_of(span: Span) -> BatchHeader:
     """Its header; that of a control batch where a reader sees nothing."""
-    if stretch.header is not None:
-        return stretch.header
-    covered = stretch.next_offset - stretch.first - 1
-    return BatchHeader(stretch.first, 0, -1, MAGIC, 0, CONTROL_BIT, covered, -1, -1, -1, -1, -1, 0)
+    if span.header is not None:
+        return span.header
+    covered = span.next_offset - span.first - 1
+    return BatchHeader(span.first, 0, -1, MAGIC, 0, CONTROL_BIT, covered, -1, -1, -1, -1, -1, 0)
 
 
 def _parts(rows: Rows, topic: str, partition: int, part_bytes: int) -> Iterator[ArrowPart]:

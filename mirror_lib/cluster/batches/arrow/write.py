@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from mirror_lib.cluster.batches.arrow.records import OutgoingRows, outgoing_rows
-from mirror_lib.cluster.batches.compression.codecs import LARGEST_BODY, compress
+from mirror_lib.cluster.batches.compression import LARGEST_BODY, compress
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec, new_batch
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.record_blocks import Int64s

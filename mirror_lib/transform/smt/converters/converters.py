@@ -17,7 +17,7 @@ from mirror_lib.transform.smt.converters.json_data import (
 from mirror_lib.transform.smt.converters.json_text import read_json, read_member, schemaless_json, write_json
 from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
 from mirror_lib.transform.smt.schema_cache import SchemaCache
-from mirror_lib.transform.smt.values.data import (
+from mirror_lib.transform.smt.values import (
     OPTIONAL_BYTES,
     OPTIONAL_STRING,
     DataError,
@@ -25,8 +25,9 @@ from mirror_lib.transform.smt.values.data import (
     SchemaType,
     Value,
     class_name,
+    connect_text,
+    java_text,
 )
-from mirror_lib.transform.smt.values.java_strings import connect_text, java_text
 
 # Asked for by their class, which is done for every record here, they would take five times as long.
 _BYTES, _STRING, _JSON = ConverterKind.BYTES, ConverterKind.STRING, ConverterKind.JSON

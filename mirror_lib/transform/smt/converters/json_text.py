@@ -16,9 +16,19 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
-from mirror_lib.transform.smt.values.data import DataError, Float32, Float64, Int8, Int16, Int32, Value, class_name
-from mirror_lib.transform.smt.values.java_strings import decimal_text, number_text
-from mirror_lib.transform.smt.values.numbers import MAX_DIGITS
+from mirror_lib.transform.smt.values import (
+    MAX_DIGITS,
+    DataError,
+    Float32,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Value,
+    class_name,
+    decimal_text,
+    number_text,
+)
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _SPECIAL = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')

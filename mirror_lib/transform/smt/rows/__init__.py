@@ -5,3 +5,13 @@ after the other, with no more in them than the chain looks at (`records`). Both 
 
 numpy and Arrow are not for the copy task: nothing that it imports may import this.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "model": ["MadeRows", "RefusedRowError"],
+        "stage": ["SmtRows"],
+    },
+)

@@ -1,0 +1,53 @@
+"""Values as Connect has them: numbers, dates, texts as Java writes them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "data": [
+            "BYTES",
+            "DATE",
+            "DATE_NAME",
+            "DECIMAL_NAME",
+            "DataError",
+            "Field",
+            "Float32",
+            "Float64",
+            "Int16",
+            "Int32",
+            "Int8",
+            "Moment",
+            "OPTIONAL_BYTES",
+            "OPTIONAL_STRING",
+            "STRING",
+            "Schema",
+            "SchemaType",
+            "Struct",
+            "TIME",
+            "TIMESTAMP",
+            "TIMESTAMP_NAME",
+            "TIME_NAME",
+            "Value",
+            "class_name",
+            "schema_type_of",
+            "struct_schema",
+        ],
+        "date_format": ["DateFormat"],
+        "java_strings": ["connect_text", "decimal_text", "java_text", "moment_text", "number_text"],
+        "literals": ["parse_literal"],
+        "numbers": [
+            "MAX_DIGITS",
+            "NotANumberError",
+            "WIDTHS",
+            "cast_to_boolean",
+            "cast_to_float",
+            "cast_to_integer",
+            "fits",
+            "integer_of",
+            "masking_number",
+            "nearest_float32",
+            "scale",
+        ],
+    },
+)

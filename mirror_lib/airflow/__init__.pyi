@@ -1,0 +1,1 @@
+from .compatibility import get_parsing_context as get_parsing_context

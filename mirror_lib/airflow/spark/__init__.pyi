@@ -1,0 +1,10 @@
+from .connection import check_connect_server as check_connect_server
+from .connection import describe_master as describe_master
+from .connection import master_of as master_of
+from .operator import SparkJobOperator as SparkJobOperator
+from .outcome import exit_code_in as exit_code_in
+from .outcome import failure_of as failure_of
+from .outcome import skip_reason as skip_reason
+from .outcome import without_report as without_report
+from .outcome import xcom_value as xcom_value
+from .pool import pool_of as pool_of

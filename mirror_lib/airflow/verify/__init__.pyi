@@ -1,0 +1,1 @@
+from .dag import build_verify_dags as build_verify_dags

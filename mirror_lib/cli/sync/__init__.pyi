@@ -1,0 +1,1 @@
+from .topics import show_topics as show_topics

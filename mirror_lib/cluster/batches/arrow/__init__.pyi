@@ -1,0 +1,10 @@
+from .read import ArrowPart as ArrowPart
+from .read import read_arrow as read_arrow
+from .records import outgoing_rows as outgoing_rows
+from .records import OutgoingRows as OutgoingRows
+from .rows import CREATE_TIME as CREATE_TIME
+from .rows import InexactRowError as InexactRowError
+from .rows import KAFKA_SCHEMA as KAFKA_SCHEMA
+from .rows import LOG_APPEND_TIME as LOG_APPEND_TIME
+from .rows import NO_TIMESTAMP_TYPE as NO_TIMESTAMP_TYPE
+from .write import ArrowBatchBuilder as ArrowBatchBuilder

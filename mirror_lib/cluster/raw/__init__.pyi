@@ -1,0 +1,16 @@
+from .backoff import Backoff as Backoff
+from .backoff import may_pass as may_pass
+from .backoff import without_frames as without_frames
+from .client import FetchedPartition as FetchedPartition
+from .client import FetchRequestPartition as FetchRequestPartition
+from .client import open_clients as open_clients
+from .client import ProducedPartition as ProducedPartition
+from .client import RawClient as RawClient
+from .connection import Buffer as Buffer
+from .describe_producers import producer_states as producer_states
+from .open_transactions import describe_hidden as describe_hidden
+from .open_transactions import HiddenRecords as HiddenRecords
+from .partition_client import Patience as Patience
+from .producer_ids import ProducerIdentity as ProducerIdentity
+from .timestamps import first_timestamps as first_timestamps
+from .transactional_topics import transactional_writers as transactional_writers

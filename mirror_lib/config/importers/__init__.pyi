@@ -1,0 +1,11 @@
+from .connectors import import_connectors as import_connectors
+from .connectors import ImportedConnectors as ImportedConnectors
+from .kinds import recognise as recognise
+from .kinds import Recognised as Recognised
+from .mirror_maker1 import import_mirror_maker_1 as import_mirror_maker_1
+from .mirror_maker1 import Imported as Imported
+from .mirror_maker1 import MirrorMaker1 as MirrorMaker1
+from .model import ConnectCluster as ConnectCluster
+from .questions import Answers as Answers
+from .topic_map import translate_topic_map as translate_topic_map
+from .topic_map import TranslatedFile as TranslatedFile

@@ -1,0 +1,9 @@
+from .demo import DemoOutcome as DemoOutcome
+from .demo import run_demo as run_demo
+from .demo import Steps as Steps
+from .demo import stop_demo as stop_demo
+from .jars import FetchProgress as FetchProgress
+from .java import find_java as find_java
+from .processes import session_members as session_members
+from .processes import tail as tail
+from .stack import ClusterStatus as ClusterStatus

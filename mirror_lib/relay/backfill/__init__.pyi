@@ -1,0 +1,13 @@
+from .define import estimate as estimate
+from .define import find_backfill as find_backfill
+from .define import prepare_backfill as prepare_backfill
+from .define import request_of as request_of
+from .model import backfill_id as backfill_id
+from .model import BackfillRequest as BackfillRequest
+from .model import FROM_CUTOVER as FROM_CUTOVER
+from .plan import BackfillEstimate as BackfillEstimate
+from .run import run_backfill as run_backfill
+from .situation import situations_of as situations_of
+from .states import again as again
+from .states import let_flow_continue as let_flow_continue
+from .states import or_dag as or_dag

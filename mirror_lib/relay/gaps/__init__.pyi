@@ -1,0 +1,11 @@
+from .gaps import apply_decisions as apply_decisions
+from .gaps import close_settled as close_settled
+from .gaps import note_losses as note_losses
+from .gaps import plan_decisions as plan_decisions
+from .gaps import plan_in_ledger as plan_in_ledger
+from .gaps import settle_losses as settle_losses
+from .gaps import truncations as truncations
+from .gaps import undecided as undecided
+from .resolutions import Decision as Decision
+from .resolutions import IN_LEDGER as IN_LEDGER
+from .resolutions import Resolution as Resolution

@@ -1,0 +1,14 @@
+from .job import chain_of as chain_of
+from .job import main as main
+from .job import PreviewArguments as PreviewArguments
+from .job import PreviewRunner as PreviewRunner
+from .job import read_result as read_result
+from .job import write_rows as write_rows
+from .sample import headers_of as headers_of
+from .sample import places_of as places_of
+from .sample import read_sample as read_sample
+from .sample import Sample as Sample
+from .sample import SampleStart as SampleStart
+from .schema_sample import sampled_schemas as sampled_schemas
+from .schema_sample import topics_with_schemas as topics_with_schemas
+from .schema_sample import TopicSchemas as TopicSchemas

@@ -1,0 +1,13 @@
+from .cluster_change import apply_cluster_change as apply_cluster_change
+from .cluster_change import ClusterDecision as ClusterDecision
+from .cluster_change import plan_cluster_change as plan_cluster_change
+from .key_deletions import delete_keys as delete_keys
+from .key_deletions import plan_key_deletion as plan_key_deletion
+from .map_rebuild import apply_rebuilt as apply_rebuilt
+from .map_rebuild import rebuild as rebuild
+from .map_rebuild import Rebuilt as Rebuilt
+from .map_rebuild_plan import plan_rebuild as plan_rebuild
+from .map_rebuild_plan import RebuildPlan as RebuildPlan
+from .set_positions import apply_changes as apply_changes
+from .set_positions import keep_account as keep_account
+from .set_positions import plan_changes as plan_changes

@@ -1,0 +1,13 @@
+from .failing_records import failing_record as failing_record
+from .failing_records import Failure as Failure
+from .failing_records import Found as Found
+from .failing_records import named_record as named_record
+from .failing_records import OffsetRange as OffsetRange
+from .model import FailedRecord as FailedRecord
+from .model import first_stop as first_stop
+from .model import reading_start as reading_start
+from .model import RowJob as RowJob
+from .row_sink import finish_bin as finish_bin
+from .row_sink import write_bin as write_bin
+from .row_source import read_bin as read_bin
+from .transactions import Transaction as Transaction

@@ -1,0 +1,1 @@
+from .rollback import roll_back as roll_back

@@ -1,0 +1,11 @@
+from .flow import check_flow_heartbeats as check_flow_heartbeats
+from .flow import emit_heartbeats as emit_heartbeats
+from .flow import EmittedHeartbeat as EmittedHeartbeat
+from .flow import HeartbeatCheck as HeartbeatCheck
+from .flow import HeartbeatEmitter as HeartbeatEmitter
+from .rules import describe as describe
+from .rules import emitting_flows as emitting_flows
+from .rules import heartbeats_topic as heartbeats_topic
+from .rules import HeartbeatState as HeartbeatState
+from .rules import mistaken_heartbeats as mistaken_heartbeats
+from .rules import UpstreamHeartbeat as UpstreamHeartbeat

@@ -1,0 +1,17 @@
+from .flow import apply_flow_topics as apply_flow_topics
+from .flow import plan_flow_topics as plan_flow_topics
+from .flow import refused_configs as refused_configs
+from .flow import sync_flow_topics as sync_flow_topics
+from .flow import TopicSync as TopicSync
+from .internal import checkpoints_topic as checkpoints_topic
+from .internal import ensure_checkpoints_topic as ensure_checkpoints_topic
+from .internal import ensure_internal_topics as ensure_internal_topics
+from .internal import InternalTopicState as InternalTopicState
+from .internal import offset_syncs_topic as offset_syncs_topic
+from .needed import check_needed_topics as check_needed_topics
+from .refusals import Configs as Configs
+from .refusals import done_without_refused as done_without_refused
+from .refusals import INDISPENSABLE as INDISPENSABLE
+from .refusals import Outcome as Outcome
+from .refusals import unsupported as unsupported
+from .waiting import wait_until_visible as wait_until_visible

@@ -1,0 +1,2 @@
+from .converters import decode as decode
+from .converters import encode as encode

@@ -1,0 +1,11 @@
+from .compare import RangeComparer as RangeComparer
+from .expected_offsets import MOST_ROWS as MOST_ROWS
+from .expected_offsets import ROW_BITS as ROW_BITS
+from .inverted import copied_from as copied_from
+from .inverted import inverse_check as inverse_check
+from .inverted import inverse_outcome as inverse_outcome
+from .inverted import inverse_runs as inverse_runs
+from .record_columns import Columns as Columns
+from .record_columns import columns as columns
+from .tally import Spent as Spent
+from .tally import verdict_of as verdict_of

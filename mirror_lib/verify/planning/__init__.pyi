@@ -1,0 +1,13 @@
+from .by_transform_chain import ChainChecks as ChainChecks
+from .by_transform_chain import searched as searched
+from .by_transform_chain import split_job as split_job
+from .chains import NEEDED_FOR_ROUTED as NEEDED_FOR_ROUTED
+from .chains import NEEDS_SPARK as NEEDS_SPARK
+from .chains import needs_spark as needs_spark
+from .chains import ROUTED as ROUTED
+from .facts import gather as gather
+from .plan import clip as clip
+from .plan import NO_BUDGET as NO_BUDGET
+from .plan import pack as pack
+from .plan import plan_verification as plan_verification
+from .routed_plan import EXPIRED as EXPIRED

@@ -1,0 +1,1 @@
+"""Development tool: what packages export, and that nobody reaches past it."""

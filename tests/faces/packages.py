@@ -1,0 +1,126 @@
+"""The faces of packages: what an `__init__.py` exports of the modules beside it.
+
+A face is declared once, as the dictionary that `lazy_loader.attach` is given: nothing is imported before it is used.
+The stub beside it (`__init__.pyi`) says the same to type checkers and editors, and is made from it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from grimp import ImportGraph
+
+#: Whose modules keep to faces. Tests look behind them.
+CODE = ("mirror_lib", "spark_jobs", "dags", "plugins")
+#: The modules right below it are everybody's.
+TOP = "mirror_lib"
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What one package exports."""
+
+    package: str
+    #: Exported name -> name of the module, from the package on.
+    exports: Mapping[str, str]
+
+    def stub(self) -> str:
+        """The text of the package's `__init__.pyi`."""
+        by_module: dict[str, list[str]] = {}
+        for name, module in self.exports.items():
+            by_module.setdefault(module, []).append(name)
+        lines = [f"from .{module} import {name} as {name}" for module in by_module for name in by_module[module]]
+        return "\n".join(sorted(lines, key=str.lower)) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One name that a module imports from a package or a module of another one."""
+
+    importer: str
+    line: int
+    imported: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line}: from {self.imported} import {self.name}"
+
+
+def exports_of(tree: ast.AST) -> dict[str, str]:
+    """The names that an `__init__.py` exports, and their modules; none where it has no face."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "submod_attrs":
+            declared: dict[str, list[str]] = ast.literal_eval(node.value)
+            return {name: module for module, names in declared.items() for name in names}
+    return {}
+
+
+def faces(root: Path) -> dict[str, Face]:
+    """The packages that have a face, by name."""
+    found = {}
+    for path in sorted((root / TOP).rglob("__init__.py")):
+        if exports := exports_of(ast.parse(path.read_text(encoding="utf-8"))):
+            package = _dotted(path.relative_to(root))
+            found[package] = Face(package, exports)
+    return found
+
+
+def stub_of(root: Path, package: str) -> Path:
+    """Where the stub of a package is."""
+    return root.joinpath(*package.split("."), "__init__.pyi")
+
+
+def uses(root: Path) -> Iterator[Use]:
+    """All names that modules import from `mirror_lib`."""
+    for folder in CODE:
+        for path in sorted((root / folder).rglob("*.py")):
+            importer = _dotted(path.relative_to(root), keep_init=True)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == TOP:
+                    yield from (Use(importer, node.lineno, node.module, each.name) for each in node.names)
+
+
+def reaching_past(root: Path) -> list[Use]:
+    """Imports from a module inside of a package that the importer is not in."""
+    packages = {_dotted(path.relative_to(root)) for path in (root / TOP).rglob("__init__.py")}
+    return [each for each in uses(root) if _is_inside(each, packages) and not _is_at_home(each)]
+
+
+def unused(root: Path) -> list[str]:
+    """Exported names that no other package imports."""
+    wanted = {f"{each.imported}.{each.name}" for each in uses(root)}
+    exported = (f"{face.package}.{name}" for face in faces(root).values() for name in face.exports)
+    return [name for name in exported if name not in wanted]
+
+
+def open_faces(graph: ImportGraph, root: Path) -> None:
+    """Add to a graph of imports what its imports from faces lead to, which no statement says."""
+    found = faces(root)
+    for use in uses(root):
+        face = found.get(use.imported)
+        module = None if face is None else face.exports.get(use.name)
+        importer = use.importer.removesuffix(".__init__")
+        if module is not None and _has_import(graph, importer, use):
+            graph.add_import(importer=importer, imported=f"{use.imported}.{module}")
+
+
+def _has_import(graph: ImportGraph, importer: str, use: Use) -> bool:
+    """Whether the graph counts this statement; it may leave out those for type checkers alone."""
+    details = graph.get_import_details(importer=importer, imported=use.imported)
+    return any(each["line_number"] == use.line for each in details)
+
+
+def _is_inside(use: Use, packages: set[str]) -> bool:
+    return use.imported not in packages and use.imported.rpartition(".")[0] != TOP
+
+
+def _is_at_home(use: Use) -> bool:
+    return use.importer.startswith(f"{use.imported.rpartition('.')[0]}.")
+
+
+def _dotted(path: Path, *, keep_init: bool = False) -> str:
+    name = ".".join(path.with_suffix("").parts)
+    return name if keep_init else name.removesuffix(".__init__")

@@ -1,0 +1,85 @@
+"""Packages have faces: others import what a package exports, and nothing behind it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+from tests.faces.packages import Face, exports_of, faces, reaching_past, stub_of, unused
+
+ROOT = Path(__file__).resolve().parents[3]
+FACES = faces(ROOT)
+
+_SOURCE = '''"""A package."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submod_attrs={"plan": ["Plan", "make_plan"], "read.facts": ["Facts"]}
+)
+'''
+
+
+def test_given_a_face_then_every_name_is_found_with_its_module_and_the_stub_says_the_same() -> None:
+    exports = exports_of(ast.parse(_SOURCE))
+
+    assert exports == {"Plan": "plan", "make_plan": "plan", "Facts": "read.facts"}
+    assert Face("pkg", exports).stub() == (
+        "from .plan import make_plan as make_plan\n"
+        "from .plan import Plan as Plan\n"
+        "from .read.facts import Facts as Facts\n"
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A package `a` with a face for `Plan`, and a module `b.use` of another one."""
+    for folder in ("a", "b"):
+        (tmp_path / "mirror_lib" / folder).mkdir(parents=True)
+        (tmp_path / "mirror_lib" / folder / "__init__.py").write_text("")
+    (tmp_path / "mirror_lib" / "__init__.py").write_text("")
+    (tmp_path / "mirror_lib" / "a" / "__init__.py").write_text(
+        'import lazy_loader\n\nlazy_loader.attach(__name__, submod_attrs={"plan": ["Plan"]})\n'
+    )
+    (tmp_path / "mirror_lib" / "a" / "plan.py").write_text("class Plan: ...\n")
+    (tmp_path / "mirror_lib" / "a" / "other.py").write_text("from mirror_lib.a.plan import Plan\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("statement", "past", "unused_names"),
+    [
+        ("from mirror_lib.a import Plan", [], []),
+        (
+            "from mirror_lib.a.plan import Plan",
+            ["mirror_lib.b.use:1: from mirror_lib.a.plan import Plan"],
+            ["mirror_lib.a.Plan"],
+        ),
+        ("", [], ["mirror_lib.a.Plan"]),
+    ],
+)
+def test_given_an_import_of_another_package_then_it_goes_through_the_face_or_is_named(
+    tree: Path, statement: str, past: list[str], unused_names: list[str]
+) -> None:
+    (tree / "mirror_lib" / "b" / "use.py").write_text(f"{statement}\n")
+
+    assert list(map(str, reaching_past(tree))) == past
+    assert unused(tree) == unused_names
+
+
+def test_given_this_project_then_nobody_reaches_past_a_face_and_nothing_is_exported_in_vain() -> None:
+    assert list(map(str, reaching_past(ROOT))) == []
+    assert unused(ROOT) == []
+
+
+@pytest.mark.parametrize("package", sorted(FACES))
+def test_given_a_face_then_its_stub_is_up_to_date_and_every_name_is_there(package: str) -> None:
+    face = FACES[package]
+
+    assert stub_of(ROOT, package).read_text(encoding="utf-8") == face.stub(), "run ./run faces"
+    imported = importlib.import_module(package)
+    for name, module in face.exports.items():
+        assert getattr(imported, name) is getattr(importlib.import_module(f"{package}.{module}"), name)

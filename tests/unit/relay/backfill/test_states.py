@@ -1,0 +1,156 @@
+"""The states of a backfill, and the ways on that its messages name."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from mirror_lib import errors
+from mirror_lib.cli.main import app
+from mirror_lib.config.model import FirstStart
+from mirror_lib.errors import MirrorError, RetentionGapError, TargetDivergedError, Where
+from mirror_lib.relay.backfill import states as backfill_states
+from mirror_lib.relay.backfill.model import Backfill, BackfillRange, BackfillRequest
+from mirror_lib.relay.backfill.states import STATES, STOPS, Known, State, state_of, with_way_on
+from mirror_lib.runbook.states import disaster as disaster_states
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+DOCS = Path(__file__).resolve().parents[4] / "docs"
+FLOW = FlowId("A", "B")
+PLACE = Where(flow="A->B#backfill-history", topic="my.orders", partition=1)
+_COMMAND = re.compile(r"`mirror ([^`]+)`")
+
+
+def kinds() -> dict[str, type[MirrorError]]:
+    found = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, MirrorError)]
+    return {each.reason: each for each in found}
+
+
+def backfill(
+    *, into: str | None = None, suffix: str | None = None, late: bool = False, partitions: int = 1
+) -> Backfill:
+    request = BackfillRequest(
+        FLOW, (r"my\..*",), FirstStart(reset="earliest"), FirstStart(reset="latest"), into, suffix, after_cutover=late
+    )
+    ranges = tuple(
+        BackfillRange(
+            TopicPartition("my.orders", number), TopicPartition("copy", number), "id", 10 + number, 90 + number
+        )
+        for number in range(1, partitions + 1)
+    )
+    return Backfill("history", request, not (into or suffix), ranges, datetime(2026, 3, 1, tzinfo=UTC))
+
+
+def commands(text: str) -> list[list[str]]:
+    return [shlex.split(each) for each in _COMMAND.findall(text)]
+
+
+@cache
+def program() -> Any:
+    return typer.main.get_command(app)
+
+
+def check_exists(words: list[str]) -> None:
+    """A command of the program with options that it has."""
+    command = program()
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_everything_that_the_ledger_can_say_is_a_state_and_every_state_can_be_said() -> None:
+    found = {
+        state_of(Known(carried=carried, run_state=run_state, reason=reason, left=left))
+        for carried, left in itertools.product((False, True), repeat=2)
+        for run_state in (None, "running", "succeeded", "partial", "failed")
+        for reason in (None, "run-died", "retention-gap")
+    }
+
+    assert found == set(State) == set(STATES)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state != State.FINISHED])
+def test_every_state_that_has_not_ended_names_a_command(state: State) -> None:
+    (said,) = [row for row in backfill_states.rows() if row[0] == state]
+    (words,) = commands(said[2])
+    assert words == ["backfill", "run", "--flow", "A->B", "--name", "NAME"]
+    check_exists(words)
+
+
+@pytest.mark.parametrize("state", sorted(set(disaster_states.DisasterState) - {disaster_states.DisasterState.ASKING}))
+def test_every_state_of_a_return_names_a_command(state: disaster_states.DisasterState) -> None:
+    named = commands(disaster_states.do(state, FLOW))
+    assert named
+    for words in named:
+        check_exists(words)
+
+
+@pytest.mark.parametrize("reason", sorted(STOPS))
+@pytest.mark.parametrize("into", ["topic", "suffix", "same"])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_stopped_partition_names_commands_about_the_backfill_and_not_about_the_flow(
+    reason: str, into: str, interrupted: bool
+) -> None:
+    error = kinds()[reason]("it stopped.", where=PLACE, action="`mirror gaps accept --flow 'A->B#backfill-history'`")
+    where = {"topic": backfill(into="old"), "suffix": backfill(suffix=".old"), "same": backfill()}[into]
+    marked_at = 40 if where.into_live else None
+
+    told = with_way_on(where, error, interrupted=interrupted, marked_at=marked_at)
+
+    assert (told.reason, told.what, told.where) == (error.reason, error.what, error.where)
+    assert "mirror gaps" not in told.action
+    assert "#backfill" not in told.action
+    named = commands(told.action)
+    assert ["backfill", "run"] in [words[:2] for words in named]
+    for words in named:
+        check_exists(words)
+
+
+def test_a_command_for_another_topic_names_the_range_where_it_is_the_same_for_all_partitions() -> None:
+    one, many = backfill(into="old"), backfill(suffix=".old", partitions=2)
+
+    assert "--topics 'my\\.orders' --from 'offset 11' --to 'offset 91' --into 'old.anew'" in diverged(one)
+    assert "--topics 'my\\.orders' --from 'earliest' --to 'latest' --into-suffix '.old.anew'" in diverged(many)
+    # `cutover` would leave out what counts as fetched
+    late = backfill(suffix=".late", late=True, partitions=2)
+    assert "--from 'offset 11' --to 'offset 92' --into-suffix '.late.anew'" in diverged(late)
+
+
+def diverged(of: Backfill) -> str:
+    return with_way_on(of, TargetDivergedError("foreign.", where=PLACE)).action
+
+
+def test_a_flow_that_waits_is_let_continue_first() -> None:
+    told = with_way_on(backfill(), TargetDivergedError("foreign.", where=PLACE), marked_at=40)
+
+    (first, _) = commands(told.action)
+    assert first == ["position", "set", "--flow", "A->B", "--topic", "my.orders", "--partition", "1", "--to", "40"]
+
+
+def test_gaps_are_accepted_only_where_no_run_was_interrupted() -> None:
+    error = RetentionGapError("deleted.", where=PLACE)
+
+    assert "--accept-gaps" in with_way_on(backfill(into="old"), error).action
+    assert "--accept-gaps" not in with_way_on(backfill(into="old"), error, interrupted=True).action
+
+
+def test_errors_that_are_corrected_outside_keep_their_words() -> None:
+    for error in (
+        errors.AuthorizationError("no.", where=PLACE, action="Grant it."),
+        RetentionGapError("no place.", action="Look."),
+    ):
+        assert with_way_on(backfill(into="old"), error).action == error.action
+
+
+def test_the_documentation_shows_the_tables_of_the_program() -> None:
+    assert backfill_states.markdown() in (DOCS / "backfill.md").read_text(encoding="utf-8")
+    assert disaster_states.markdown() in (DOCS / "runbooks.md").read_text(encoding="utf-8")

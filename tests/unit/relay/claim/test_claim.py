@@ -1,0 +1,294 @@
+"""Opening partitions while others may: of two runs on a target partition one takes over from the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import mirror_lib.relay.claim.claim as opening
+from mirror_lib.cluster.admin.client import OffsetFact, OffsetSpec
+from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
+from mirror_lib.cluster.topics.internal import PositionSnapshot, StoredPosition, UnreadablePosition
+from mirror_lib.cluster.topics.mm2_formats import OffsetSync, RecordFormatError
+from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
+from mirror_lib.cluster.topics.reader import RecordPlace
+from mirror_lib.config.model import ExistingTarget, Fencing
+from mirror_lib.errors import DirtyStartError
+from mirror_lib.relay.claim.claim import open_partitions
+from mirror_lib.relay.model import OpenPartition, PartitionPlan, RunPlan, Takeover
+from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import NO_TRANSFORMS
+
+FLOW = FlowId("A", "B")
+FIRST, SECOND, MERGED = (TopicPartition(name, 0) for name in ("first", "second", "merged"))
+
+
+class FlowOnly:
+    """The fields of a flow's configuration that opening reads."""
+
+    flow = FLOW
+    fencing = Fencing.TRANSACTIONAL
+    existing_target = ExistingTarget.FAIL
+    run_lease_seconds = 30.0
+    transforms = NO_TRANSFORMS
+    transactions = False
+
+
+def closed(source: TopicPartition, target_offset: int, *, run_id: str = "before", **other: Any) -> Position:
+    fields = {"state": PositionState.CLOSED, **other}
+    return Position(source.topic, source.partition, 9, target_offset=target_offset, run_id=run_id, **fields)
+
+
+def plan(*pairs: tuple[TopicPartition, TopicPartition]) -> RunPlan:
+    partitions = tuple(PartitionPlan(source, target, 10, 20, "id", 1_000_000, 0) for source, target in pairs)
+    return RunPlan(FLOW, (partitions,), (), 0)
+
+
+class Clusters:
+    """Both clusters as opening sees them; `log` is the position topic, in which `others` write before and after us."""
+
+    def __init__(
+        self,
+        *known: Position,
+        target_end: int,
+        sources: Sequence[TopicPartition],
+        before_us: Sequence[Position] = (),
+        after_us: Sequence[Position] = (),
+        unreadable: Sequence[TopicPartition] = (),
+    ) -> None:
+        place = RecordPlace(0, 0)
+        self.flow = FlowOnly()
+        self.positions_at_plan = PositionSnapshot(
+            {position.source: StoredPosition(position, place) for position in known},
+            {source: UnreadablePosition(source, place, RecordFormatError("not JSON")) for source in unreadable},
+            claims={position.source: position.claim or 0 for position in known},
+        )
+        self.target_data = None
+        self.target_admin = self
+        self.positions = self
+        self.written: list[Position] = []
+        self._sources, self._end = sources, target_end
+        self._before_us, self._after_us = before_us, after_us
+
+    def sources_of(self, target: TopicPartition) -> Sequence[TopicPartition]:
+        return self._sources
+
+    def list_offsets(self, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, OffsetFact]:
+        offset = 0 if spec is OffsetSpec.EARLIEST else self._end
+        return {partition: OffsetFact(offset=offset) for partition in partitions}
+
+    def write(self, positions: Iterable[Position]) -> None:
+        self.written += positions
+
+    def read_since(self, _: PositionSnapshot) -> tuple[StoredPosition, ...]:
+        records = (*self._before_us, *self.written, *self._after_us)
+        return tuple(StoredPosition(position, RecordPlace(0, 0)) for position in records)
+
+
+@pytest.fixture(autouse=True)
+def identities(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take(_: object, targets: Iterable[TopicPartition], __: object) -> dict[TopicPartition, ProducerIdentity]:
+        return {target: ProducerIdentity(1, 0) for target in targets}
+
+    monkeypatch.setattr(opening, "_identities", take)
+
+
+def opened_partitions(
+    clusters: Clusters, *sources: TopicPartition
+) -> tuple[list[OpenPartition], dict[TopicPartition, Exception]]:
+    """The partitions that may be copied, and why the others may not."""
+    round_plan = plan(*((source, MERGED) for source in sources))
+    bins, problems = open_partitions(FlowOnly(), round_plan, clusters, run_id="ours")  # type: ignore[arg-type]
+    return [each for bin_ in bins for each in bin_], {each.source: each.error for each in problems}
+
+
+def opened(
+    clusters: Clusters, *sources: TopicPartition
+) -> tuple[list[TopicPartition], dict[TopicPartition, Exception]]:
+    """Which partitions may be copied, and why the others may not."""
+    found, problems = opened_partitions(clusters, *sources)
+    return [each.plan.source for each in found], problems
+
+
+def test_partitions_that_were_closed_are_opened() -> None:
+    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND])
+
+    assert opened(clusters, FIRST, SECOND) == ([FIRST, SECOND], {})
+
+
+def test_a_run_of_one_topic_of_a_merge_counts_what_the_others_wrote() -> None:
+    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND])
+
+    assert opened(clusters, SECOND) == ([SECOND], {})
+
+
+def test_more_than_all_of_a_merge_wrote_is_another_writer() -> None:
+    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=41, sources=[FIRST, SECOND])
+
+    _, problems = opened(clusters, SECOND)
+
+    assert isinstance(problems[SECOND], DirtyStartError)
+
+
+def test_an_unreadable_position_of_a_merge_stops_all_of_it() -> None:
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST, SECOND], unreadable=[SECOND])
+
+    started, problems = opened(clusters, FIRST)
+
+    assert started == []
+    assert isinstance(problems[FIRST], DirtyStartError)
+    assert clusters.written == []
+
+
+def test_a_clean_start_needs_no_take_over() -> None:
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST])
+
+    ((partition,), _) = opened_partitions(clusters, FIRST)
+
+    assert partition.takeover is None
+    assert (partition.producer_id, partition.epoch, partition.target_offset) == (1, 0, 40)
+    (claim,) = clusters.written
+    assert (claim.offset, claim.target_offset, claim.state) == (9, 40, PositionState.OPEN)
+    assert (claim.producer_id, claim.epoch, claim.run_id) == (1, 0, "ours")
+
+
+def test_a_claim_keeps_the_leader_epoch_of_the_position() -> None:
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST])
+    (planned,) = plan((FIRST, MERGED)).partitions
+    round_plan = RunPlan(FLOW, ((replace(planned, leader_epoch=5),),), (), 0)
+
+    open_partitions(FlowOnly(), round_plan, clusters, run_id="ours")  # type: ignore[arg-type]
+
+    assert [claim.leader_epoch for claim in clusters.written] == [5]
+
+
+def test_behind_a_first_start_of_another_run_nothing_is_certain() -> None:
+    # It may have copied and closed since the plan: whose records those before the end are is not known.
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN)
+    clusters = Clusters(target_end=40, sources=[FIRST], before_us=[other])
+    flow = FlowOnly()
+    flow.existing_target = ExistingTarget.APPEND
+
+    bins, problems = open_partitions(flow, plan((FIRST, MERGED)), clusters, run_id="ours")  # type: ignore[arg-type]
+
+    assert [bin_ for bin_ in bins if bin_] == []
+    assert isinstance(problems[0].error, DirtyStartError)
+
+
+def test_a_run_that_opened_before_us_is_taken_over_from() -> None:
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN, producer_id=1, epoch=5)
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST], before_us=[other])
+
+    ((partition,), problems) = opened_partitions(clusters, FIRST)
+
+    assert problems == {}
+    # What was certain before both lies before the target's end at that time.
+    assert partition.takeover == Takeover(10, 40, producer_id=1, epoch=5, lease_seconds=30.0)
+
+
+def test_an_interrupted_run_is_taken_over_from_its_last_position() -> None:
+    interrupted = closed(FIRST, 40, state=PositionState.OPEN, producer_id=1, epoch=5)
+    clusters = Clusters(interrupted, target_end=55, sources=[FIRST])
+
+    ((partition,), problems) = opened_partitions(clusters, FIRST)
+
+    assert problems == {}
+    assert partition.takeover == Takeover(10, 40, producer_id=1, epoch=5, lease_seconds=30.0)
+    (claim,) = clusters.written
+    # Until the copy task has looked, only the old pair is certain, and its writer is the one to be fenced.
+    assert (claim.offset, claim.target_offset, claim.producer_id, claim.epoch) == (9, 40, 1, 5)
+
+
+def test_the_claim_on_what_mirror_maker_copied_keeps_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_syncs", lambda *_: {FIRST: OffsetSync("first", 0, 4, 70)})
+    clusters = Clusters(Position("first", 0, 9), target_end=80, sources=[FIRST])
+
+    ((partition,), _) = opened_partitions(clusters, FIRST)
+
+    assert partition.takeover == Takeover(4, 70, lease_seconds=30.0)
+    (claim,) = clusters.written
+    assert (claim.offset, claim.target_offset, claim.producer_id) == (9, None, None)
+
+
+def test_every_claim_has_the_next_number() -> None:
+    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST])
+
+    (partition,), _ = opened_partitions(clusters, FIRST)
+
+    assert partition.claim == 7
+    assert [each.claim for each in clusters.written] == [7]
+
+
+def test_of_two_claims_with_one_number_the_later_one_takes_the_next() -> None:
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN, producer_id=1, epoch=5, claim=7)
+    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST], before_us=[other])
+
+    (partition,), _ = opened_partitions(clusters, FIRST)
+
+    assert partition.claim == 8
+    assert [each.claim for each in clusters.written] == [7, 8]
+
+
+def test_a_run_that_was_overtaken_and_stores_something_late_is_not_taken_over_from() -> None:
+    late = closed(FIRST, 30, run_id="long ago", state=PositionState.OPEN, claim=5)
+    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST], before_us=[late])
+
+    (partition,), problems = opened_partitions(clusters, FIRST)
+
+    assert (partition.takeover, problems) == (None, {})
+
+
+def test_what_an_interrupted_run_left_out_goes_on_with_the_claim() -> None:
+    left_out = (OmittedRange(4, 5, 1, "record-refused"),)
+    interrupted = closed(FIRST, 40, state=PositionState.OPEN, left_out=left_out)
+    clusters = Clusters(interrupted, target_end=43, sources=[FIRST])
+
+    (partition,), _ = opened_partitions(clusters, FIRST)
+
+    assert partition.takeover is not None
+    assert partition.takeover.left_out == left_out
+    assert [each.left_out for each in clusters.written] == [left_out]
+
+
+def test_a_run_that_opened_after_us_does_not_stop_us() -> None:
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN)
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST], after_us=[other])
+
+    assert opened(clusters, FIRST) == ([FIRST], {})
+
+
+def test_in_a_merge_a_run_of_another_topic_stops_us() -> None:
+    # Positions of different topics stand in different partitions of the position topic: nobody was first.
+    other = closed(SECOND, 30, run_id="theirs", state=PositionState.OPEN)
+    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND], after_us=[other])
+
+    started, problems = opened(clusters, FIRST)
+
+    assert started == []
+    assert isinstance(problems[FIRST], DirtyStartError)
+    assert "theirs" in problems[FIRST].what
+
+
+def test_in_a_merge_two_runs_that_each_were_first_once_both_stand_back() -> None:
+    first, second = (closed(source, 40, run_id="theirs", state=PositionState.OPEN) for source in (FIRST, SECOND))
+    known = closed(FIRST, 40), closed(SECOND, 30)
+    clusters = Clusters(*known, target_end=40, sources=[FIRST, SECOND], before_us=[first], after_us=[second])
+
+    started, problems = opened(clusters, FIRST, SECOND)
+
+    assert started == []
+    assert set(problems) == {FIRST, SECOND}
+
+
+def test_a_claim_that_cannot_be_seen_is_no_claim() -> None:
+    class Behind(Clusters):
+        def read_since(self, _: PositionSnapshot) -> tuple[StoredPosition, ...]:
+            return ()
+
+    started, problems = opened(Behind(closed(FIRST, 40), target_end=40, sources=[FIRST]), FIRST)
+
+    assert started == []
+    assert isinstance(problems[FIRST], DirtyStartError)

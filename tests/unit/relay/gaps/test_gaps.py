@@ -1,0 +1,308 @@
+"""Gaps: what is noted of a loss, and the position that carries out a decision about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.topics.positions import OmittedRange, Position, PositionState
+from mirror_lib.errors import (
+    DirtyStartError,
+    ReplicationError,
+    RetentionGapError,
+    SourceRecreatedError,
+    SourceTruncatedError,
+    TopicMissingError,
+    Where,
+)
+from mirror_lib.ledger.rows import GapRow
+from mirror_lib.ledger.tables.gaps import LastCopy
+from mirror_lib.relay.gaps.gaps import gap_row, truncations
+from mirror_lib.relay.gaps.resolutions import Decision, Resolution, check_tail, decide
+from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
+from mirror_lib.relay.planning.facts import Truncation
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+FLOW = FlowId("A", "B")
+SOURCE, OTHER, TARGET = TopicPartition("orders", 0), TopicPartition("more", 0), TopicPartition("A.orders", 0)
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+COPIED_AT = NOON - timedelta(minutes=5)
+#: 11:58:20, when the last copied record was written.
+WRITTEN_AT = NOON - timedelta(seconds=100)
+
+
+def facts(**changes: Any) -> PartitionFacts:
+    healthy: dict[str, Any] = {
+        "source": SOURCE,
+        "target": TARGET,
+        "log_start": 10,
+        "log_end": 100,
+        "topic_id": "id-1",
+        "position": 40,
+        "position_topic_id": "id-1",
+        "log_bytes": None,
+        "target_max_message_bytes": 1_000_000,
+    }
+    return PartitionFacts(**healthy | changes)
+
+
+def gap(cause: str, first: int = 0, end: int = 40, **changes: Any) -> GapRow:
+    row = GapRow(
+        id="g1",
+        flow="A->B",
+        topic="orders",
+        partition=0,
+        cause=cause,
+        first_offset=first,
+        next_offset=end,
+        detail="lost.",
+        found_at=NOON,
+    )
+    return replace(row, **changes)
+
+
+def position(source: TopicPartition = SOURCE, **changes: Any) -> Position:
+    fields = {"state": PositionState.CLOSED, "target_offset": 40, "run_id": "before"}
+    return Position(source.topic, source.partition, 39, **fields | changes)
+
+
+class TestNoting:
+    def noted(self, error: ReplicationError, last: LastCopy | None) -> GapRow:
+        problem = PartitionProblem(SOURCE, error, SourceLoss(40, 60, "id-1"))
+        return gap_row(FLOW, problem, last, NOON, run_id="r1")
+
+    def test_a_row_says_what_was_lost_and_how_it_was_found(self) -> None:
+        row = self.noted(RetentionGapError("records 40 to 59 were deleted.", action="Decide."), None)
+
+        assert (row.flow, row.topic, row.partition, row.cause) == ("A->B", "orders", 0, "retention-gap")
+        assert (row.first_offset, row.next_offset, row.topic_id) == (40, 60, "id-1")
+        assert (row.detail, row.run_id, row.found_at) == ("records 40 to 59 were deleted.", "r1", NOON)
+        # The width of a range of offsets is no number of records.
+        assert row.records is None
+        assert (row.first_time, row.last_time, row.state) == (None, NOON, "open")
+
+    def test_what_retention_took_was_written_after_the_last_copied_record(self) -> None:
+        row = self.noted(RetentionGapError("deleted."), LastCopy(int(WRITTEN_AT.timestamp() * 1000), COPIED_AT))
+
+        assert row.first_time == WRITTEN_AT
+
+    @pytest.mark.parametrize("timestamp", [-1, 2**62])
+    def test_a_timestamp_that_cannot_be_true_is_not_believed(self, timestamp: int) -> None:
+        row = self.noted(RetentionGapError("deleted."), LastCopy(timestamp, COPIED_AT))
+
+        assert row.first_time == COPIED_AT
+
+    @pytest.mark.parametrize("kind", [SourceTruncatedError, SourceRecreatedError])
+    def test_what_was_copied_before_was_lost_after_it_was_copied(self, kind: type[ReplicationError]) -> None:
+        row = self.noted(kind("lost."), LastCopy(int(WRITTEN_AT.timestamp() * 1000), COPIED_AT))
+
+        assert row.first_time == COPIED_AT
+
+    def test_a_problem_without_a_loss_is_no_gap(self) -> None:
+        with pytest.raises(ValueError, match="lost nothing"):
+            gap_row(FLOW, PartitionProblem(SOURCE, TopicMissingError("gone.")), None, NOON, run_id="r1")
+
+    def test_only_open_truncations_can_be_hidden_by_growth(self) -> None:
+        rows = [
+            gap("source-truncated", 30, 40),
+            gap("source-truncated", 5, 7, topic="decided", state="accepted"),
+            gap("retention-gap", 30, 40, topic="expired"),
+        ]
+
+        assert truncations(rows) == {SOURCE: Truncation(log_end=30, position=40)}
+
+
+class TestDeciding:
+    @pytest.mark.parametrize(
+        ("fact", "cause", "start"),
+        [
+            (facts(log_start=60), "retention-gap", 60),
+            (facts(log_end=30), "source-truncated", 30),
+            (facts(truncated_to=25, log_end=30), "source-truncated", 25),
+            (facts(position_leader_epoch=2, leader_epoch_end=33), "source-truncated", 33),
+            # Retention went beyond the cut.
+            (facts(position_leader_epoch=2, leader_epoch_end=5), "source-truncated", 10),
+            # Another log under the same name, on a cluster without topic ids.
+            (facts(position_leader_epoch=2, leader_epoch_end=-1), "source-truncated", 10),
+            (facts(position_topic_id="id-0"), "source-recreated", 10),
+        ],
+    )
+    def test_accepting_goes_on_behind_what_is_lost(self, fact: PartitionFacts, cause: str, start: int) -> None:
+        found = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 77, run_id="d1", claim=4)
+
+        assert found == Position(
+            topic="orders",
+            partition=0,
+            offset=start - 1,
+            target_offset=77,
+            state=PositionState.CLOSED,
+            run_id="d1",
+            topic_id="id-1",
+            claim=4,
+            target_topic="A.orders",
+        )
+
+    @given(
+        st.integers(0, 50),
+        st.integers(0, 50),
+        st.integers(0, 100),
+        st.none() | st.integers(-1, 100),
+        st.none() | st.integers(0, 100),
+    )
+    def test_the_next_run_finds_nothing_lost_after_an_accepted_gap(
+        self, log_start: int, length: int, stored: int, epoch_end: int | None, truncated_to: int | None
+    ) -> None:
+        fact = facts(
+            log_start=log_start,
+            log_end=log_start + length,
+            position=stored,
+            leader_epoch_end=epoch_end,
+            truncated_to=truncated_to,
+        )
+        causes = [gap("retention-gap"), gap("source-truncated")]
+
+        found = decide(Decision.ACCEPT, FLOW, fact, causes, 77, run_id="d1")
+
+        if found is not None:
+            # Without an epoch in the new position nobody asks for its end.
+            assert found.leader_epoch is None
+            after = replace(fact, position=found.offset + 1, leader_epoch_end=None, truncated_to=None)
+            assert decide(Decision.ACCEPT, FLOW, after, causes, 77, run_id="d2") is None
+            assert log_start <= found.offset + 1 <= log_start + length
+
+    @pytest.mark.parametrize("fact", [facts(), facts(log_start=60), facts(position_topic_id="id-0", log_start=0)])
+    def test_recopying_begins_at_the_start_of_the_source(self, fact: PartitionFacts) -> None:
+        found = decide(Decision.RECOPY, FLOW, fact, [gap("source-recreated")], 77, run_id="d1")
+
+        assert found is not None
+        assert (found.offset + 1, found.target_offset) == (fact.log_start, 77)
+
+    @pytest.mark.parametrize("decision", [Decision.STOP, Decision.RESUME])
+    def test_stopping_moves_no_position(self, decision: Decision) -> None:
+        assert decide(decision, FLOW, facts(log_start=60), [gap("retention-gap")], 77, run_id="d1") is None
+
+    def test_a_gap_that_is_none_any_more_moves_no_position(self) -> None:
+        assert decide(Decision.ACCEPT, FLOW, facts(), [gap("retention-gap")], 77, run_id="d1") is None
+
+    def test_accepting_records_that_were_left_out_moves_no_position(self) -> None:
+        assert decide(Decision.ACCEPT, FLOW, facts(log_start=60), [gap("poison")], 77, run_id="d1") is None
+
+    def test_a_loss_that_nobody_has_seen_is_not_accepted_with_another(self) -> None:
+        with pytest.raises(ReplicationError, match="created again") as caught:
+            decide(Decision.ACCEPT, FLOW, facts(position_topic_id="id-0"), [gap("retention-gap")], 77, run_id="d1")
+        assert caught.value.action
+
+
+class TestDecidingAboutAnInterruptedCopy:
+    LEFT_OUT = (OmittedRange(20, 21, 1, "record-refused"),)
+
+    def decided(self, fact: PartitionFacts, cause: str, **changes: Any) -> Position:
+        before = position(state=PositionState.OPEN, producer_id=4, epoch=2, left_out=self.LEFT_OUT, **changes)
+        after = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 40, run_id="r2", before=before, claim=6)
+        assert after is not None
+        return after
+
+    def test_the_position_stays_open_so_that_its_writer_is_fenced(self) -> None:
+        after = self.decided(facts(log_start=60), "retention-gap")
+
+        assert (after.offset, after.target_offset, after.claim) == (59, 40, 6)
+        assert (after.state, after.producer_id, after.epoch) == (PositionState.OPEN, 4, 2)
+        assert after.left_out == self.LEFT_OUT
+
+    def test_what_was_left_out_of_another_history_is_forgotten(self) -> None:
+        assert self.decided(facts(log_end=30), "source-truncated").left_out == ()
+
+    def test_in_a_merge_it_is_closed_since_nobody_could_take_it_over(self) -> None:
+        before = position(state=PositionState.OPEN, producer_id=4, epoch=2)
+        causes = [gap("retention-gap")]
+
+        after = decide(Decision.RECOPY, FLOW, facts(), causes, 40, run_id="r2", before=before, claim=6, merged=True)
+
+        assert after is not None
+        assert after.state is PositionState.CLOSED
+
+
+class TestTheTailOfTheTarget:
+    def check(self, decision: Decision, *known: Position, target_end: int = 40) -> None:
+        by_source = {each.source: each for each in known}
+        check_tail(decision, facts(), by_source, target_end, Where(flow="A->B"))
+
+    @pytest.mark.parametrize("decision", [Decision.ACCEPT, Decision.RECOPY])
+    def test_a_target_that_ends_where_the_position_says_is_known(self, decision: Decision) -> None:
+        self.check(decision, position())
+        self.check(decision, position(state=PositionState.OPEN))
+
+    @pytest.mark.parametrize("target_end", [39, 41])
+    @pytest.mark.parametrize("state", list(PositionState))
+    def test_any_other_end_may_hide_records_that_were_copied(self, state: PositionState, target_end: int) -> None:
+        with pytest.raises(DirtyStartError) as caught:
+            self.check(Decision.ACCEPT, position(state=state), target_end=target_end)
+        assert "mirror gaps recopy" in caught.value.action
+
+        self.check(Decision.RECOPY, position(state=state), target_end=target_end)
+
+    def test_mm2_stores_no_target_offset_and_promises_no_exactness(self) -> None:
+        self.check(Decision.ACCEPT, position(state=None, target_offset=None), target_end=500)
+
+    @pytest.mark.parametrize("decision", [Decision.ACCEPT, Decision.RECOPY])
+    def test_in_a_merge_the_others_must_have_ended_well(self, decision: Decision) -> None:
+        self.check(decision, position(), position(OTHER, target_offset=55), target_end=55)
+        with pytest.raises(DirtyStartError, match="interrupted while it copied more-0"):
+            self.check(decision, position(), position(OTHER, state=PositionState.OPEN))
+
+    def test_nothing_is_known_of_a_take_over_from_mirror_maker_that_was_interrupted(self) -> None:
+        interrupted = position(state=PositionState.OPEN, target_offset=None)
+
+        with pytest.raises(DirtyStartError, match="from MirrorMaker 2"):
+            self.check(Decision.ACCEPT, interrupted, target_end=50)
+        self.check(Decision.RECOPY, interrupted, target_end=50)
+
+
+class TestTelling:
+    GAPS = (gap("retention-gap"),)
+
+    @pytest.mark.parametrize(
+        ("resolution", "expected"),
+        [
+            (
+                Resolution(Decision.ACCEPT, SOURCE, GAPS, position(), position(target_offset=77), 100),
+                "orders-0: copying goes on at source offset 40 instead of 40, where 60 offsets wait; "
+                "it lands at target offset 77",
+            ),
+            (
+                Resolution(Decision.ACCEPT, SOURCE, GAPS, position()),
+                "orders-0: the position stays; the ledger says that the gap is accepted",
+            ),
+            (Resolution(Decision.STOP, SOURCE, GAPS), "orders-0: is not replicated any more"),
+            (
+                Resolution(Decision.RESUME, SOURCE, GAPS),
+                "orders-0: is replicated again; the gap is open until something else is decided",
+            ),
+            (
+                Resolution(Decision.ACCEPT, SOURCE, GAPS, error=TopicMissingError("it is gone.")),
+                "orders-0: cannot accept: it is gone.",
+            ),
+        ],
+    )
+    def test_a_resolution_reads_as_a_sentence(self, resolution: Resolution, expected: str) -> None:
+        assert str(resolution) == expected
+
+    def test_its_json_has_both_positions(self) -> None:
+        found = Resolution(Decision.ACCEPT, SOURCE, self.GAPS, position(), position(target_offset=77), 100).to_dict()
+
+        assert found == {
+            "topic": "orders",
+            "partition": 0,
+            "decision": "accept",
+            "gaps": ["g1"],
+            "position": 40,
+            "new_position": 40,
+            "target_offset": 77,
+            "log_end": 100,
+            "error": None,
+        }

@@ -1,0 +1,377 @@
+"""Which record is which, from two logs alone: after transactions, compaction and retention on either side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.batches.spans import Span, read_spans
+from mirror_lib.errors import TransientError
+from mirror_lib.relay.repair import log_alignment as log_match
+from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape
+from mirror_lib.relay.repair.map_rebuild import match_logs
+from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan
+from mirror_lib.relay.takeover.tail_match import MismatchError
+from mirror_lib.topology.names import TopicPartition
+from tests.support.offset_maps import records
+from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
+
+
+@dataclass
+class Log:
+    """A partition: what stands at its offsets, None for a marker; what is missing was compacted or deleted."""
+
+    start: int = 0
+    end: int = 0
+    content: dict[int, str | None] = field(default_factory=dict)
+
+    def append(self, text: str | None) -> int:
+        self.content[self.end] = text
+        self.end += 1
+        return self.end - 1
+
+    def compact(self, offsets: Iterable[int]) -> None:
+        for offset in offsets:
+            self.content.pop(offset, None)
+
+    def delete_before(self, offset: int) -> None:
+        self.start = max(self.start, min(offset, self.end))
+        self.compact([each for each in self.content if each < self.start])
+
+    def spans(self, *, per_batch: int = 3, attributes: int = 0, read_committed: bool = False) -> list[Span]:
+        """As a fetch gives them; batches hold a few records, with the holes among them."""
+        raw: list[bytes] = []
+        waiting: list[SourceRecord] = []
+        for offset, text in sorted(self.content.items()):
+            if text is not None:
+                waiting.append(SourceRecord(offset, key=text.encode(), value=b"value", timestamp=7))
+            if waiting and (text is None or len(waiting) == per_batch):
+                raw.append(batch(waiting, attributes=attributes))
+                waiting = []
+            if text is None:
+                raw.append(marker(offset, 5, abort=True))
+        if waiting:
+            raw.append(batch(waiting, attributes=attributes))
+        found, _ = read_spans(memoryview(b"".join(raw)), (), read_committed=read_committed)
+        return found
+
+
+def shape_of(log: Log, spans: Sequence[Span]) -> LogShape:
+    shape = LogShape(log.start, log.end).with_stretches(spans, log.start)
+    read_to = max((each.next_offset for each in spans), default=log.start)
+    return shape if read_to >= log.end else shape.ended(read_to)
+
+
+def match(
+    source: Log,
+    target: Log,
+    *,
+    certain_end: bool = True,
+    left_out: Sequence[tuple[int, int]] | None = (),
+    step: int = 2,
+    attributes: int = 0,
+) -> LogMatch:
+    """Both logs are read a few batches at a time, as fetches would."""
+    mine, theirs = source.spans(), target.spans(per_batch=4, attributes=attributes)
+    shapes = shape_of(source, mine), shape_of(target, theirs)
+    matcher = LogMatcher(*shapes, certain_end=certain_end, left_out=left_out)
+    sources, targets = iter(mine), iter(theirs)
+    for _ in range(100_000):
+        if matcher.finished:
+            return matcher.match()
+        if matcher.needs_target:
+            matcher.feed_target(list(islice(targets, step)))
+        if matcher.needs_source:
+            matcher.feed_source(list(islice(sources, step)))
+        matcher.walk()
+    raise AssertionError("the walk does not end")
+
+
+def pairs(found: LogMatch) -> list[tuple[int, int]]:
+    return records(found.columns.runs())
+
+
+def copied(
+    texts: Iterable[str | None], *, fences: Sequence[int] = (), ahead: int = 0
+) -> tuple[Log, Log, dict[int, int]]:
+    """A source with these records (None for a marker), its copy, and where each record stands.
+
+    Args:
+        fences: before these source offsets a take-over leaves a marker on the target.
+        ahead: records that the target had before, of an earlier copy.
+    """
+    source, target = Log(), Log()
+    for number in range(ahead):
+        target.append(f"earlier {number}")
+    truth = {}
+    for text in texts:
+        offset = source.append(text)
+        if offset in fences:
+            target.append(None)
+        if text is not None:
+            truth[offset] = target.append(text)
+    return source, target, truth
+
+
+def still_there(truth: dict[int, int], source: Log, target: Log) -> list[tuple[int, int]]:
+    return [(here, there) for here, there in truth.items() if here in source.content and there in target.content]
+
+
+def test_a_log_without_holes() -> None:
+    source, target, truth = copied(f"r{number}" for number in range(20))
+
+    found = match(source, target)
+
+    assert pairs(found) == list(truth.items())
+    assert (found.only_on_source, found.only_on_target, found.ambiguous) == (0, 0, 0)
+
+
+def test_equal_records_are_told_apart_by_their_offsets_alone() -> None:
+    """Retention took different records from each side of a log in which all records are the same."""
+    source, target, truth = copied(["same"] * 50)
+    source.delete_before(10)
+    target.delete_before(30)
+
+    found = match(source, target)
+
+    assert pairs(found) == still_there(truth, source, target)
+    assert (found.only_on_source, found.ambiguous) == (20, 0)
+
+
+def test_markers_on_either_side_take_no_record_s_place() -> None:
+    texts = [None if number % 5 == 4 else f"r{number}" for number in range(40)]
+    source, target, truth = copied(texts, fences=(0, 11, 12, 30))
+
+    found = match(source, target)
+
+    assert pairs(found) == list(truth.items())
+
+
+def test_far_more_records_are_gone_than_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_match, "LOOKAHEAD", 8)
+    monkeypatch.setattr(log_match, "_FIRST_LOOK", 4)
+    source, target, truth = copied(f"r{number}" for number in range(300))
+    target.delete_before(250)
+
+    assert pairs(match(source, target)) == still_there(truth, source, target)
+
+
+def test_both_sides_have_compacted_differently() -> None:
+    source, target, truth = copied(f"r{number}" for number in range(60))
+    source.compact(range(0, 50, 3))
+    target.compact(range(1, 50, 4))
+
+    found = match(source, target)
+
+    assert pairs(found) == still_there(truth, source, target)
+    assert found.only_on_source == sum(offset not in target.content for offset in source.content)
+    assert found.only_on_target == sum(offset not in source.content for offset in target.content)
+
+
+def test_records_copied_a_second_time_count_where_they_stand_last() -> None:
+    source, target, _ = copied(f"r{number}" for number in range(10))
+    again = {offset: target.append(text) for offset, text in source.content.items()}
+
+    found = match(source, target)
+
+    assert pairs(found) == list(again.items())
+    assert found.only_on_target == 10
+
+
+def test_without_a_position_content_alone_decides() -> None:
+    source, target, truth = copied((f"r{number}" for number in range(30)), ahead=5)
+    target.append("another copy wrote this")
+
+    assert pairs(match(source, target, certain_end=False)) == list(truth.items())
+
+
+def test_timestamps_that_the_target_gave_do_not_count() -> None:
+    source, target, truth = copied(f"r{number}" for number in range(10))
+
+    assert pairs(match(source, target, attributes=LOG_APPEND_TIME)) == list(truth.items())
+
+
+@pytest.mark.parametrize("left_out", [((4, 5), (9, 11)), None])
+def test_records_that_a_policy_has_left_out(left_out: Sequence[tuple[int, int]] | None) -> None:
+    source, target = Log(), Log()
+    truth = {}
+    for number in range(20):
+        offset = source.append(f"r{number}")
+        if number not in (4, 9, 10):
+            truth[offset] = target.append(f"r{number}")
+
+    found = match(source, target, left_out=left_out)
+
+    assert pairs(found) == list(truth.items())
+    assert found.only_on_source == 3
+
+
+class TestLogsThatDoNotMatch:
+    def test_somebody_else_wrote_between(self) -> None:
+        source, target, _ = copied(f"r{number}" for number in range(20))
+        target.content = {offset + (offset >= 10): text for offset, text in target.content.items()}
+        target.content[10] = "foreign"
+        target.end += 1
+
+        with pytest.raises(MismatchError):
+            match(source, target)
+
+    def test_a_record_was_altered(self) -> None:
+        source, target, _ = copied(f"r{number}" for number in range(20))
+        target.content[10] = "altered"
+
+        with pytest.raises(MismatchError) as caught:
+            match(source, target)
+
+        assert (caught.value.source_offset, caught.value.target_offset) == (10, 10)
+
+    def test_two_were_swapped(self) -> None:
+        source, target, _ = copied(f"r{number}" for number in range(20))
+        target.content[10], target.content[11] = target.content[11], target.content[10]
+
+        with pytest.raises(MismatchError):
+            match(source, target)
+
+    @pytest.mark.parametrize("certain_end", [True, False])
+    def test_not_one_record_is_the_same(self, certain_end: bool) -> None:
+        source, _, _ = copied(f"r{number}" for number in range(20))
+        _, target, _ = copied(f"x{number}" for number in range(20))
+
+        with pytest.raises(MismatchError):
+            match(source, target, certain_end=certain_end)
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> tuple[Log, Log, dict[int, int]]:
+    """A topic that was compacted, copied run by run with take-overs between, and lost records on both sides since."""
+    count = draw(st.integers(1, 60))
+    gone = draw(st.sets(st.integers(0, count - 1)))
+    markers = draw(st.sets(st.integers(0, count - 1), max_size=8))
+    fences = draw(st.sets(st.integers(0, count - 1), max_size=4))
+    source, target = Log(), Log()
+    truth = {}
+    for number in range(count):
+        offset = source.append(None if number in markers else f"r{number}")
+        if number in fences:
+            target.append(None)
+        if number in gone:
+            source.compact([offset])
+        elif number not in markers:
+            truth[offset] = target.append(f"r{number}")
+    source.compact(draw(st.sets(st.integers(0, count - 1))))
+    target.compact(draw(st.sets(st.integers(0, max(0, target.end - 1)))))
+    source.delete_before(draw(st.integers(0, count)))
+    target.delete_before(draw(st.integers(0, target.end)))
+    return source, target, truth
+
+
+@given(history=_histories(), step=st.integers(1, 5), certain_end=st.booleans())
+def test_whatever_was_lost_the_rest_is_matched_and_nothing_is_guessed(
+    history: tuple[Log, Log, dict[int, int]], step: int, certain_end: bool
+) -> None:
+    source, target, truth = history
+    expected = still_there(truth, source, target)
+
+    try:
+        found = match(source, target, step=step, certain_end=certain_end)
+    except MismatchError:
+        # Only when nothing that is left on both sides is the same.
+        assert not expected
+    else:
+        assert pairs(found) == expected
+        assert found.ambiguous == 0
+
+
+@given(count=st.integers(1, 40), kept=st.tuples(st.integers(0, 40), st.integers(0, 40)), values=st.integers(1, 3))
+def test_few_different_values_without_holes_are_never_confused(count: int, kept: tuple[int, int], values: int) -> None:
+    source, target, truth = copied(f"r{number % values}" for number in range(count))
+    source.delete_before(kept[0])
+    target.delete_before(kept[1])
+
+    assert pairs(match(source, target)) == still_there(truth, source, target)
+
+
+@dataclass
+class CleanedLog:
+    """A log from which the cleaner takes records before a reading from its start begins."""
+
+    log: Log
+    clean: Callable[[int], Iterable[int]]
+    readings: int = 0
+
+    async def read(self, offset: int) -> list[Span]:
+        if offset == self.log.start:
+            self.log.compact(self.clean(self.readings))
+            self.readings += 1
+        return [each for each in self.log.spans() if each.next_offset > offset][:2]
+
+
+class TestACleanerThatIsAtWork:
+    """Both logs are read twice; what the cleaner removes between the readings is a hole in the second one only."""
+
+    def found(self, source: CleanedLog, target: CleanedLog) -> LogMatch:
+        place = TopicPartition("orders", 0)
+        ends = source.log.start, source.log.end, target.log.start, target.log.end
+        plan = RebuildPlan(place, place, *ends, certain_end=True)
+        return asyncio.run(match_logs(plan, source, target, (), lambda _offsets: None))
+
+    @given(
+        count=st.integers(2, 40),
+        before=st.tuples(st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39))),
+        between=st.tuples(st.sets(st.integers(0, 38)), st.sets(st.integers(0, 38))),
+    )
+    def test_between_both_readings(
+        self, count: int, before: tuple[set[int], set[int]], between: tuple[set[int], set[int]]
+    ) -> None:
+        source, target, truth = copied(f"r{number}" for number in range(count))
+        # The newest record of a log is never removed.
+        source.compact(before[0] - {count - 1})
+        target.compact(before[1] - {count - 1})
+
+        found = self.found(
+            CleanedLog(source, lambda reading: between[0] - {count - 1} if reading == 1 else ()),
+            CleanedLog(target, lambda reading: between[1] - {count - 1} if reading == 1 else ()),
+        )
+
+        assert pairs(found) == still_there(truth, source, target)
+
+    def test_that_never_rests_is_no_other_writer(self) -> None:
+        source, target, _ = copied(f"r{number}" for number in range(40))
+
+        with pytest.raises(TransientError, match="cannot be compared"):
+            self.found(CleanedLog(source, lambda reading: [reading]), CleanedLog(target, lambda _reading: ()))
+
+    def test_that_rests_does_not_hide_another_writer(self) -> None:
+        source, target, _ = copied(f"r{number}" for number in range(40))
+        target.content[20] = "somebody else's"
+
+        with pytest.raises(MismatchError):
+            self.found(CleanedLog(source, lambda _reading: ()), CleanedLog(target, lambda _reading: ()))
+
+
+@given(behind=st.lists(st.sampled_from([None, "x"]), max_size=6), on_source=st.booleans())
+def test_what_stands_behind_the_end_changes_nothing(behind: list[str | None], on_source: bool) -> None:
+    # Given two logs up to their ends, and others' records and markers behind one of them
+    here, there = Log(), Log()
+    for text in ("a", "b", "c"):
+        here.append(text)
+        there.append(text)
+    for text in behind:
+        (here if on_source else there).append(text)
+    spans = here.spans(), there.spans()
+    shapes = [LogShape(0, 3).with_stretches(each, 0) for each in spans]
+
+    matcher = LogMatcher(shapes[0], shapes[1], certain_end=True)
+    matcher.feed_source(spans[0])
+    matcher.feed_target(spans[1])
+    matcher.walk()
+
+    assert matcher.finished
+    assert matcher.as_shaped
+    assert pairs(matcher.match()) == [(0, 0), (1, 1), (2, 2)]

@@ -1,0 +1,218 @@
+"""The archive of Python packages that Spark's executors unpack."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import grimp
+import pytest
+from packaging.requirements import Requirement
+from typer.testing import CliRunner
+
+from mirror_lib import spark
+from mirror_lib.cli.main import app
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.spark.executor_archive import (
+    EXECUTOR_DISTRIBUTIONS,
+    LAUNCHER,
+    ExecutorEnvironment,
+    PackedDistribution,
+    PackedFile,
+    executor_environment,
+    installed,
+    write_archive,
+)
+from mirror_lib.spark.settings import environment_settings
+from tests.faces.packages import open_faces
+
+_PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
+#: Spark brings its own modules; gssapi is taken along where it is installed.
+_FROM_ELSEWHERE = {"pyspark", "gssapi"}
+_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> ExecutorEnvironment:
+    """An environment of one package with one module."""
+    module = tmp_path / "greeting" / "__init__.py"
+    module.parent.mkdir()
+    module.write_text("TEXT = 'hello'\n")
+    file = PackedFile(f"lib/python{_VERSION}/site-packages/greeting/__init__.py", module)
+    return ExecutorEnvironment(_VERSION, "linux-x86_64", (PackedDistribution("greeting", "1.0", (file,)),))
+
+
+@pytest.fixture
+def unpacked(small: ExecutorEnvironment, tmp_path: Path) -> Path:
+    """That environment, as Spark unpacks it."""
+    return _unpacked(small, tmp_path)
+
+
+def _unpacked(environment: ExecutorEnvironment, folder: Path) -> Path:
+    write_archive(environment, folder / "packed.tar.gz")
+    with tarfile.open(folder / "packed.tar.gz") as archive:
+        # Pythons before 3.11.4, such as that of Debian 12, know no filters.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder / "unpacked")
+    return folder / "unpacked"
+
+
+def _run(unpacked: Path, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [f"./{LAUNCHER}", "-c", program], cwd=unpacked, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("task", ["spark_jobs.copy_task", "spark_jobs.verify_task", "spark_jobs.daemon"])
+def test_tasks_import_nothing_that_is_not_packed(task: str) -> None:
+    """Not at any time: imports inside of functions count too."""
+    graph = grimp.build_graph(
+        "mirror_lib", "spark_jobs", include_external_packages=True, exclude_type_checking_imports=True
+    )
+    open_faces(graph, _PROJECT)
+    needed = {name for name in graph.find_upstream_modules(task) if graph.is_module_squashed(name)}
+    owners = packages_distributions()
+    packed = {each.name for each in executor_environment().distributions}
+
+    missing = {
+        name
+        for name in needed - set(sys.stdlib_module_names) - _FROM_ELSEWHERE
+        if not packed.intersection(owners.get(name.partition(".")[0], ()))
+    }
+
+    assert needed >= {"aiokafka", "pyarrow"}
+    assert missing == set()
+
+
+def test_nothing_of_airflow_or_sql_is_packed() -> None:
+    packed = {each.name.lower() for each in executor_environment().distributions}
+
+    assert not [name for name in packed if name.startswith(("apache-airflow", "sqlalchemy", "pyspark", "pandas"))]
+
+
+def test_the_extra_of_the_package_names_the_same_distributions() -> None:
+    project = tomllib.loads((_PROJECT / "pyproject.toml").read_text())["project"]
+
+    extra = project["optional-dependencies"]["executor"]
+
+    assert tuple(Requirement(text).name for text in extra) == EXECUTOR_DISTRIBUTIONS
+    assert set(extra) <= set(project["dependencies"])
+
+
+def test_what_a_distribution_needs_comes_along() -> None:
+    names = [each.name.lower().replace("_", "-") for each in installed(["pydantic"])]
+
+    assert {"pydantic", "pydantic-core", "typing-extensions"} <= set(names)
+    assert names == sorted(names)
+
+
+def test_what_is_not_installed_cannot_be_packed() -> None:
+    with pytest.raises(ConfigurationError, match="no-such-distribution, which executors need, is not installed"):
+        installed(["no-such-distribution"])
+
+
+def test_an_optional_distribution_may_be_missing() -> None:
+    assert installed([], ["no-such-distribution"]) == ()
+
+
+def test_the_same_packages_give_the_same_bytes(small: ExecutorEnvironment, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.tar.gz", tmp_path / "second.tar.gz"
+    write_archive(small, first)
+    small.distributions[0].files[0].source.touch()
+    write_archive(small, second)
+
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_failed_write_leaves_the_archive_before(small: ExecutorEnvironment, tmp_path: Path) -> None:
+    output = tmp_path / "packed.tar.gz"
+    output.write_bytes(b"before")
+    small.distributions[0].files[0].source.unlink()
+
+    with pytest.raises(FileNotFoundError):
+        write_archive(small, output)
+
+    assert output.read_bytes() == b"before"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_place_that_cannot_be_written_is_named(small: ExecutorEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write_archive(small, tmp_path / "file" / "packed.tar.gz")
+
+
+def test_the_launcher_runs_a_python_of_the_machine_with_the_packed_modules(unpacked: Path) -> None:
+    done = _run(unpacked, "import greeting, sys; print(greeting.TEXT, *sys.version_info[:2])", PATH="/usr/bin:/bin")
+
+    assert done.stdout.split() == ["hello", *_VERSION.split(".")]
+
+
+def test_the_packed_modules_come_before_what_spark_puts_on_the_path(unpacked: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "greeting.py"
+    other.parent.mkdir()
+    other.write_text("TEXT = 'other'\n")
+
+    done = _run(unpacked, "import greeting; print(greeting.TEXT)", PATH="/usr/bin:/bin", PYTHONPATH=str(other.parent))
+
+    assert done.stdout.strip() == "hello"
+
+
+def test_modules_come_compiled(unpacked: Path) -> None:
+    program = "import greeting, importlib.util as u; print(greeting.__cached__)"
+
+    done = _run(unpacked, program, PATH="/usr/bin:/bin", PYTHONDONTWRITEBYTECODE="1")
+
+    assert Path(done.stdout.strip()).is_file()
+
+
+def test_the_interpreter_can_be_named(unpacked: Path) -> None:
+    base = getattr(sys, "_base_executable", sys.executable)
+
+    done = _run(unpacked, "import sys; print(sys.executable)", PATH="/usr/bin:/bin", MIRROR_EXECUTOR_PYTHON=base)
+
+    assert Path(done.stdout.strip()).resolve() == Path(base).resolve()
+
+
+def test_a_machine_without_the_right_python_is_told_so(small: ExecutorEnvironment, tmp_path: Path) -> None:
+    """Compiled modules fit one version of Python."""
+    unpacked = _unpacked(ExecutorEnvironment("9.9", small.platform, small.distributions), tmp_path)
+
+    done = _run(unpacked, "", PATH="/usr/bin:/bin")
+
+    assert done.returncode == 1
+    assert "no Python 9.9 on this machine" in done.stderr
+    assert "spark.executorEnv.MIRROR_EXECUTOR_PYTHON" in done.stderr
+
+
+def test_the_settings_name_the_launcher_where_spark_unpacks_it() -> None:
+    assert environment_settings("/srv/mirror.tar.gz") == {
+        "spark.archives": "/srv/mirror.tar.gz#environment",
+        "spark.pyspark.python": "./environment/bin/python",
+    }
+
+
+def test_the_command_tells_what_it_has_packed(
+    small: ExecutorEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "executor_environment", lambda: small)
+    output = tmp_path / "out.tar.gz"
+
+    result = CliRunner().invoke(app, ["spark", "pack", "--output", str(output), "--json"])
+
+    told = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert told["distributions"] == [{"name": "greeting", "version": "1.0", "files": 1, "bytes": 15}]
+    assert told["archive"] == {
+        "path": str(output),
+        "bytes": output.stat().st_size,
+        "python": _VERSION,
+        "platform": "linux-x86_64",
+    }
+    assert told["settings"]["spark.archives"] == f"{output}#environment"
