@@ -160,8 +160,10 @@ class PartitionVerdict:
         return cls.impossible(source, target, error.reason, str(error), **more)
 
     @classmethod
-    def unchanged(cls, source: TopicPartition, target: TopicPartition, mark: VerifiedMark) -> PartitionVerdict:
-        """Nothing came since it was found equal up to here."""
+    def unchanged(
+        cls, source: TopicPartition, target: TopicPartition, mark: VerifiedMark, *, expired: int = 0
+    ) -> PartitionVerdict:
+        """Nothing is left to compare: all was found equal up to the mark, or has expired."""
         outcome = RangeOutcome(
             source_first=mark.source_next,
             source_next=mark.source_next,
@@ -169,7 +171,7 @@ class PartitionVerdict:
             target_next=mark.target_next,
             complete=True,
         )
-        return cls(source=source, target=target, verdict=Verdict.EQUAL, outcomes=(outcome,))
+        return cls(source=source, target=target, verdict=Verdict.EQUAL, outcomes=(outcome,), expired_before=expired)
 
     @property
     def records(self) -> int:

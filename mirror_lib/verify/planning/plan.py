@@ -60,8 +60,9 @@ def plan_verification(
         check = _whole(fact, mode)
         if check is None:
             idle += 1
-            if mode is VerifyMode.RECENT and fact.verified is not None and _ends_there(fact, fact.verified):
-                confirmed.append(PartitionVerdict.unchanged(fact.source, fact.target, fact.verified))
+            mark = _mark(fact, mode)
+            if mark is not None and _ends_there(fact, mark):
+                confirmed.append(PartitionVerdict.unchanged(fact.source, fact.target, mark, expired=_expired(fact)))
         else:
             checks.append(check)
     held = tuple(_as_compared(fact) for fact in facts)
@@ -187,10 +188,8 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     if not fact.runs and not _nothing_copied(fact):
         return None
     # Not cut at the logs' ends: what the map knows behind them was there once, and has been lost.
-    held = clip(fact.runs, source_first=fact.source_start, target_first=fact.target_start)
-    known = sum(run.count for run in fact.runs)
-    expired = known - sum(run.count for run in held)
-    mark = fact.verified if mode is VerifyMode.RECENT and _still_holds(fact) else None
+    held = _held(fact)
+    mark = _mark(fact, mode)
     passed_over = _passed_over(fact)
     if not fact.runs and mark is None:
         mark = VerifiedMark(fact.source_start + passed_over, fact.target_start)
@@ -203,11 +202,30 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
         return replace(_check_of(fact, ()), offsets_before_map=passed_over)
     return replace(
         _check_of(fact, (range_,)),
-        expired=expired,
+        expired=_expired(fact),
         offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else passed_over,
         population=sum(run.count for run in held),
         nothing_copied=not fact.runs,
     )
+
+
+def _mark(fact: VerifyFacts, mode: VerifyMode) -> VerifiedMark | None:
+    """Up to where nothing is left to compare: what was verified last, or what retention has deleted on either side."""
+    if mode is VerifyMode.RECENT and _still_holds(fact):
+        return fact.verified
+    if fact.runs and not _held(fact):
+        return VerifiedMark(*_deleted_until(fact))
+    return None
+
+
+def _held(fact: VerifyFacts) -> tuple[OffsetRun, ...]:
+    """The map of what both sides may still have."""
+    return clip(fact.runs, source_first=fact.source_start, target_first=fact.target_start)
+
+
+def _expired(fact: VerifyFacts) -> int:
+    """How many copied records one side has deleted."""
+    return sum(run.count for run in fact.runs) - sum(run.count for run in _held(fact))
 
 
 def _check_of(fact: VerifyFacts, ranges: tuple[CheckRange, ...]) -> PartitionCheck:

@@ -149,6 +149,29 @@ def test_recent_has_nothing_to_compare_where_retention_has_deleted_all_that_was_
     assert _plan(deleted, mode=VerifyMode.RECENT).partitions == ()
 
 
+@pytest.mark.parametrize("mode", [VerifyMode.RECENT, VerifyMode.FULL])
+@pytest.mark.parametrize("start", ["source_start", "target_start"])
+def test_where_retention_has_deleted_all_that_was_copied_it_is_equal_up_to_the_end_and_counted_as_expired(
+    mode: VerifyMode, start: str
+) -> None:
+    (verdict,) = _plan(_facts(**{start: 10_000}), mode=mode).confirmed
+
+    assert (verdict.verdict, verdict.records, verdict.expired) == (Verdict.EQUAL, 0, 10_000)
+    (outcome,) = verdict.outcomes
+    assert (outcome.source_next, outcome.target_next) == (10_000, 10_000)
+
+
+def test_where_somebody_wrote_behind_what_retention_has_deleted_that_is_compared() -> None:
+    (range_,) = _check(_facts(source_start=10_000, target_end=10_001)).ranges
+
+    assert (range_.source_first, range_.source_next, range_.target_first, range_.target_next) == (
+        10_000,
+        10_000,
+        10_000,
+        10_001,
+    )
+
+
 def test_recent_begins_behind_all_that_was_copied_where_retention_has_deleted_that() -> None:
     deleted = _facts(
         verified=VerifiedMark(9_000, 9_000),

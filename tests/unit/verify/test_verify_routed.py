@@ -148,7 +148,7 @@ def test_where_records_stood_before_the_first_that_was_sent_there_then_others_ma
 
 
 def test_what_stands_between_two_runs_is_looked_at() -> None:
-    rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), span=1))
+    rows = (ROWS[0], row((0, 50), (0, 20)), row((50, 100), (22, 40), stretch=1))
 
     (check,) = plan(of=routed(rows)).routed.checks
 
@@ -160,7 +160,7 @@ def test_recent_compares_whole_stretches_that_hold_something_new() -> None:
     rows = (
         row((0, 100), (0, 60), HERE),
         row((0, 30), (0, 10)),
-        row((30, 100), (10, 40), span=1),
+        row((30, 100), (10, 40), stretch=1),
     )
     old = payments(verified=VerifiedMark(80, 60))
 
@@ -248,7 +248,7 @@ def test_a_sample_says_that_it_cannot_tell() -> None:
 
 
 def test_what_one_side_does_not_hold_any_more_is_counted_and_the_rest_compared() -> None:
-    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), span=1))
+    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
 
     for facts, of in ((payments(source_start=30), routed(rows)), (payments(), routed(rows, start=10))):
         (check,) = plan(facts, of=of).routed.checks
@@ -564,7 +564,7 @@ def test_findings_of_several_tasks_add_up() -> None:
 
 
 def test_the_second_look_reads_only_what_may_go_where_something_differs() -> None:
-    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), span=1))
+    rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
     job = job_of(plan(of=routed(rows)))
 
     again = searched(job, {(THERE, 1)})
