@@ -23,6 +23,8 @@ from model.steps import COMPACTED_TOPIC, TOPICS, Step
 _LOST_AT_SOURCE = frozenset({"retention-gap", "source-recreated", "source-truncated"})
 #: A task that was stopped for longer than five seconds looks at the log before it sends; docs/reliability.md.
 _LOOKS_AFTER_SECONDS = 6.0
+#: Behind every offset.
+_END = 1 << 60
 
 
 class Operations(Happenings):
@@ -183,12 +185,14 @@ class Operations(Happenings):
                 # killed may have noted the gap. What was never copied and is there must still come.
                 history.excused |= (self._ever_copied[place] | history.gone) - copy.ids()
             elif made.get("new_position") is not None:
-                self._begin_again(place)
+                self._begin_again(place, int(made["new_position"]))
 
-    def _begin_again(self, place: Place) -> None:
+    def _begin_again(self, place: Place, position: int) -> None:
         history, copy = self._histories[place], self._copy(place)
         copy.restarts.append(copy.read_to)
         history.excused |= history.gone - copy.ids()
+        # Also what was taken away on the target before comes again.
+        history.excused -= {each.id for each in history.records if each.offset >= position} - history.gone
 
     def _do_position(self, topic: str, partition: int, to: str) -> None:
         """An operator sets a position by hand."""
@@ -204,7 +208,7 @@ class Operations(Happenings):
         history = self._histories[place]
         history.begun = True
         self._decided.add(place)
-        self._begin_again(place)
+        self._begin_again(place, 0 if to == "earliest" else int(to) if to != "latest" else _END)
         if to != "earliest":
             before = history.records[: history.first_present] if to != "latest" else history.records
             passed_over = {each.id for each in history.records if to == "latest" or each.offset < int(to)}

@@ -77,17 +77,13 @@ class Play(Moves):
     def _is_comparable(self, topic: str) -> bool:
         """Whether a comparison of a topic must find it equal, so that a cutover must pass its rehearsal.
 
-        Not where operators have decided what is copied or somebody else has written. Nor where records are at the
-        source and none on the target (a first start behind them, or all deleted there): nothing can be compared then.
+        Not where operators have decided what is copied or somebody else has written.
         """
-        for place, history in self._histories.items():
-            if place[0] != topic:
-                continue
-            held = self._copy(place).held()
-            foreign = any(each.id in self._strangers for each in held)
-            if place in self._decided or foreign or (history.present(committed=self._committed) and not held):
-                return False
-        return True
+        return not any(
+            place in self._decided or any(each.id in self._strangers for each in self._copy(place).held())
+            for place in self._histories
+            if place[0] == topic
+        )
 
     def _come_to_rest(self) -> None:
         last: Said | None = None
