@@ -29,7 +29,7 @@ from mirror_lib.runbook.records import attempts_of
 
 #: How long the writers may stand still.
 GOAL_SECONDS = 30.0
-_NAME = "scope-1"
+_NAME = "wave-1"
 _STEP_SECONDS = 600.0
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 #: A value for each part of a path that leads somewhere in the seeded ledger.
 GAP = "9f6d2c1e-0000-4000-8000-000000000001"
 DAG = "mirror__berlin__cloud"
-_BY_ROUTE = {"/api/cutovers/{name}": {"name": "orders-scope-1"}, "/static/{name}": {"name": "main.js"}}
+_BY_ROUTE = {"/api/cutovers/{name}": {"name": "orders-wave-1"}, "/static/{name}": {"name": "main.js"}}
 #: An order that each acting route takes.
 ORDERS: Mapping[str, dict[str, Any]] = {
     "/api/flows/{dag_id}/pause": {"paused": True},

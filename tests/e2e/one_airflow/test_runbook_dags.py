@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(1200)
 CUTOVER, AFTER_DISASTER = "mirror_cutover__A__B", "mirror_after_disaster__A__B"
 RECORDS, PARTITIONS = 200, 2
 WAITS = "This task waits until the file is mended"
-FORM = {"name": "scope-1", "still_seconds": 2, "watch_seconds": 0, "wait_hours": 0.2}
+FORM = {"name": "wave-1", "still_seconds": 2, "watch_seconds": 0, "wait_hours": 0.2}
 
 
 @pytest.fixture(scope="module")
@@ -79,22 +79,22 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     # Given a cutover that asks whether the writers are stopped
     first = airflow.api.trigger(CUTOVER, {**FORM, "topics": [topic]})
     question = asked(airflow, first, "writers_stopped")
-    assert "scope-1" in question
-    assert moving.present("scope-1").state is State.ASKING_FREEZE
+    assert "wave-1" in question
+    assert moving.present("wave-1").state is State.ASKING_FREEZE
 
     # When it is triggered once more, then that run is refused, and the first one asks on
     rival = airflow.api.trigger(CUTOVER, FORM)
     assert airflow.end_of(CUTOVER, rival).tasks["prepare"] == "failed"
-    assert "cutover scope-1 is carried out already" in airflow.task_logs(rival)
-    assert moving.present("scope-1").state is State.ASKING_FREEZE
+    assert "cutover wave-1 is carried out already" in airflow.task_logs(rival)
+    assert moving.present("wave-1").state is State.ASKING_FREEZE
 
     # When its job is killed, then a yes is refused and says so, and nothing has moved
-    kill_carrier(airflow, moving, "scope-1")
+    kill_carrier(airflow, moving, "wave-1")
     airflow.api.answer(CUTOVER, first, "writers_stopped", "Yes")
     killed = airflow.end_of(CUTOVER, first)
     assert (killed.state, killed.tasks["note_freeze"]) == ("failed", "failed")
-    assert "nobody carries cutover scope-1 out" in airflow.task_logs(first)
-    assert moving.present("scope-1").state is State.STOPPED
+    assert "nobody carries cutover wave-1 out" in airflow.task_logs(first)
+    assert moving.present("wave-1").state is State.STOPPED
 
     # When its tasks are cleared after a record more, then nobody is asked by a text that is old, and nobody waits
     produce(moving.pair.source, topic, numbered(RECORDS, RECORDS + 1, PARTITIONS))
@@ -102,9 +102,9 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     cleared = airflow.end_of(CUTOVER, first)
     assert (cleared.state, cleared.tasks["writers_stopped"]) == ("failed", "failed")
     assert "Trigger this DAG again instead of clearing its tasks" in airflow.task_logs(first)
-    assert moving.present("scope-1").state is State.STOPPED
+    assert moving.present("wave-1").state is State.STOPPED
 
-    assert moving.where(moving.known("scope-1")).state is CutoverState.FAILED
+    assert moving.where(moving.known("wave-1")).state is CutoverState.FAILED
     assert topic not in {each.topic for each in moving.ledger.cutovers.handed_over()}
 
     # When it is triggered with the same name, then it goes on to the end
@@ -125,7 +125,7 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     assert done.state == "success", airflow.task_logs(second)
     # By the rehearsal, before there was one more.
     assert f"{RECORDS} records compared" in gates
-    progress = moving.where(moving.known("scope-1"))
+    progress = moving.where(moving.known("wave-1"))
     assert progress.state is CutoverState.FINISHED
     assert last_attempts(progress.attempts)[Step.REHEARSE].number == 1
     assert len(consume(moving.pair.target, topic)) == RECORDS + 1
@@ -148,12 +148,12 @@ def test_a_cutover_is_taken_back_by_the_form(airflow: SharedAirflow, moving: Mig
     create_topic(moving.pair.source, kept_topic, partitions=PARTITIONS)
     produce(moving.pair.source, kept_topic, numbered(0, RECORDS, PARTITIONS))
     moving.there.run(topics=(kept_topic,))
-    moving.define("scope-2", kept_topic)
+    moving.define("wave-2", kept_topic)
 
-    run_id = airflow.api.trigger(CUTOVER, {**FORM, "name": "scope-2", "action": "roll back"})
+    run_id = airflow.api.trigger(CUTOVER, {**FORM, "name": "wave-2", "action": "roll back"})
     airflow.end_of(CUTOVER, run_id)
 
-    assert moving.where(moving.known("scope-2")).state is CutoverState.ROLLED_BACK
+    assert moving.where(moving.known("wave-2")).state is CutoverState.ROLLED_BACK
 
 
 def test_after_a_disaster_whoever_agrees_has_what_came_since_brought_home(

@@ -147,7 +147,7 @@ def test_a_refused_action_stays_in_the_dialog_with_its_reason(page: Page, site: 
 
 
 def test_a_cutover_is_a_time_line_with_its_gates(page: Page, site: Site) -> None:
-    page.goto(f"{site.url}#/cutover/orders-scope-1")
+    page.goto(f"{site.url}#/cutover/orders-wave-1")
 
     steps = page.get_by_role("region", name="Steps").locator("li[data-step]")
     expect(steps).to_have_count(12)
@@ -171,7 +171,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(page: Page, site: Site)
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
 
 
-@pytest.mark.parametrize("place", ["", f"{STALLED}/lag", f"{STALLED}/partitions", "#/cutover/orders-scope-1"])
+@pytest.mark.parametrize("place", ["", f"{STALLED}/lag", f"{STALLED}/partitions", "#/cutover/orders-wave-1"])
 def test_nothing_is_wider_than_a_telephone(phone: Page, site: Site, place: str) -> None:
     phone.goto(site.url + place)
     expect(phone.locator("main")).not_to_have_attribute("aria-busy", "true")

@@ -30,7 +30,7 @@ from tests.support.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledgers import ready_ledger
 from tests.support.seeded_ledger import write_config
 
-WAVE = CutoverDefinition(name="scope-1", flow="berlin->frankfurt", topics=("orders",))
+WAVE = CutoverDefinition(name="wave-1", flow="berlin->frankfurt", topics=("orders",))
 DAG_ID, RUN = "mirror_cutover__berlin__frankfurt", "manual-1"
 
 
@@ -209,7 +209,7 @@ def test_an_answer_to_a_job_that_has_ended_says_to_trigger_again_and_changes_not
     with at_work(config) as job:
         job.asks()
 
-    with pytest.raises(AirflowFailException, match=r"nobody carries cutover scope-1 out.*Trigger this DAG again"):
+    with pytest.raises(AirflowFailException, match=r"nobody carries cutover wave-1 out.*Trigger this DAG again"):
         pass_on(config, said(option), TaskInstance(carries=["failed"]))
 
     with open_ledger(load(config)) as ledger:
@@ -329,7 +329,7 @@ def test_the_forms_own_values_make_a_cutover(
     dag = build_cutover_dag(make_flow(), "/etc/mirror.properties")
     filled_in = {**dag.params.dump(), "topics": ["orders", "pay.*"], "groups": [" billing "]}
 
-    definition = definition_from(filled_in, "A->B", "scope-1")
+    definition = definition_from(filled_in, "A->B", "wave-1")
 
     assert (definition.topics, definition.groups) == (("orders", "pay.*"), ("billing",))
 
@@ -340,4 +340,4 @@ def test_a_form_without_topics_is_no_cutover(
     filled_in = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
 
     with pytest.raises(MirrorError, match="topics"):
-        definition_from(filled_in, "A->B", "scope-1")
+        definition_from(filled_in, "A->B", "wave-1")

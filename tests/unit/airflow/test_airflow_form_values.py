@@ -138,7 +138,7 @@ def test_nonsense_is_refused_by_the_name_of_its_field(dag: str, field: str, valu
         ("backfill", {"from": " offset 7", "to": "2026-01-31T00:00:00Z", "name": "", "target_name": "_old-1"}),
         ("backfill", {"from": "cutover", "to": "LATEST", "name": " spring ", "max_bytes": None}),
         ("cutover", {"groups": ["app-[0-9]+", ""], "writers": ["User:app", "User:CN=a, O=b", ""], "fence": "acl"}),
-        ("cutover", {"name": "scope-1", "wait_hours": 0.5, "max_lag": 0, "may_split": [r"(?i)tx-.*"], "back_of": ""}),
+        ("cutover", {"name": "wave-1", "wait_hours": 0.5, "max_lag": 0, "may_split": [r"(?i)tx-.*"], "back_of": ""}),
         ("after disaster", {"note": "fire in the cellar\n\tsee ticket 7 \U0001f525", "topics": ["[a-z]+"]}),
     ],
 )

@@ -228,10 +228,10 @@ def test_a_flow_that_may_not_be_read_answers_as_one_that_is_not_there(
 
 
 def test_a_cutover_of_a_flow_that_may_not_be_read_answers_as_one_that_is_not_there(outsider: Client) -> None:
-    forbidden, missing = (outsider.get(f"/api/cutovers/{name}") for name in ("orders-scope-1", "orders-scope-9"))
+    forbidden, missing = (outsider.get(f"/api/cutovers/{name}") for name in ("orders-wave-1", "orders-wave-9"))
 
     assert (forbidden.status_code, missing.status_code) == (404, 404)
-    assert forbidden.text.replace("scope-1", "scope-9") == missing.text
+    assert forbidden.text.replace("wave-1", "wave-9") == missing.text
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)

@@ -139,7 +139,7 @@ def test_a_difference_is_told_with_its_place(client: Client) -> None:
 
 
 def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client) -> None:
-    cutover = client.get("/api/cutovers/orders-scope-1").json()
+    cutover = client.get("/api/cutovers/orders-wave-1").json()
 
     states = [(step["step"], step["state"], len(step["attempts"])) for step in cutover["steps"]]
     assert states[:5] == [
@@ -160,7 +160,7 @@ def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client)
 
 
 def test_a_cutover_leads_to_the_dag_that_carries_it_on_where_airflow_has_it(client: Client, airflow: Airflow) -> None:
-    path, own = "/api/cutovers/orders-scope-1", STORIES[0].dag_id.replace("mirror__", "mirror_cutover__")
+    path, own = "/api/cutovers/orders-wave-1", STORIES[0].dag_id.replace("mirror__", "mirror_cutover__")
 
     assert client.get(path).json()["cutover_dag_id"] == own
     airflow.dags = {STORIES[0].dag_id: False}
@@ -172,23 +172,23 @@ def test_a_cutover_leads_to_the_dag_that_carries_it_on_where_airflow_has_it(clie
 
 def test_a_step_whose_process_has_ended_is_not_under_way(acting: Client, own_config: Path) -> None:
     with open_ledger(load(own_config)) as ledger:
-        (waiting,) = [each for each in ledger.cutovers.steps("orders-scope-1") if each.step == "approve"]
+        (waiting,) = [each for each in ledger.cutovers.steps("orders-wave-1") if each.step == "approve"]
         ledger.cutovers.save_step(replace(waiting, state="running"))
-        ledger.cutovers.move("orders-scope-1", state="running", step="approve")
-        told = progress_text(progress(ledger, open_cutover(ledger, "orders-scope-1")))
+        ledger.cutovers.move("orders-wave-1", state="running", step="approve")
+        told = progress_text(progress(ledger, open_cutover(ledger, "orders-wave-1")))
 
-    (step,) = [each for each in acting.get("/api/cutovers/orders-scope-1").json()["steps"] if each["step"] == "approve"]
+    (step,) = [each for each in acting.get("/api/cutovers/orders-wave-1").json()["steps"] if each["step"] == "approve"]
 
     assert (step["state"], step["attempts"][-1]["state"]) == ("interrupted", "interrupted")
     listed = [*acting.get("/api/cutovers").json()["cutovers"], *acting.get("/api/overview").json()["cutovers"]]
-    assert {each["state"] for each in listed if each["name"] == "orders-scope-1"} == {"interrupted"}
+    assert {each["state"] for each in listed if each["name"] == "orders-wave-1"} == {"interrupted"}
     assert re.search(r"approve +interrupted", told)
-    assert "Continue: mirror cutover run orders-scope-1, or trigger its DAG with this name." in told
+    assert "Continue: mirror cutover run orders-wave-1, or trigger its DAG with this name." in told
     assert ".;" not in told
 
 
 def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(client: Client) -> None:
-    cutover = client.get("/api/cutovers/orders-scope-1").json()["cutover"]
+    cutover = client.get("/api/cutovers/orders-wave-1").json()["cutover"]
     under_way = client.get("/api/overview").json()["cutovers"]
 
     assert (cutover["now"], cutover["unattended"], cutover["asks"]) == ("stopped-frozen", True, None)
@@ -209,7 +209,7 @@ def test_a_flow_whose_dag_may_not_be_read_is_not_there(seeded_config: Path, airf
     assert overview["hidden"] == 7
     assert [client.get(STALLED + path).status_code for path in READ] == [404] * len(READ)
     assert client.get("/api/cutovers").json()["cutovers"] == []
-    assert client.get("/api/cutovers/orders-scope-1").status_code == 404
+    assert client.get("/api/cutovers/orders-wave-1").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/", "/static/main.js", "/api/overview", STALLED, "/api/cutovers", "/metrics"])

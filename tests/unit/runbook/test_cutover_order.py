@@ -106,7 +106,7 @@ def test_people_are_asked_before_writers_stop_and_before_the_switch() -> None:
 
 def test_a_definition_comes_back_from_the_ledger_as_it_was() -> None:
     definition = CutoverDefinition(
-        name="scope-1", flow="a->b", topics=("orders", "pay.*"), style=Style.PRODUCERS_FIRST, max_read_again=7
+        name="wave-1", flow="a->b", topics=("orders", "pay.*"), style=Style.PRODUCERS_FIRST, max_read_again=7
     )
 
     assert CutoverDefinition.from_dict(definition.to_dict()) == definition
@@ -127,7 +127,7 @@ def test_a_definition_comes_back_from_the_ledger_as_it_was() -> None:
     ],
 )
 def test_what_cannot_be_a_cutover_is_refused_by_name(changed: dict[str, object], named: str) -> None:
-    usable: dict[str, object] = {"name": "scope-1", "flow": "a->b", "topics": ("orders",)}
+    usable: dict[str, object] = {"name": "wave-1", "flow": "a->b", "topics": ("orders",)}
 
     with pytest.raises(ConfigurationError) as refused:
         CutoverDefinition(**{**usable, **changed})  # type: ignore[arg-type]
@@ -138,4 +138,4 @@ def test_what_cannot_be_a_cutover_is_refused_by_name(changed: dict[str, object],
 def test_an_attempt_comes_back_from_the_ledger_as_it_was() -> None:
     made = attempt(Step.VERIFY, StepState.FAILED, number=3)
 
-    assert attempt_of(step_row("scope-1", made)) == made
+    assert attempt_of(step_row("wave-1", made)) == made
