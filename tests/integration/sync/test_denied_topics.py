@@ -94,7 +94,10 @@ def test_a_topic_whose_configs_and_records_are_denied_stops_no_other(
     ]
     # The step of a scheduled run fails with the same reason, and leaves it for the report.
     pushed: dict[str, Any] = {}
-    instance = SimpleNamespace(try_number=1, xcom_push=lambda key, value: pushed.update({key: value}))
+    instance = SimpleNamespace(
+        try_number=1, xcom_push=lambda key, value: pushed.update({key: value}), xcom_pull=lambda **_: None
+    )
+    dag_run = SimpleNamespace(dag_id="mirror__A__B", run_id="scheduled 1")
     with pytest.raises(AirflowFailException, match=closed):
-        tasks.sync_topic_configs("A->B", str(flow.path), NO_CHOICE, ti=instance)
+        tasks.sync_topic_configs("A->B", str(flow.path), NO_CHOICE, ti=instance, dag_run=dag_run)
     assert pushed[STEP_KEY]["failed"] == 1

@@ -15,7 +15,6 @@ import pytest
 from confluent_kafka.admin import ConfigResource
 from typer.testing import CliRunner
 
-from mirror_lib.airflow.flow.tasks import preflight
 from mirror_lib.cli.main import app
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
@@ -29,6 +28,7 @@ from tests.support.flows import Flow, make_flow
 from tests.support.hidden_requests import hiding
 from tests.support.java_classes import jars_with
 from tests.support.kafka import admin, consume, create_topic, produce, records, set_config
+from tests.support.preflights import run_preflight
 
 JAVA = Path(__file__).parents[2] / "support" / "ManagedService.java"
 #: Of MSK Serverless, and a limit like Confluent Cloud's.
@@ -99,7 +99,7 @@ def test_given_configs_that_the_target_refuses_then_topics_are_made_without_them
     # when the flow looks, and then runs,
     planned = plan_flow_topics(flow.config, flow_topology(flow.config))
     with caplog.at_level(logging.WARNING):
-        preflight("A->B", str(flow.path), {})
+        run_preflight(flow.path)
     report = flow.run()
 
     # then the plan has said it, each config once, and nothing failed.
