@@ -5,17 +5,29 @@ from __future__ import annotations
 import uuid
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TasksOption, capped_table, megabytes
 from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.run import RunFiles, copy_by_job, show_report
+from mirror_lib.cli.sync import show_topics
+from mirror_lib.config import FlowConfig
+from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs, open_ledger
+from mirror_lib.relay.backfill import (
+    BackfillEstimate,
+    BackfillRequest,
+    estimate,
+    find_backfill,
+    prepare_backfill,
+    request_of,
+    situations_of,
+)
+from mirror_lib.relay.backfill import states as backfill_states
+from mirror_lib.relay.job import ASK, JobArguments
+from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.spark import LOCAL_MASTER
-
-if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
-    from mirror_lib.relay.backfill import BackfillEstimate, BackfillRequest
 
 _app = typer.Typer(
     name="backfill",
@@ -71,9 +83,6 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a backfill would copy, or has left to copy, and how long that may take; changes nothing."""
-    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
-    from mirror_lib.relay.backfill import estimate, find_backfill
-    from mirror_lib.relay.planning import FlowClusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -114,12 +123,6 @@ def run(
 
     The first run fixes topics and offsets; after that --name alone is enough.
     """
-    from mirror_lib.cli.run import RunFiles, copy_by_job, show_report
-    from mirror_lib.cli.sync import show_topics
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.relay.backfill import prepare_backfill
-    from mirror_lib.relay.job import ASK, JobArguments
-    from mirror_lib.relay.planning import FlowClusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -157,8 +160,6 @@ def run(
 @_app.command(name="list")
 def list_(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
     """Show the backfills of a flow, their states, and what to do about each. Reads the ledger only."""
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.relay.backfill import situations_of
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -189,7 +190,6 @@ def states(
     as_json: JsonOption = False,
 ) -> None:
     """Show the states of a backfill, why partitions of it stop, and the way on from each."""
-    from mirror_lib.relay.backfill import states as backfill_states
 
     with reporting(as_json) as output:
         if markdown and not as_json:
@@ -208,7 +208,6 @@ def _request(
     *,
     into_same: bool,
 ) -> BackfillRequest | None:
-    from mirror_lib.relay.backfill import request_of
 
     if not (topics or into or into_suffix or into_same) and bounds == ("earliest", "latest"):
         # A backfill that is known by its name.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,13 +15,34 @@ from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
 from mirror_lib.cli.run import Job, RunFiles, running_job
-from mirror_lib.runbook import Fence, Step, Style, VerifyScope
-from mirror_lib.spark import LOCAL_MASTER
-
-if TYPE_CHECKING:
-    from mirror_lib.ledger import Ledger
-    from mirror_lib.runbook import CutoverContext, CutoverDefinition
-    from mirror_lib.runbook import Progress as CutoverProgress
+from mirror_lib.config import load
+from mirror_lib.config.secrets import without_lookups
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger import Ledger, enabled_opposite_of, load_flow_as_it_runs, open_ledger
+from mirror_lib.runbook import (
+    CutoverContext,
+    CutoverDefinition,
+    Fence,
+    Step,
+    Style,
+    VerifyScope,
+    as_data,
+    attempts_of,
+    create,
+    failback_of,
+    machine,
+    open_cutover,
+    report,
+    sentence,
+    time_line,
+)
+from mirror_lib.runbook import Progress as CutoverProgress
+from mirror_lib.runbook.failback import apply_return, plan_return
+from mirror_lib.runbook.states import STATES, DisasterState, Event, answer, await_taken, do, require
+from mirror_lib.runbook.states import disaster as disaster_states
+from mirror_lib.runbook.states import shown as states_shown
+from mirror_lib.runbook.steps import roll_back
+from mirror_lib.spark import LOCAL_MASTER, job_file
 
 _app = typer.Typer(
     name="cutover",
@@ -94,7 +116,6 @@ def new(
     as_json: JsonOption = False,
 ) -> None:
     """Define a cutover; nothing is done yet. `mirror cutover run NAME --until preflight` tells what is in its way."""
-    from mirror_lib.runbook import CutoverDefinition, create
 
     with reporting(as_json) as output:
         definition = CutoverDefinition(
@@ -170,8 +191,6 @@ def confirm(
 
     Refused when no process carries the cutover out: `mirror cutover run NAME --confirm STEP` then does both.
     """
-    from mirror_lib.runbook import machine
-    from mirror_lib.runbook.states import Event, answer, await_taken, require
 
     with reporting(as_json) as output, _context(config, name) as context:
         present = machine.progress(context.ledger, context.definition)
@@ -213,8 +232,6 @@ def states(
 
     Checks that each state has a way out.
     """
-    from mirror_lib.runbook.states import disaster as disaster_states
-    from mirror_lib.runbook.states import shown as states_shown
 
     with reporting(as_json) as output:
         if markdown and not as_json:
@@ -234,9 +251,6 @@ def states(
 @_app.command(name="list")
 def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
     """All cutovers, the newest first."""
-    from mirror_lib.config import load
-    from mirror_lib.config.secrets import without_lookups
-    from mirror_lib.ledger import open_ledger
 
     with reporting(as_json) as output, without_lookups(), open_ledger(load(config)) as ledger:
         rows = [
@@ -262,7 +276,6 @@ def rollback(
     as_json: JsonOption = False,
 ) -> None:
     """Take a cutover back, as long as nobody has written to the target. Then start the writers on the source again."""
-    from mirror_lib.runbook.steps import roll_back
 
     with reporting(as_json) as output, _context(config, name) as context:
         if not yes and not confirmed(f"Take cutover {name} back?"):
@@ -286,7 +299,6 @@ def back(
     as_json: JsonOption = False,
 ) -> None:
     """Define the cutover that brings home what NAME has moved: only what changed since is copied."""
-    from mirror_lib.runbook import create, failback_of
 
     with reporting(as_json) as output, _context(config, name) as context:
         definition = failback_of(context.config, context.ledger, name, as_name)
@@ -313,9 +325,6 @@ def after_disaster(
     Tells, and keeps in the ledger, what never came to the target. The flow copies these topics no more; the flow back
     brings home what was written to the target since. Exit code 3 when a partition needs a person.
     """
-    from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger
-    from mirror_lib.runbook.failback import apply_return, plan_return
-    from mirror_lib.runbook.states import STATES, DisasterState, do
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -349,9 +358,6 @@ def after_disaster(
 
 @contextmanager
 def _context(config: Path, name: str) -> Iterator[CutoverContext]:
-    from mirror_lib.config import load
-    from mirror_lib.ledger import open_ledger
-    from mirror_lib.runbook import CutoverContext, attempts_of, open_cutover
 
     file = load(config)
     with open_ledger(file) as ledger:
@@ -362,9 +368,6 @@ def _context(config: Path, name: str) -> Iterator[CutoverContext]:
 
 @contextmanager
 def _desk_of(config: Path, definition: CutoverDefinition) -> Iterator[CutoverContext]:
-    from mirror_lib.config import load
-    from mirror_lib.ledger import open_ledger
-    from mirror_lib.runbook import CutoverContext
 
     file = load(config)
     with open_ledger(file) as ledger:
@@ -374,7 +377,6 @@ def _desk_of(config: Path, definition: CutoverDefinition) -> Iterator[CutoverCon
 def _run_job(
     output: Output, arguments: list[str], name: str, files: RunFiles, master: str, context: CutoverContext
 ) -> int:
-    from mirror_lib.spark import job_file
 
     job = Job(
         title=f"mirror cutover {name}",
@@ -396,8 +398,6 @@ def _run_job(
 
 
 def _follow(progress: Progress, ledger: Ledger, context: CutoverContext) -> None:
-    from mirror_lib.errors import MirrorError
-    from mirror_lib.runbook import machine, report
 
     try:
         done = machine.progress(ledger, context.definition)
@@ -409,7 +409,6 @@ def _follow(progress: Progress, ledger: Ledger, context: CutoverContext) -> None
 
 
 def _show(output: Output, done: CutoverProgress) -> None:
-    from mirror_lib.runbook import as_data, sentence, time_line
 
     output.table("time_line", _LINE_COLUMNS, time_line(done))
     output.document(as_data(done))
@@ -419,9 +418,6 @@ def _show(output: Output, done: CutoverProgress) -> None:
 
 def _fail_as(files: RunFiles, output: Output, code: int) -> None:
     """A job that failed as a whole has noted why, or has left only its log."""
-    import json
-
-    from mirror_lib.errors import MirrorError
 
     if code == 0:
         return

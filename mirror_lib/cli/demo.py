@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.cli.output import Progress
-    from mirror_lib.dev import DemoOutcome, Steps
+from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
+from mirror_lib.dev import DemoOutcome, Steps, run_demo, stop_demo
 
 _app = typer.Typer(name="demo", help="Run the main job on this machine: brokers, input, Airflow, one flow, proof.")
 _COLUMNS = ("topic", "records", "MB", "seconds", "on the target", "expected", "equal")
@@ -33,8 +30,6 @@ def demo(
     if context.invoked_subcommand is not None:
         return
     with reporting(as_json) as output:
-        from mirror_lib.dev import run_demo
-
         outcome = run_demo(records, _steps(output))
         _tell(output, outcome)
         output.exit_code = 0 if outcome.proven else 1
@@ -44,8 +39,6 @@ def demo(
 def stop(as_json: JsonOption = False) -> None:
     """End Airflow and the brokers; their data stays for the next demo."""
     with reporting(as_json) as output:
-        from mirror_lib.dev import stop_demo
-
         with output.progress("Stopping"):
             ended = stop_demo()
         output.document({"ended": ended})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.dev import ClusterStatus, FetchProgress
+from mirror_lib.config import local_config
+from mirror_lib.dev import ClusterStatus, FetchProgress, jars, stack
+from mirror_lib.spark import DRIVER_HOST_VARIABLE
 
 _app = typer.Typer(name="dev", help="Run two local Kafka clusters, A and B.", no_args_is_help=True)
 
@@ -33,9 +33,6 @@ def up(
     as_json: JsonOption = False,
 ) -> None:
     """Fetch Kafka once, start both clusters in the background, and write a properties file for A->B."""
-    from mirror_lib.config import local_config
-    from mirror_lib.dev import stack
-    from mirror_lib.spark import DRIVER_HOST_VARIABLE
 
     with reporting(as_json) as output:
         with output.progress("Kafka") as progress:
@@ -67,7 +64,6 @@ def down(
     as_json: JsonOption = False,
 ) -> None:
     """Stop both clusters, and Spark; their data stays for the next start."""
-    from mirror_lib.dev import stack
 
     with reporting(as_json) as output:
         with output.progress("Kafka") as progress:
@@ -79,7 +75,6 @@ def down(
 @_app.command()
 def status(as_json: JsonOption = False) -> None:
     """Show both clusters; exit code 1 unless both run."""
-    from mirror_lib.dev import stack
 
     with reporting(as_json) as output:
         clusters = stack.status()
@@ -96,7 +91,6 @@ def fetch(
     as_json: JsonOption = False,
 ) -> None:
     """Fetch Kafka's jars now, so that nothing waits for them later."""
-    from mirror_lib.dev import jars
 
     with reporting(as_json) as output:
         sets = [jars.kafka_broker(), *((jars.mirror_maker(), jars.mirror_client()) if mirror_maker else ())]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from math import isinf
-from typing import TYPE_CHECKING
 
 from mirror_lib.cli.flow_options import capped_table, megabytes
 from mirror_lib.cli.output import Output
 from mirror_lib.errors import MirrorError
-
-if TYPE_CHECKING:
-    from mirror_lib.observe import PartitionForecast
-    from mirror_lib.relay.health import FlowForecast
+from mirror_lib.observe import Outlook, PartitionForecast, deadline
+from mirror_lib.relay.health import FlowForecast
 
 _COLUMNS = ("topic", "partition", "outlook", "offsets", "MB", "caught up", "retention may delete", "why")
 
@@ -52,13 +49,11 @@ def _deletion(each: PartitionForecast) -> str:
 
 def in_words(seconds: float | None) -> str:
     """A time from now for people."""
-    from mirror_lib.observe import deadline
 
     return "not known" if seconds is None else deadline(seconds)
 
 
 def _summary(expected: FlowForecast) -> str:
-    from mirror_lib.observe import Outlook
 
     counts = {outlook: sum(each.outlook is outlook for each in expected.partitions) for outlook in Outlook}
     told = ", ".join(f"{count:,} {outlook.value}" for outlook, count in counts.items() if count)

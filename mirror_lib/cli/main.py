@@ -12,52 +12,19 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli import backfill, cutover, demo, dev, metrics, observe, plan, spark, status, translate, verify
-from mirror_lib.cli.config import commands as config
-from mirror_lib.cli.repair import clusters, gaps, offset_map, position
-from mirror_lib.cli.run import command as run
-from mirror_lib.cli.sync import acls, configs, groups, heartbeat, topics
-from mirror_lib.cli.transform import commands as transform
+from mirror_lib.cli.commands import CommandGroup
 from mirror_lib.printable import PrintableFormatter
 
 _DISTRIBUTION = "batch-mirror"
 
 app = typer.Typer(
     name="mirror",
+    cls=CommandGroup,
     help="Kafka replication as scheduled batches, configured by MirrorMaker 2's properties file.",
     no_args_is_help=True,
     # Local variables hold passwords of clusters.
     pretty_exceptions_show_locals=False,
 )
-
-# Every module brings its commands; it imports what is heavy (Kafka clients, SQL) inside them, so that
-# `mirror --help` and `mirror config` start at once.
-for module in (
-    config,
-    topics,
-    configs,
-    acls,
-    groups,
-    plan,
-    run,
-    gaps,
-    position,
-    clusters,
-    backfill,
-    transform,
-    translate,
-    offset_map,
-    verify,
-    cutover,
-    status,
-    observe,
-    metrics,
-    heartbeat,
-    spark,
-    dev,
-    demo,
-):
-    module.register(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -9,6 +9,10 @@ import typer
 
 from mirror_lib.cli.flow_options import ConfigOption
 from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.config import load
+from mirror_lib.config.secrets import without_lookups
+from mirror_lib.ledger import open_ledger
+from mirror_lib.observe import render_metrics, write_textfile
 
 
 def register(app: typer.Typer) -> None:
@@ -36,11 +40,6 @@ def metrics(
 ) -> None:
     """Print metrics of all flows in Prometheus' text format. Only the ledger is asked, never a cluster."""
     with reporting(as_json) as output:
-        from mirror_lib.config import load
-        from mirror_lib.config.secrets import without_lookups
-        from mirror_lib.ledger import open_ledger
-        from mirror_lib.observe import render_metrics, write_textfile
-
         with without_lookups():
             file = load(config)
         with open_ledger(file) as ledger:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from math import isinf
-from typing import TYPE_CHECKING
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table, megabytes
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
-    from mirror_lib.ledger import Ledger, PartitionObservationRow
-    from mirror_lib.relay.health import FlowObserved
+from mirror_lib.config import FlowConfig
+from mirror_lib.ledger import Ledger, PartitionObservationRow, load_flow_as_it_runs, open_ledger
+from mirror_lib.observe import duration
+from mirror_lib.relay.health import FlowObserved, observe_flow
 
 _COLUMNS = (
     "topic",
@@ -38,8 +36,6 @@ def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False)
 
     Every run does the same at its end. Changes nothing on the clusters. Exit code 3 when a partition stands still.
     """
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.relay.health import observe_flow
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -51,7 +47,6 @@ def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False)
 
 def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
     """The same at the end of a run, whose outcome it never changes; what goes wrong is a note."""
-    from mirror_lib.relay.health import observe_flow
 
     try:
         with output.progress(f"Looking at {flow.flow}"):
@@ -103,7 +98,6 @@ def _cells(row: PartitionObservationRow) -> tuple[object, ...]:
 
 
 def _duration(seconds: float | None) -> str:
-    from mirror_lib.observe import duration
 
     if seconds is None:
         return "not known"

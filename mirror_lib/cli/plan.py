@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -20,11 +19,14 @@ from mirror_lib.cli.flow_options import (
 )
 from mirror_lib.cli.forecast import show_forecast
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.observe import Expectation
-    from mirror_lib.relay import RunPlan
-    from mirror_lib.relay.health import FlowForecast
+from mirror_lib.config import flow_topology
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+from mirror_lib.observe import Expectation, duration
+from mirror_lib.relay import WHOLE_TOPIC, RunOptions, RunPlan, plan_flow
+from mirror_lib.relay.health import FlowForecast, forecast_plan
+from mirror_lib.relay.planning import open_transaction_notes
+from mirror_lib.sync.loops import check_loops
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
 _PATH_COLUMNS = ("topic", "way", "why")
@@ -44,12 +46,6 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
-    from mirror_lib.config import flow_topology
-    from mirror_lib.errors import MirrorError
-    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
-    from mirror_lib.relay import RunOptions, plan_flow
-    from mirror_lib.relay.health import forecast_plan
-    from mirror_lib.sync.loops import check_loops
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -100,13 +96,11 @@ def show_plan(output: Output, plan: RunPlan) -> None:
 
 
 def _open_transactions(plan: RunPlan) -> Iterable[str]:
-    from mirror_lib.relay.planning import open_transaction_notes
 
     return open_transaction_notes(plan.hidden, now=time.time())
 
 
 def _expected(expected: Expectation) -> str:
-    from mirror_lib.observe import duration
 
     size = "not known" if expected.bytes is None else f"about {megabytes(expected.bytes):,.2f} MB"
     if expected.seconds is None:
@@ -161,7 +155,6 @@ def _paths(plan: RunPlan) -> list[tuple[object, ...]]:
 
 
 def _problems(plan: RunPlan) -> list[tuple[object, ...]]:
-    from mirror_lib.relay import WHOLE_TOPIC
 
     return [
         (

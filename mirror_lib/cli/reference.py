@@ -54,10 +54,12 @@ def markdown_reference() -> str:
 def _commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The commands that do something, in the order in which `--help` lists them."""
     here = (*path, command.name or "mirror")
-    children = getattr(command, "commands", None)
-    if children is None or command.invoke_without_command:
+    is_group = hasattr(command, "list_commands")
+    if not is_group or command.invoke_without_command:
         yield here, command
-    for child in (children or {}).values():
+    context = typer.Context(command)
+    for name in command.list_commands(context) if is_group else ():
+        child = command.get_command(context, name)
         if not child.hidden:
             yield from _commands(child, here)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mirror_lib.cli.flow_options import capped_table, megabytes
 from mirror_lib.cli.output import Output
-
-if TYPE_CHECKING:
-    from mirror_lib.ledger import RoundRow
+from mirror_lib.ledger import RoundRow
+from mirror_lib.observe import accuracy, duration
 
 _COLUMNS = (
     "run",
@@ -29,7 +28,6 @@ _COLUMNS = (
 
 def show_rounds(output: Output, rounds: Sequence[RoundRow]) -> None:
     """Tell rounds, newest first, and how good the expectations were."""
-    from mirror_lib.observe import accuracy
 
     capped_table(output, "rounds", _COLUMNS, [_cells(row) for row in rounds])
     good = accuracy(rounds)
@@ -87,7 +85,6 @@ def show_run_rounds(output: Output, rounds: Sequence[Mapping[str, Any]]) -> None
 
 def age_in_words(milliseconds: int | None) -> str:
     """How old a record was when it had arrived."""
-    from mirror_lib.observe import duration
 
     if milliseconds is None:
         return ""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.spark import environment_settings, executor_environment, write_archive
 
 _app = typer.Typer(name="spark", help="What a Spark cluster needs to run the jobs.", no_args_is_help=True)
 
@@ -34,8 +35,6 @@ def pack(
     Executors unpack the archive by themselves: see the settings that it prints.
     """
     with reporting(as_json) as told:
-        from mirror_lib.spark import environment_settings, executor_environment, write_archive
-
         environment = executor_environment()
         with told.progress(f"Packing {output.name}", total=environment.files) as progress:
             write_archive(environment, output, packed=progress.advance)

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
 from mirror_lib.cli.flow_options import capped_table, megabytes
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.cli.rounds import show_rounds
-
-if TYPE_CHECKING:
-    from mirror_lib.ledger import Ledger, PartitionRunRow, RunRow
-    from mirror_lib.ledger.queries import LeftOver
+from mirror_lib.config import load
+from mirror_lib.config.secrets import without_lookups
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.ledger import Ledger, PartitionRunRow, RunRow, default_ledger_url, ledger_url
+from mirror_lib.ledger.queries import LeftOver
+from mirror_lib.observe import copy_speed, duration, topic_totals
 
 _RUN_COLUMNS = ("run", "flow", "state", "started", "seconds", "partitions", "records", "MB", "started by", "error")
 _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seconds", "failed")
@@ -57,7 +61,6 @@ def status(
                 raise _no_such_run(run)
             output.note("There is no ledger yet: the first run makes it.")
             return
-        from mirror_lib.ledger import Ledger
 
         with Ledger.open(url) as ledger:
             if rounds:
@@ -71,7 +74,6 @@ def status(
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
     """What runs copied, topic by topic; rows come oldest first."""
-    from mirror_lib.observe import topic_totals
 
     totals = topic_totals(rows)
     capped_table(
@@ -114,7 +116,6 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
 
 
 def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
-    from mirror_lib.observe import copy_speed
 
     if not left.left:
         return 0.0
@@ -123,7 +124,6 @@ def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
 
 
 def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
-    from mirror_lib.observe import duration
 
     return (
         left.flow,
@@ -218,9 +218,6 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ledger_url(config: Path | None) -> str:
-    from mirror_lib.config import load
-    from mirror_lib.config.secrets import without_lookups
-    from mirror_lib.ledger import default_ledger_url, ledger_url
 
     if config is None:
         return default_ledger_url()
@@ -230,8 +227,6 @@ def _ledger_url(config: Path | None) -> str:
 
 def _is_missing(url: str) -> bool:
     """Whether the ledger is a SQLite file that does not exist: opening it would make an empty one."""
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
 
     try:
         parsed = make_url(url)
@@ -242,7 +237,6 @@ def _is_missing(url: str) -> bool:
 
 
 def _no_such_run(run_id: str) -> Exception:
-    from mirror_lib.errors import ConfigurationError
 
     return ConfigurationError(
         f"the ledger has no run {run_id}.",

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table, not_compared
 from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
-    from mirror_lib.sync import FlowMaps, Translation
+from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.sync import (
+    FlowMaps,
+    Translation,
+    landing_counts,
+    parse_time,
+    source_offsets_at,
+    translate_checkpoint,
+    translate_group,
+)
+from mirror_lib.topology import TopicPartition
 
 _COLUMNS = ("topic", "partition", "source offset", "target topic", "target offset", "landing", "read again")
 
@@ -83,9 +91,6 @@ def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
 
 @contextmanager
 def _flow_maps(output: Output, config: Path, flow: str) -> Iterator[tuple[FlowConfig, FlowMaps]]:
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.sync import FlowMaps
 
     file, settings = load_flow_as_it_runs(config, flow)
     with open_ledger(file) as ledger:
@@ -104,8 +109,6 @@ def _partition(
     *,
     to_source: bool,
 ) -> None:
-    from mirror_lib.sync import parse_time, source_offsets_at
-    from mirror_lib.topology import TopicPartition
 
     source = TopicPartition(topic, partition)
     milliseconds = [parse_time(time) for time in times]
@@ -118,7 +121,6 @@ def _partition(
 
 
 def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> None:
-    from mirror_lib.sync import landing_counts, translate_group
 
     with output.progress(f"Reading group {group} on {settings.flow.source}"):
         found = translate_group(settings, maps, group)
@@ -137,7 +139,6 @@ def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> 
 
 
 def _checkpoint(output: Output, maps: FlowMaps, folder: Path, out: Path) -> None:
-    from mirror_lib.sync import landing_counts, translate_checkpoint
 
     with output.progress(f"Rewriting {folder}"):
         done = translate_checkpoint(maps, folder, out)

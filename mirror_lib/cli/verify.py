@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table, megabytes
 from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
-    from mirror_lib.ledger import Ledger
-    from mirror_lib.verify import PartitionVerdict, VerifyOptions, VerifyPlan, VerifyReport, VerifyRunner
+from mirror_lib.config import FlowConfig
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.ledger import Ledger, load_flow_as_it_runs, open_ledger
+from mirror_lib.private_files import write_private
+from mirror_lib.verify import (
+    ROUTED_COLUMNS,
+    ROUTED_DIFFERENCE_COLUMNS,
+    Budget,
+    PartitionVerdict,
+    VerifyMode,
+    VerifyOptions,
+    VerifyPlan,
+    VerifyReport,
+    VerifyRunner,
+    difference_cells,
+    plan_flow_verification,
+    remarks,
+    routed_cells,
+    routed_difference_cells,
+    to_html,
+    verify_flow,
+)
+from mirror_lib.verify.raw import BINS_PER_PROCESS, cores, run_locally
 
 _PARTITION_COLUMNS = (
     "topic",
@@ -76,11 +94,6 @@ def verify(
 ) -> None:
     """Compare the target with its source. Exit code 0: equal, 1: could not be verified, 3: different."""
     with reporting(as_json) as output:
-        from mirror_lib.errors import ConfigurationError
-        from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-        from mirror_lib.verify import Budget, VerifyMode, VerifyOptions
-        from mirror_lib.verify.raw import BINS_PER_PROCESS, cores
-
         if mode not in list(VerifyMode):
             raise ConfigurationError(f"--mode {mode} does not exist.", action=f"Take one of {', '.join(VerifyMode)}.")
         file, settings = load_flow_as_it_runs(config, flow)
@@ -99,15 +112,11 @@ def verify(
             report = _compare(output, settings, ledger, options, at_once)
         _show(output, report)
         if html is not None:
-            from mirror_lib.private_files import write_private
-            from mirror_lib.verify import to_html
-
             write_private(html, to_html(report))
             output.note(f"Report: {html}")
 
 
 def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions) -> None:
-    from mirror_lib.verify import plan_flow_verification
 
     with output.progress(f"Reading the offsets of {flow.flow}"):
         plan = plan_flow_verification(flow, ledger, options)
@@ -121,7 +130,6 @@ def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: Verify
 
 
 def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions, processes: int) -> VerifyReport:
-    from mirror_lib.verify import verify_flow
 
     with output.progress(f"Verifying {flow.flow}: reading the offsets") as progress:
         return verify_flow(
@@ -130,7 +138,6 @@ def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOp
 
 
 def _runner(progress: Progress, plan: VerifyPlan, processes: int) -> VerifyRunner:
-    from mirror_lib.verify.raw import run_locally
 
     # In megabytes, since a bar that counts bytes cannot be read.
     total = megabytes(plan.estimated_bytes) or None
@@ -142,8 +149,6 @@ def _show(output: Output, report: VerifyReport) -> None:
     output.document(report.to_dict())
     _show_verdicts(output, "verdicts", report.verdicts)
     if report.difference_count:
-        from mirror_lib.verify import difference_cells
-
         rows = [
             (*verdict.source, *difference_cells(each)) for verdict in report.verdicts for each in verdict.differences
         ]
@@ -159,12 +164,6 @@ def _show(output: Output, report: VerifyReport) -> None:
 
 
 def _show_routed(output: Output, report: VerifyReport) -> None:
-    from mirror_lib.verify import (
-        ROUTED_COLUMNS,
-        ROUTED_DIFFERENCE_COLUMNS,
-        routed_cells,
-        routed_difference_cells,
-    )
 
     order = sorted(report.routed, key=lambda verdict: (verdict.verdict.value == "equal", verdict.target))
     capped_table(output, "routed_verdicts", ROUTED_COLUMNS, [routed_cells(each) for each in order])
@@ -174,7 +173,6 @@ def _show_routed(output: Output, report: VerifyReport) -> None:
 
 
 def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, ...]) -> None:
-    from mirror_lib.verify import remarks
 
     # What needs a look comes first: the table is cut.
     order = sorted(verdicts, key=lambda verdict: (verdict.verdict.value == "equal", verdict.source))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -10,6 +11,12 @@ import typer
 from mirror_lib.cli.confirmation import YesOption, confirmed, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption
 from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.config import load_flow
+from mirror_lib.ledger import existing_ledger, open_ledger
+from mirror_lib.relay import hold_lock
+from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.relay.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
+from mirror_lib.sync import flow_admins, ledger_name
 
 _app = typer.Typer(name="clusters", help="Cluster ids that a flow's state is about.", no_args_is_help=True)
 
@@ -24,11 +31,6 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
     """Show both cluster ids of a flow and those in the ledger. Exit code 3 when they differ."""
-    from contextlib import nullcontext
-
-    from mirror_lib.config import load_flow
-    from mirror_lib.ledger import existing_ledger
-    from mirror_lib.sync import flow_admins, ledger_name
 
     with reporting(as_json) as output:
         file, settings = load_flow(config, flow)
@@ -55,11 +57,6 @@ def accept(
     as_json: JsonOption = False,
 ) -> None:
     """Accept that an alias of the flow names another cluster than before."""
-    from mirror_lib.config import load_flow
-    from mirror_lib.ledger import open_ledger
-    from mirror_lib.relay import hold_lock
-    from mirror_lib.relay.planning import FlowClusters
-    from mirror_lib.relay.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
 
     if same == new:
         raise typer.BadParameter("give one of them", param_hint="--same, --new")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,10 +15,22 @@ from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from mirror_lib.ledger import GapRow
-    from mirror_lib.relay.gaps import Decision, Resolution
+from mirror_lib.ledger import GapRow, load_flow_as_it_runs, open_ledger
+from mirror_lib.relay import hold_lock
+from mirror_lib.relay.gaps import (
+    IN_LEDGER,
+    Decision,
+    Resolution,
+    apply_decisions,
+    plan_decisions,
+    plan_in_ledger,
+    undecided,
+)
+from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.relay.repair import delete_keys as write
+from mirror_lib.relay.repair import plan_key_deletion
+from mirror_lib.sync import check_clusters
+from mirror_lib.verify.state import find_lost_deletions
 
 _app = typer.Typer(name="gaps", help="Records that sources lost, and how to go on.", no_args_is_help=True)
 
@@ -44,7 +57,6 @@ def list_gaps(
     as_json: JsonOption = False,
 ) -> None:
     """Show the gaps of a flow, newest first. Exit code 3 when some are open."""
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -121,15 +133,6 @@ def delete_keys(
     as_json: JsonOption = False,
 ) -> None:
     """Write the deletions that were lost to the target: of keys that a compacted source has deleted."""
-    import re
-
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.relay import hold_lock
-    from mirror_lib.relay.planning import FlowClusters
-    from mirror_lib.relay.repair import delete_keys as write
-    from mirror_lib.relay.repair import plan_key_deletion
-    from mirror_lib.sync import check_clusters
-    from mirror_lib.verify.state import find_lost_deletions
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -251,10 +254,6 @@ class _Choice:
 def _decide(
     words: str, config: Path, flow: str, choice: _Choice, note: str | None, *, yes: bool, as_json: bool
 ) -> None:
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.relay import hold_lock
-    from mirror_lib.relay.gaps import IN_LEDGER, Decision, apply_decisions, plan_decisions, plan_in_ledger, undecided
-    from mirror_lib.relay.planning import FlowClusters
 
     decision = Decision(words)
     with reporting(as_json) as output:

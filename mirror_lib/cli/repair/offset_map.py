@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,9 +19,12 @@ from mirror_lib.cli.flow_options import (
     not_compared,
 )
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.relay.repair import RebuildPlan, Rebuilt
+from mirror_lib.config import flow_topology
+from mirror_lib.ledger import load_flow_as_it_runs, open_ledger, opposite_of
+from mirror_lib.relay import hold_lock
+from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.relay.repair import RebuildPlan, Rebuilt
+from mirror_lib.sync import check_clusters
 
 _app = typer.Typer(name="map", help="The exact offset map of a flow.", no_args_is_help=True)
 
@@ -61,8 +64,6 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show for every partition what is mapped and how many bytes the ledger keeps for it."""
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -117,12 +118,7 @@ def rebuild(
 def _rebuild(
     output: Output, config: Path, flow: str, topics: Sequence[str], partition: int | None, *, apply: bool
 ) -> None:
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger, opposite_of
-    from mirror_lib.relay import hold_lock
-    from mirror_lib.relay.planning import FlowClusters
     from mirror_lib.relay.repair import apply_rebuilt, plan_rebuild, rebuild
-    from mirror_lib.sync import check_clusters
 
     file, settings = load_flow_as_it_runs(config, flow)
     name, run_id = str(settings.flow), f"rebuild-{uuid.uuid4()}"

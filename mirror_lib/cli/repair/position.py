@@ -5,16 +5,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.config import FirstStart
+from mirror_lib.config import FirstStart, parse_first_start
+from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.relay import hold_lock
+from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.relay.repair import apply_changes, plan_changes
+from mirror_lib.sync import check_clusters
 
 _app = typer.Typer(name="position", help="How far partitions are copied; setting it by hand.", no_args_is_help=True)
 
@@ -39,8 +42,6 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, topic: AnyTopicOption = None, as_json: JsonOption = False) -> None:
     """Show the positions as the target cluster keeps them; changes nothing."""
-    from mirror_lib.ledger import load_flow_as_it_runs
-    from mirror_lib.relay.planning import FlowClusters
 
     with reporting(as_json) as output:
         _, settings = load_flow_as_it_runs(config, flow)
@@ -101,7 +102,6 @@ def reset(
 
 
 def _parsed(text: str) -> FirstStart:
-    from mirror_lib.config import parse_first_start
 
     try:
         start = parse_first_start(f"offset {text}" if text.strip().isdigit() else text)
@@ -123,11 +123,6 @@ def _change(
     yes: bool,
     as_json: bool,
 ) -> None:
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.relay import hold_lock
-    from mirror_lib.relay.planning import FlowClusters
-    from mirror_lib.relay.repair import apply_changes, plan_changes
-    from mirror_lib.sync import check_clusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)

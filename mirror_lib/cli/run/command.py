@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,21 +19,22 @@ from mirror_lib.cli.flow_options import (
     megabytes,
 )
 from mirror_lib.cli.observe import observe_after_run
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
 from mirror_lib.cli.plan import show_plan
 from mirror_lib.cli.rounds import show_run_rounds
+from mirror_lib.cli.run.outcome import close_abandoned, read_report
 from mirror_lib.cli.run.spark_submit import Job, RunFiles, running_job
 from mirror_lib.cli.status import show_totals
 from mirror_lib.cli.sync import show_topics
-from mirror_lib.relay.job import JobArguments
+from mirror_lib.config import FlowConfig, MirrorConfig, flow_topology
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger import Ledger, PartitionRunRow, existing_ledger, load_flow_as_it_runs, open_ledger
+from mirror_lib.relay import RunOptions, plan_flow
+from mirror_lib.relay.job import Failure, JobArguments, JobReport, LeftOutRange
 from mirror_lib.spark import LOCAL_MASTER
-
-if TYPE_CHECKING:
-    from mirror_lib.cli.output import Progress
-    from mirror_lib.config import FlowConfig, MirrorConfig
-    from mirror_lib.ledger import Ledger, PartitionRunRow
-    from mirror_lib.relay.job import Failure, JobReport, LeftOutRange
-    from mirror_lib.sync.heartbeats import EmittedHeartbeat
+from mirror_lib.sync.heartbeats import EmittedHeartbeat, emit_heartbeats, emitting_flows
+from mirror_lib.sync.loops import check_loops
+from mirror_lib.sync.topics import apply_flow_topics, plan_flow_topics
 
 #: What `--json` says of the run as a whole.
 _TOLD = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
@@ -77,8 +78,6 @@ def run(
 ) -> None:
     """Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it."""
     with reporting(as_json) as output:
-        from mirror_lib.ledger import load_flow_as_it_runs
-
         file, settings = load_flow_as_it_runs(config, flow)
         _refuse_loops(file, settings, topics)
         if not (no_topics or dry_run):
@@ -89,7 +88,6 @@ def run(
         if dry_run:
             _show_plan(output, file, settings, topics, tasks)
             return
-        from mirror_lib.ledger import open_ledger
 
         run_id = str(uuid.uuid4())
         files = RunFiles.of(run_id)
@@ -113,16 +111,12 @@ def run(
 
 
 def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None) -> None:
-    from mirror_lib.config import flow_topology
-    from mirror_lib.sync.loops import check_loops
 
     check_loops(file, flow, flow_topology(flow, topics or ()))
 
 
 def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> None:
     """As in the flow's DAG: what cannot be written is told and holds nothing up."""
-    from mirror_lib.ledger import existing_ledger
-    from mirror_lib.sync.heartbeats import emit_heartbeats, emitting_flows
 
     pairs = emitting_flows(file, flow.flow)
     emitted: tuple[EmittedHeartbeat, ...] = ()
@@ -138,9 +132,6 @@ def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> No
 def _set_up_topics(
     output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool
 ) -> None:
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import existing_ledger
-    from mirror_lib.sync.topics import apply_flow_topics, plan_flow_topics
 
     topology = flow_topology(flow, topics or ())
     with output.progress(f"Topics of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
@@ -153,8 +144,6 @@ def _set_up_topics(
 def _show_plan(
     output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, tasks: int | None
 ) -> None:
-    from mirror_lib.ledger import existing_ledger
-    from mirror_lib.relay import RunOptions, plan_flow
 
     with output.progress(f"Reading both clusters of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
         planned = plan_flow(flow, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
@@ -173,7 +162,6 @@ def copy_by_job(
     Raises:
         MirrorError: it could not be started, was interrupted, failed as a whole, or ended without a report.
     """
-    from mirror_lib.cli.run.outcome import close_abandoned, read_report
 
     try:
         with (
@@ -188,7 +176,6 @@ def copy_by_job(
 
 
 def _follow(progress: Progress, arguments: JobArguments, ledger: Ledger) -> None:
-    from mirror_lib.errors import LedgerError
 
     try:
         rows = ledger.partition_runs(arguments.run_id)

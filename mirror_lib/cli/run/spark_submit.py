@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Self
 
 from mirror_lib.config import state_dir
-from mirror_lib.dev import session_members
+from mirror_lib.dev import find_java, session_members
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.job import JobArguments
 from mirror_lib.spark import (
@@ -184,7 +184,6 @@ def _child(job: Job, master: str) -> tuple[list[str], dict[str, str]]:
     """Its command line and its environment."""
     if is_connect(master):
         return driver_command(job), {**os.environ, REMOTE_VARIABLE: ConnectAddress.parse(master).url}
-    from mirror_lib.dev import find_java
 
     find_java()
     spark_home = find_spark_home(os.environ)

@@ -7,19 +7,18 @@ from __future__ import annotations
 import getpass
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from mirror_lib.access import AccessTask
+from mirror_lib.access import AccessTask, RequiredAccess, acl_commands, required_access, scheduled
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, JsonOutput, Output, reporting
+from mirror_lib.cluster.auth import parse_jaas
+from mirror_lib.config import ClientSettings, flow_topology, load_flow
+from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.sync.acls import AclSync, StagedAclChange, apply_flow_acls, plan_flow_acls, release_acls, revoke_acls
 from mirror_lib.topology import AclBinding
-
-if TYPE_CHECKING:
-    from mirror_lib.access import RequiredAccess
-    from mirror_lib.config import ClientSettings
-    from mirror_lib.sync.acls import AclSync, StagedAclChange
 
 _app = typer.Typer(
     name="acls", help="Carry topic ACLs to the target, and list what the flow itself needs.", no_args_is_help=True
@@ -48,9 +47,6 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
 
     Exit code 1 when denials of the source are not carried.
     """
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.sync.acls import plan_flow_acls
 
     with reporting(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
@@ -72,9 +68,6 @@ def apply(
 
     Exit code 1 when denials of the source are not carried.
     """
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.sync.acls import apply_flow_acls
 
     del now
     with reporting(as_json) as output:
@@ -94,8 +87,6 @@ def release(
     as_json: JsonOption = False,
 ) -> None:
     """Put the grants to write that wait in the ledger on the target: part of a cutover. Needs no source."""
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.sync.acls import release_acls
 
     with reporting(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
@@ -109,8 +100,6 @@ def revoke(
     config: ConfigOption, flow: FlowOption, topics: _TargetTopicsOption = None, as_json: JsonOption = False
 ) -> None:
     """Take the released grants to write from the target again; they wait for the next release. Needs no source."""
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-    from mirror_lib.sync.acls import revoke_acls
 
     with reporting(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
@@ -154,8 +143,6 @@ def required(
     The table has all tasks. Commands are for what runs by itself: others, such as verify, backfill and cutover, are
     named by --task.
     """
-    from mirror_lib.access import acl_commands, required_access, scheduled
-    from mirror_lib.config import load_flow
 
     with reporting(as_json or form is AclFormat.JSON) as output:
         whole, settings = load_flow(config, flow)
@@ -202,7 +189,6 @@ def _required_tables(output: Output, needed: Sequence[RequiredAccess]) -> None:
 
 def _user(client: ClientSettings) -> str:
     """The principal that a client logs in as, where its properties tell."""
-    from mirror_lib.cluster.auth import parse_jaas
 
     try:
         name = parse_jaas(client.properties.get("sasl.jaas.config", "")).options.get("username")

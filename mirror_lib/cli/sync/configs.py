@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.sync.configs import ConfigDrift, ConfigSync
+from mirror_lib.config import flow_topology
+from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+from mirror_lib.sync.configs import ConfigDrift, ConfigSync, apply_flow_configs, plan_flow_configs
 
 _app = typer.Typer(name="configs", help="Carry changed topic configs to the target.", no_args_is_help=True)
 
@@ -28,9 +28,6 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show what would be changed, and where source and target differ and who wins; changes nothing."""
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
-    from mirror_lib.sync.configs import plan_flow_configs
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -52,9 +49,6 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Bring the configs of remote topics to what the rules want, whatever the interval says."""
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
-    from mirror_lib.sync.configs import apply_flow_configs
 
     del now
     with reporting(as_json) as output:

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.offsets import GroupReason
-    from mirror_lib.sync.groups import GroupRow, GroupSync
+from mirror_lib.config import flow_topology, group_filter
+from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+from mirror_lib.offsets import GroupReason, is_behind
+from mirror_lib.sync import save_groups
+from mirror_lib.sync.groups import GroupRow, GroupSync, apply_flow_groups, plan_flow_groups
 
 _app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
 
@@ -62,10 +63,6 @@ def apply(
 
     Exit code 3 when a group cannot be read, or the target refuses its offsets; 1 when some are never translated.
     """
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
-    from mirror_lib.sync import save_groups
-    from mirror_lib.sync.groups import apply_flow_groups
 
     del now
     with reporting(as_json) as output:
@@ -95,7 +92,6 @@ def status(
     Topics that the flow does not copy do not count. Exit code 0 when all are, 1 when some are not or an internal topic
     holds what cannot be read, 3 when a group cannot.
     """
-    from mirror_lib.offsets import is_behind
 
     with reporting(as_json) as output:
         done = _planned(output, config, flow, topics, group, present=True)
@@ -113,9 +109,6 @@ def _planned(
     output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None, *, present: bool = False
 ) -> GroupSync:
     """Plan for what was asked for; with `present` refusals of the last apply are told, too."""
-    from mirror_lib.config import flow_topology, group_filter
-    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
-    from mirror_lib.sync.groups import plan_flow_groups
 
     file, settings = load_flow_as_it_runs(config, flow)
     with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:

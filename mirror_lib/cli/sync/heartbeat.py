@@ -5,17 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig, MirrorConfig
-    from mirror_lib.ledger import Ledger
-    from mirror_lib.sync.heartbeats import EmittedHeartbeat, HeartbeatCheck
+from mirror_lib.config import FlowConfig, MirrorConfig, load, load_flow
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
+from mirror_lib.sync import save_heartbeats
+from mirror_lib.sync.heartbeats import (
+    EmittedHeartbeat,
+    HeartbeatCheck,
+    HeartbeatEmitter,
+    check_flow_heartbeats,
+    describe,
+    emitting_flows,
+)
 
 _app = typer.Typer(name="heartbeat", help="Write heartbeats, and check those that arrived.", no_args_is_help=True)
 
@@ -42,8 +49,6 @@ def emit(
 
     With --flow: only the heartbeats that watch this flow (written into its source by the reverse pair) and its own.
     """
-    from mirror_lib.ledger import existing_ledger
-    from mirror_lib.sync.heartbeats import HeartbeatEmitter, emitting_flows
 
     with reporting(as_json) as output:
         loaded = _load(config)
@@ -80,8 +85,6 @@ def check(
 
     Exit code 1 unless all of them are fresh. What is found is noted for `mirror metrics`, unless --max-age is given.
     """
-    from mirror_lib.sync import save_heartbeats
-    from mirror_lib.sync.heartbeats import check_flow_heartbeats
 
     with reporting(as_json) as output:
         loaded = _load(config)
@@ -99,13 +102,11 @@ def check(
 
 
 def _load(config: ConfigOption) -> MirrorConfig:
-    from mirror_lib.config import load
 
     return load(config)
 
 
 def _named(config: MirrorConfig, flow: str) -> FlowConfig:
-    from mirror_lib.config import load_flow
 
     return load_flow(config.path, flow)[1]
 
@@ -113,8 +114,6 @@ def _named(config: MirrorConfig, flow: str) -> FlowConfig:
 @contextmanager
 def _ledger(config: MirrorConfig, output: Output) -> Iterator[Ledger | None]:
     """The ledger; without it everything but the latency can be told."""
-    from mirror_lib.errors import LedgerError
-    from mirror_lib.ledger import open_ledger
 
     try:
         ledger = open_ledger(config)
@@ -136,7 +135,6 @@ def _show_emitted(output: Output, emitted: tuple[EmittedHeartbeat, ...]) -> None
 
 
 def _show_check(output: Output, done: HeartbeatCheck) -> None:
-    from mirror_lib.sync.heartbeats import describe
 
     output.note(f"{done.flow}, at most {done.max_age_seconds:.0f} s old:")
     for upstream in done.upstreams:

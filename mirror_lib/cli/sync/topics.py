@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.sync.topics import TopicSync
+from mirror_lib.config import flow_topology
+from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+from mirror_lib.sync.topics import TopicSync, apply_flow_topics, plan_flow_topics
 
 _app = typer.Typer(name="topics", help="Create missing target topics and partitions.", no_args_is_help=True)
 
@@ -24,9 +23,6 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show what would be created or grown; changes nothing. Exit code 3 when something is in the way."""
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
-    from mirror_lib.sync.topics import plan_flow_topics
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -42,9 +38,6 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
 @_app.command()
 def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Create the internal topics, create and grow target topics. Exit code 3 when something is in the way."""
-    from mirror_lib.config import flow_topology
-    from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
-    from mirror_lib.sync.topics import apply_flow_topics
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)

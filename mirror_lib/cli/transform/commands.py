@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
-
-if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig
-    from mirror_lib.transform import TopicPath
+from mirror_lib.cli.transform.preflight import show_preflight
+from mirror_lib.cli.transform.preview import Wanted, show_preview
+from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.config.transforms import described
+from mirror_lib.ledger import load_flow_as_it_runs
+from mirror_lib.relay.preview import SampleStart
+from mirror_lib.sync import source_admin
+from mirror_lib.transform import TopicPath, topic_paths
 
 _app = typer.Typer(name="transform", help="What a flow does to records on their way.", no_args_is_help=True)
 
@@ -38,9 +42,6 @@ def list_transforms(
 ) -> None:
     """Show the transforms of a flow in their order, and which way each of its topics takes; changes nothing."""
     with reporting(as_json) as output:
-        from mirror_lib.config.transforms import described
-        from mirror_lib.ledger import load_flow_as_it_runs
-
         _, settings = load_flow_as_it_runs(config, flow)
         output.document({"flow": str(settings.flow)})
         capped_table(output, "transforms", _TRANSFORM_COLUMNS, described(settings.transforms))
@@ -51,9 +52,6 @@ def list_transforms(
 
 
 def _paths(output: Output, settings: FlowConfig, topics: list[str] | tuple[()]) -> tuple[TopicPath, ...]:
-    from mirror_lib.config import flow_topology
-    from mirror_lib.sync import source_admin
-    from mirror_lib.transform import topic_paths
 
     topology = flow_topology(settings, topics)
     with output.progress(f"Listing the topics of {settings.flow.source}"), source_admin(settings) as admin:
@@ -101,10 +99,6 @@ def preview(
     Exit code 1 when some of them cannot be transformed. Keys, values and headers are cut; --json has all of them.
     """
     with reporting(as_json) as output:
-        from mirror_lib.cli.transform.preview import Wanted, show_preview
-        from mirror_lib.ledger import load_flow_as_it_runs
-        from mirror_lib.relay.preview import SampleStart
-
         wanted = Wanted(topic, SampleStart.parse(begin), records, partition)
         _, settings = load_flow_as_it_runs(config, flow)
         show_preview(output, config.absolute(), settings, wanted, master)
@@ -134,8 +128,5 @@ def preflight(
     Exit code 1 when some of them do not lead to the same schema on the target.
     """
     with reporting(as_json) as output:
-        from mirror_lib.cli.transform.preflight import show_preflight
-        from mirror_lib.ledger import load_flow_as_it_runs
-
         _, settings = load_flow_as_it_runs(config, flow)
         show_preflight(output, settings, topics or (), records, registers=register_missing)

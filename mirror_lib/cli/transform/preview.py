@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mirror_lib.cli.output import Output
 from mirror_lib.cli.run import Job, running_job
@@ -22,11 +22,9 @@ from mirror_lib.relay.preview import (
 )
 from mirror_lib.spark import job_file
 from mirror_lib.sync import source_admin
+from mirror_lib.topology import FlowTopology
 from mirror_lib.transform import Determinism, TransformChain, topic_paths
 from mirror_lib.transform.preview import Preview, PreviewResult, PreviewText, SchemaTexts, summary
-
-if TYPE_CHECKING:
-    from mirror_lib.topology import FlowTopology
 
 _POLL_SECONDS = 0.2
 _LOG_LINES = 20

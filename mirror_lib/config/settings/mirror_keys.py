@@ -21,7 +21,7 @@ def _bytes(name: str, default: int, minimum: int, meaning: str) -> Definition:
     return Definition(name, LONG, str(default), Scope.FLOW, _SINCE, meaning, minimum=minimum, maximum=2**31 - 1)
 
 
-FLOW_KEYS = (
+FLOW_KEYS: tuple[Definition, ...] = (
     Definition(
         "mirror.schedule",
         STRING,

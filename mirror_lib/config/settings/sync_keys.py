@@ -9,11 +9,9 @@ from mirror_lib.config.model import AclRules, ConfigRules
 from mirror_lib.config.settings.definitions import BOOLEAN, LIST, STRING, Definition, Scope
 from mirror_lib.topology import AclPattern, AclResource, compile_list, parse_list
 
-CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER = (
-    "mirror.configs.always",
-    "mirror.configs.default",
-    "mirror.configs.never",
-)
+CONFIGS_ALWAYS: str = "mirror.configs.always"
+CONFIGS_DEFAULT: str = "mirror.configs.default"
+CONFIGS_NEVER: str = "mirror.configs.never"
 CONFIGS_OVERRIDE = "mirror.configs.override"
 ACL_RESOURCES, ACL_PATTERNS = "mirror.acls.resources", "mirror.acls.patterns"
 ACL_PRINCIPALS = "mirror.acls.principals"

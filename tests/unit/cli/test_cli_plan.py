@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mirror_lib import relay
+from mirror_lib.cli import plan as plan_command
 from mirror_lib.cli.main import app
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, TopicMissingError
 from mirror_lib.observe.forecasts import Outlook, PartitionForecast
-from mirror_lib.relay import health
 from mirror_lib.relay.health.forecast import FlowForecast
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.run_options import RunOptions
@@ -78,7 +77,7 @@ class Forecaster:
 @pytest.fixture(autouse=True)
 def forecaster(monkeypatch: pytest.MonkeyPatch) -> Forecaster:
     made = Forecaster()
-    monkeypatch.setattr(health, "forecast_plan", made)
+    monkeypatch.setattr(plan_command, "forecast_plan", made)
     return made
 
 
@@ -100,7 +99,7 @@ def _expected(number: int, outlook: Outlook) -> PartitionForecast:
 @pytest.fixture
 def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
     made = Planner(_plan())
-    monkeypatch.setattr(relay, "plan_flow", made)
+    monkeypatch.setattr(plan_command, "plan_flow", made)
     return made
 
 

@@ -14,9 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.cli.run import command as command
+from mirror_lib.cli.run import command, spark_submit
 from mirror_lib.cli.run.spark_submit import Child
-from mirror_lib.dev import java
 from mirror_lib.dev.processes import session_members
 from mirror_lib.errors import ConfigurationError, DirtyStartError, Where
 from mirror_lib.ledger.store import Ledger
@@ -112,7 +111,7 @@ class Terminal:
 def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
-    monkeypatch.setattr(java, "find_java", lambda: Path("java"))
+    monkeypatch.setattr(spark_submit, "find_java", lambda: Path("java"))
     monkeypatch.setattr(command, "_POLL_SECONDS", 0.05)
     return Terminal(tmp_path)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.cli.run import command
 from mirror_lib.cli.run.command import _emit_heartbeats
 from mirror_lib.config.loader import load
 from mirror_lib.errors import AuthorizationError
-from mirror_lib.sync import heartbeats as flow_heartbeats
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat
 
 CONFIG = """\
@@ -56,7 +56,7 @@ def test_one_is_written_into_the_source_and_one_into_the_target_and_a_refusal_is
             EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1, errors.get(str(pair.flow))) for pair in pairs
         )
 
-    monkeypatch.setattr(flow_heartbeats, "emit_heartbeats", emitted)
+    monkeypatch.setattr(command, "emit_heartbeats", emitted)
 
     told = emit(tmp_path)
 
@@ -65,6 +65,6 @@ def test_one_is_written_into_the_source_and_one_into_the_target_and_a_refusal_is
 
 
 def test_none_is_written_when_they_are_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_heartbeats, "emit_heartbeats", SimpleNamespace())
+    monkeypatch.setattr(command, "emit_heartbeats", SimpleNamespace())
 
     assert emit(tmp_path, "emit.heartbeats.enabled = false").documents == {"heartbeats": []}

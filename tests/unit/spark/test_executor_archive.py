@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
-from mirror_lib import spark
+from mirror_lib.cli import spark
 from mirror_lib.cli.main import app
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.spark.executor_archive import (
