@@ -169,7 +169,7 @@ class PartitionProblem:
 
 @dataclass(frozen=True, slots=True)
 class HotPartition:
-    """A target partition with more records than a task's fair share; it has one writer, so it is never split."""
+    """A target partition with more records than a task's fair share; it has one writer, which prevents a split."""
 
     #: The source partition with the most records; in a merge there are others.
     source: TopicPartition

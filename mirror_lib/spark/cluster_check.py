@@ -71,7 +71,7 @@ def _too_few_cores(settings: Mapping[str, str], master: str, tasks: int) -> str:
 
 
 def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_bytes: int, worker: int) -> str:
-    """Note for too little memory: Python's memory is outside of the JVM heap, and a standalone worker ignores it."""
+    """Note for too little memory: Python's memory is outside of the JVM, and a standalone worker ignores it."""
     factor = next((factor for prefix, factor in _OVERHEAD.items() if master.startswith(prefix)), None)
     if factor is None:
         return ""

@@ -2,7 +2,7 @@
 
 Gaps and the offset map come first, since they cannot be found any more once a position has passed them; a run that
 dies before it stores its positions is taken over, and its successor finds the same again. For all other state Kafka is
-the source of truth, so it is written before the ledger: if a run dies in between, nothing is copied again, and its
+the source of truth and is written before the ledger: if a run dies in between, nothing is copied again, and its
 ledger row stays unfinished. If Kafka refuses a write, the ledger still records what was copied.
 """
 

@@ -110,7 +110,7 @@ class Lanes:
         self, client: RawClient, settings: CopySettings, writers: Iterable[PartitionWriter], *, tasks: int
     ) -> None:
         """Args:
-        writers: writers of the task; read again on each use, since more may be added.
+        writers: writers of the task; evaluated on each use, since more may be added.
         tasks: number of copy tasks.
         """
         self._client = client

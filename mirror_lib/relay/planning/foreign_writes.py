@@ -1,8 +1,8 @@
 """Idle partitions whose target log has more offsets than were copied. Pure.
 
 Nothing is copied to them, so nothing is compared; but each plan requests the ends anyway. An end does not show what
-follows: a record of another producer, or a transaction marker, which is harmless. So it is reported and stops nothing.
-The next run that has records to copy compares, and stops at a record.
+follows: a record of another producer, or a transaction marker, which is harmless. So the flow reports it and stops
+nothing. The next run that has records to copy compares, and stops at a record.
 """
 
 from __future__ import annotations

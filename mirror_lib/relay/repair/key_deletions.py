@@ -268,7 +268,7 @@ class _Writing:
         return closed
 
     def _batches(self, keys: Sequence[bytes], base_offset: int) -> Iterator[ReadyBatch]:
-        """One batch for each of some keys together, as far as they fit; each names the offset at which it stands."""
+        """One batch for each group of keys that fits; each batch has the offset at which it will be appended."""
         now_ms = int(time.time() * 1000)
         left = list(keys)
         while left:

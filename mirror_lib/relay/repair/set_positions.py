@@ -261,8 +261,8 @@ def apply_changes(
 def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
     """Fence now the writers that no take-over would fence: of a merge, and of a backfill into the flow's topic.
 
-    In a merge a position cannot be taken over, so it is closed as well. A backfill's writers have other names, which a
-    take-over by the flow does not know.
+    In a merge a position cannot be taken over and is therefore closed as well. A backfill's writers have other names,
+    which a take-over by the flow does not know.
     """
     before = change.before
     if change.after is None or before is None or before.state is not PositionState.OPEN:

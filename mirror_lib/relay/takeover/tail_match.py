@@ -133,7 +133,7 @@ class _Side:
 class _Shifts:
     """Number of source records by which the walk may be ahead: as many as missing offsets may have been markers.
 
-    In that case the source's records so many positions earlier equal the target's, record by record.
+    In that case the source's records that number of positions earlier equal the target's, record by record.
     """
 
     def __init__(self) -> None:

@@ -99,7 +99,7 @@ class _Writing:
             return
         columns = rows.rows
         if output.transaction is not None:
-            # An earlier attempt committed the rows before; its job is read again from the beginning.
+            # An earlier attempt committed the rows before; its job is repeated from the beginning.
             columns = columns.part(int(np.searchsorted(columns.offsets, output.start)), len(columns))
         if not len(columns):
             return
