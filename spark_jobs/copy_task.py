@@ -18,7 +18,7 @@ COPY_CLASSES = (CopyJob, PartitionResult)
 
 
 def copy_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Copy the bins whose numbers arrive as Arrow batches; yield one row per bin (`relay.rows`).
+    """Copy the bins whose numbers arrive as Arrow batches; yield one row per bin (`relay.copy.result_rows`).
 
     Args:
         stamp: result of `spark_jobs.sealing.seal` for `COPY_CLASSES`.

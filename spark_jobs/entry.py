@@ -28,7 +28,7 @@ OpenSession = Callable[[str], "SparkSession"]
 _log = logging.getLogger("mirror")
 _INTERRUPTING = (signal.SIGTERM, signal.SIGINT)
 _INTERRUPTED = 128 + signal.SIGTERM
-#: For a driver whose starter is gone, so that it cannot be killed.
+#: Seconds from SIGTERM to SIGKILL, for a driver whose starter is gone and cannot kill it.
 _GRACE_SECONDS = 15.0
 
 
@@ -36,9 +36,9 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
     """Run a job to its end.
 
     Args:
-        argv: the job's arguments, which may be in a file (`relay.argument_file`), and maybe `--remote=sc://...`; an
-            address with a token belongs into the environment (`SPARK_REMOTE`), which other users of the machine cannot
-            list.
+        argv: the job's arguments, which may be in a file (`mirror_lib.spark.argument_file`), and maybe
+            `--remote=sc://...`; an address with a token belongs into the environment (`SPARK_REMOTE`), which other
+            users of the machine cannot list.
         run: takes the job's own arguments and a function that opens a session; returns the exit code.
         copies: whether its tasks write.
     """

@@ -39,7 +39,7 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
 
 
 def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Write the transformed rows of a bin; yield one row with the results of its partitions (`relay.rows`)."""
+    """Write a bin's transformed rows; yield one row with the results of its partitions (`relay.copy.result_rows`)."""
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
     from mirror_lib.relay.copy import to_arrow
     from mirror_lib.relay.transformed import write_bin

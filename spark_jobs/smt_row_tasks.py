@@ -72,7 +72,7 @@ def read_through_smts(
 
 
 def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Read, transform and write bins in this worker; yield a row of results for each (`relay.rows`).
+    """Read, transform and write bins in this worker; yield a row of results for each (`relay.copy.result_rows`).
 
     Args:
         stamp: result of `spark_jobs.sealing.seal` for `ROW_CLASSES`.

@@ -42,8 +42,9 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
 
 
 def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Compare the transformed rows of a bin; yield one row (`verify.rows`) with the verdicts of its partitions, and
-    then the routed rows.
+    """Compare the transformed rows of a bin.
+
+    Yield one row (`verify.result_rows`) with the verdicts of its partitions, followed by the routed rows.
     """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
     from mirror_lib.verify import to_arrow

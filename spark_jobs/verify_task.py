@@ -18,7 +18,7 @@ VERIFY_CLASSES = (VerifyJob, PartitionVerdict, Connection)
 
 
 def verify_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Compare the bins whose numbers arrive as Arrow batches; yield one row for each bin (`verify.rows`).
+    """Compare the bins whose numbers arrive as Arrow batches; yield one row for each bin (`verify.result_rows`).
 
     Args:
         stamp: result of `spark_jobs.sealing.seal` for `VERIFY_CLASSES`.

@@ -15,7 +15,7 @@ SPARK_SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
     # Records never pass through the driver's JVM: the optimizing compiler would only slow its start, by half of the
-    # processor time of a whole cold run. For transforms, `relay.submission.submit_settings` changes it.
+    # processor time of a whole cold run. For transforms, `spark.submit.submit_settings` changes it.
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
@@ -29,7 +29,7 @@ _ENVIRONMENT = "environment"
 
 
 def environment_settings(archive: str) -> dict[str, str]:
-    """Settings with which executors use a packed environment (`relay.executor_environment`).
+    """Settings with which executors use a packed environment (`spark.executor_archive`).
 
     Args:
         archive: its path here, or a URL that executors can read.

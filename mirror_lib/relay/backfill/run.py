@@ -58,7 +58,7 @@ def run_backfill(
 
     Args:
         flow: the flow itself.
-        name: of a backfill that was defined (`backfill_define.prepare_backfill`).
+        name: of a backfill that was defined (`prepare_backfill`).
         make_runner: as for `replicate`.
         options: their topics are ignored; `Decision.ACCEPT` skips records that the source has deleted.
         max_bytes: this run copies about as many bytes.
@@ -120,7 +120,7 @@ def _settle_late_writes(flow: FlowConfig, backfill: Backfill, ledger: Ledger, *,
 
 
 class BackfillPlanner:
-    """Plans the rounds of one run of a backfill (`run_model.Planner`)."""
+    """Plans the rounds of one run of a backfill (`relay.run_options.Planner`)."""
 
     def __init__(
         self, flow: FlowConfig, backfill: Backfill, ledger: Ledger, options: RunOptions, max_bytes: int | None

@@ -55,7 +55,7 @@ class FetchPace:
         return min(self._bytes, most)
 
     def answered(self, asked: int, received: int, seconds: float) -> None:
-        """Record the result of a request. Requests of another size than the current one are ignored."""
+        """Record the result of a request. Only one of at least the current size lets it grow."""
         if seconds > _SLOW_SECONDS:
             self._bytes = max(min(self._bytes, asked // 2), _LEAST_BYTES)
         elif seconds < _QUICK_SECONDS and asked >= self._bytes and received >= asked // 2:

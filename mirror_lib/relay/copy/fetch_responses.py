@@ -231,8 +231,8 @@ class FetchAnswers:
             return
         offset = copy.assembler.next_offset
         if end >= offset:
-            # No fetched record is lost: the rest of that epoch was compacted away, or never replicated. As in `losses`,
-            # only an end before the next offset means a loss.
+            # No fetched record is lost: the rest of that epoch was compacted away, or never replicated. As in
+            # `source_losses`, only an end before the next offset means a loss.
             copy.assembler.leader_epoch = UNKNOWN_EPOCH
             return
         copy.fail(

@@ -27,7 +27,7 @@ _REQUESTS_PER_CONNECTION = 2
 #: Requests that a task holds at most while both clusters have low latency: two in flight, two to be written.
 _REQUESTS_AHEAD = 4
 _LEAST_AHEAD = 32 * 1024 * 1024
-#: Per partition, in units of the maximum size of a request for it.
+#: The same for each partition, in units of the maximum size of its part of a request.
 _SHARES_AHEAD = 2
 _FETCH_WAIT_MS = 500
 _MIN_FETCH_BYTES = 64 * 1024

@@ -124,7 +124,7 @@ class OldRecords:
     # ------------------------------------------------------------ end
 
     def end_due(self) -> None:
-        """End the transactions that have lasted long enough."""
+        """End the transactions that are older than `COMMIT_SECONDS`."""
         before = time.monotonic() - COMMIT_SECONDS
         for writer in [each for each, began in self._began.items() if began < before]:
             if writer.guard is Guard.TRANSACTION:

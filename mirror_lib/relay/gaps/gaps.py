@@ -1,7 +1,7 @@
 """Gaps in the ledger: record what a source has lost, and apply an operator's decisions.
 
-The rules of `gap_decisions` determine the position that a decision sets. Kafka is written before the ledger: if the
-ledger fails, the gap is still open there; deciding again then only records the decision.
+The rules of `relay.gaps.resolutions` determine the position that a decision sets. Kafka is written before the ledger:
+if the ledger fails, the gap is still open there; deciding again then only records the decision.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TRIGGER = "spark-submit"
-#: Lost records wait for an operator's decision; the other choices are two of `relay.gap_decisions.Decision`.
+#: Lost records wait for an operator's decision; the other choices are two of `relay.gaps.Decision`.
 ASK = "ask"
 GAP_CHOICES = (ASK, "accept", "recopy")
 
@@ -25,7 +25,7 @@ class JobArguments:
     run_id: str = ""
     #: Who started the run, for the ledger.
     trigger: str = _TRIGGER
-    #: Path of the report (`relay.job_report`).
+    #: Path of the report (`relay.job.report`).
     report: Path | None = None
     #: Java regexes of source topics; empty copies all topics of the flow.
     topics: tuple[str, ...] = ()

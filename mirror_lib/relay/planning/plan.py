@@ -192,7 +192,7 @@ def _plan(fact: PartitionFacts, start: int, *, end: int | None = None) -> Partit
 
 
 def pack(partitions: Sequence[PartitionPlan], tasks_max: int) -> tuple[tuple[PartitionPlan, ...], ...]:
-    """Pack partitions into at most `tasks_max` bins of about equal bytes, see `packing`.
+    """Pack partitions into at most `tasks_max` bins of about equal bytes, see `bin_packing`.
 
     A partition is never split, since its order must be kept, and partitions that share a target partition (a merge)
     stay together, since a target partition has one writer.

@@ -1,10 +1,10 @@
 """How fast a run may copy: the limits of its flow, its options and its clusters, round by round.
 
 A flow's own limit applies to its rounds directly. A cluster's limit is shared by all runs that copy from or to it,
-through the ledger (`ledger.rate_claims`): a run claims its share when a round begins, and its tasks keep to it until
-the round's end. So that other runs need not wait long for theirs, a round under such a limit copies about a minute's
-worth; if there is more, the run continues with another round, regardless of its time budget, up to the end that the
-first one would have reached.
+through the ledger (`ledger.tables.rate_claims`): a run claims its share when a round begins, and its tasks keep to it
+until the round's end. So that other runs need not wait long for theirs, a round under such a limit copies about a
+minute's worth; if there is more, the run continues with another round, regardless of its time budget, up to the end
+that the first one would have reached.
 """
 
 from __future__ import annotations

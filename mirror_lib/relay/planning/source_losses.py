@@ -2,7 +2,7 @@
 
 Kafka does not keep records across retention, unclean leader elections and topics that are created again; a replicator
 that continues regardless leaves a gap, or appends another history to the old one, unnoticed. So each rule raises an
-error that an operator resolves with one of the decisions of `relay.gap_decisions`.
+error that an operator resolves with one of the decisions of `relay.gaps.resolutions`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Write lost tombstones: for keys that the source has deleted, by the flow's own writer.
 
-The source's cleaner has removed the keys and their tombstones before they were copied (`relay.deletions`), so the
-source has no record whose copy would delete them on the target. An operator decides; then the tombstones of a
-partition and its position after them are written in one transaction: a later run finds both or neither. Their offsets
-are not copies of source records: the map does not have them, and each tombstone says so itself
-(`cluster.batches.own_deletions`).
+The source's cleaner has removed the keys and their tombstones before they were copied
+(`relay.planning.lost_deletions`), so the source has no record whose copy would delete them on the target. An operator
+decides; then the tombstones of a partition and its position after them are written in one transaction: a later run
+finds both or neither. Their offsets are not copies of source records: the map does not have them, and each tombstone
+says so itself (`cluster.batches.own_deletions`).
 """
 
 from __future__ import annotations

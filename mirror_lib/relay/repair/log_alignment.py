@@ -104,7 +104,7 @@ def joined(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
     """The match of whole logs, from the matches of their parts in order.
 
     Args:
-        matches: each with whether its source is the others' target.
+        matches: each with whether its source and target are swapped.
     """
     return LogMatch(
         RunColumns.joined([each.columns.inverse() if inverse else each.columns for each, inverse in matches]),

@@ -1,7 +1,7 @@
 """Rebuild the offset map from the two logs if the ledger is lost or wrong.
 
 Both logs are read from their start, twice: first their shape (markers, holes), then their records, which are matched
-with one another (`log_match`). Brokers may compact a log between the two readings: then the readings are repeated
+with one another (`log_alignment`). Brokers may compact a log between the two readings: then the readings are repeated
 (`match_logs`). The end is the partition's position, a pair of offsets that is certain; it gives the distance of source
 and target offsets there. Memory is limited to a fetch and a look-ahead for each side.
 """

@@ -1,6 +1,7 @@
 """Wait for the markers of a transaction, which come a little later than the coordinator's response.
 
-Some never come (`hanging`, KAFKA-20734). The writer that ended the transaction then makes the coordinator write them.
+Some never come (`hanging_transactions`, KAFKA-20734). The writer that ended the transaction then makes the coordinator
+write them.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from mirror_lib.relay.model import PartitionPlan
 
 
 class OutgoingBatches:
-    """Makes batches of the rows of one source partition; members as of `relay.assembler.Assembler`, which only reads.
+    """Makes batches of the rows of one source partition; the members of `Assembler` that read are not used.
 
     Rows that are too large for the target are either an error, or removed before any other step uses them.
     """

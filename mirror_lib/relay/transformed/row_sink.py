@@ -1,7 +1,7 @@
 """The writing half of a transformed copy: rows from Spark to the target, each exactly once.
 
-Batches are sent by the same writer as in the raw copy (`relay.writing`), so that sequence numbers, expected offsets and
-retries are the same.
+Batches are sent by the same writer as in the raw copy (`relay.copy.producer`), so that sequence numbers, expected
+offsets and retries are the same.
 
 The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """

@@ -1,7 +1,7 @@
 """The reading half of a transformed copy: the partitions of a bin as rows for Spark.
 
-The fetches are those of the raw copy (`relay.reading`), with the same error handling; only the handling of a response
-differs. They run in their own thread, ahead of Spark within the task's memory.
+The fetches are those of the raw copy (`relay.copy.fetcher`), with the same error handling; only the handling of a
+response differs. They run in their own thread, ahead of Spark within the task's memory.
 
 The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """

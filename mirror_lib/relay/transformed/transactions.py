@@ -125,8 +125,8 @@ class Transaction:
         try:
             await self._end(commit=False)
             if storing:
-                # Again, for missing markers in the position topic (`markers`): no other run would have them written
-                # there, while a take-over completes those on the target partitions of the rows.
+                # Again, for missing markers in the position topic (`transaction_markers`): no other run would have them
+                # written there, while a take-over completes those on the target partitions of the rows.
                 await self._add(storing)
                 await self._end(commit=False)
         except MirrorError as error:
