@@ -56,7 +56,7 @@ class _Fed:
 
 
 class RowAssembler:
-    """Turns [start, end) of one source partition into rows, fetch by fetch; it implements `relay.copy.Assembler`.
+    """Turns [start, end) of one source partition into rows, fetch by fetch; it implements the protocol `Assembler`.
 
     The content of the source raises no error here: unreadable records are in `failure`, or skipped.
     """
