@@ -18,8 +18,7 @@ _MOST_OFFSETS = 1_000
 def replicate_control_plane(flow: FlowConfig, *, ledger: Ledger, options: RunOptions) -> RunReport | None:
     """Run a flow that has only heartbeats to copy; return None, with nothing started, if it has more.
 
-    It is a run like any other: it takes the run lock, compares both clusters with the stored state, and is in the
-    ledger.
+    It is an ordinary run: it takes the run lock, compares both clusters with the stored state, and is in the ledger.
 
     Raises:
         MirrorError: as `replicate`.

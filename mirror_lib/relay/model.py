@@ -357,7 +357,7 @@ class OpenPartition:
 
 @dataclass(frozen=True, slots=True)
 class PositionTopic:
-    """Where a copy task stores positions while it copies."""
+    """The topic in which a copy task stores positions while it copies."""
 
     connection: Connection = field(repr=False)
     topic: str
@@ -369,7 +369,7 @@ class PositionTopic:
 
 @dataclass(frozen=True, slots=True)
 class ProducerMemory:
-    """What the target's brokers remember of a producer that writes without transactions, and for how long."""
+    """Expiration of producer state on the target's brokers, for producers that write without transactions."""
 
     #: Seconds since the newest timestamp of its last batch (`producer.id.expiration.ms`); None: for ever.
     seconds: float | None = 86_400.0

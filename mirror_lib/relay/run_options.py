@@ -44,7 +44,7 @@ class Planner(Protocol):
     connector: str
 
     def plan(self, clusters: FlowClusters) -> RunPlan:
-        """What the next round copies; an empty plan ends the run."""
+        """The plan of the next round; an empty plan ends the run."""
 
     def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:
         """Called before the positions of a plan are opened, when nothing is written yet."""
@@ -58,7 +58,7 @@ class Planner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """How a run ended."""
+    """The result of a run."""
 
     run_id: str
     flow: str

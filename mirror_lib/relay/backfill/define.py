@@ -235,7 +235,7 @@ def estimate(
     *,
     defined: bool,
 ) -> BackfillEstimate:
-    """What a backfill still has to copy; change nothing."""
+    """Estimate the remaining work of a backfill; change nothing."""
     positions = _positions(flow, clusters, backfill) if defined else {}
     sources = [each.source for each in backfill.ranges]
     logs = _logs(clusters, sources, FirstStart(reset="earliest"))

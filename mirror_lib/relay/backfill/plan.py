@@ -1,4 +1,4 @@
-"""What a run of a backfill copies, and how long that takes. Pure: facts in, plan out."""
+"""Plan a backfill's run and estimate its duration. Pure: facts in, plan out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _shortened(partition: PartitionPlan, part: int, whole: int) -> PartitionPlan
 
 @dataclass(frozen=True, slots=True)
 class RangeEstimate:
-    """How far one partition is copied, and what remains."""
+    """The position of one partition, and the remaining bytes."""
 
     wanted: BackfillRange
     #: The source offset to copy next.
@@ -98,7 +98,7 @@ class RangeEstimate:
 
 @dataclass(frozen=True, slots=True)
 class BackfillEstimate:
-    """What a backfill still has to copy. It can be printed before anything is written."""
+    """The remaining work of a backfill. It can be printed before anything is written."""
 
     backfill: Backfill
     #: True if the ledger has it: its ranges are then fixed.
@@ -159,7 +159,7 @@ def estimate_range(
     extent: tuple[int, int],
     sizes: Mapping[TopicPartition, int],
 ) -> RangeEstimate:
-    """What remains of a range.
+    """The remaining part of a range.
 
     Args:
         position: the source offset to copy next, None before the first run.

@@ -54,7 +54,7 @@ def run_backfill(
     options: RunOptions,
     max_bytes: int | None = None,
 ) -> RunReport:
-    """Copy what remains of a backfill, or as much as its budget allows.
+    """Copy the rest of a backfill, or as much as its budget allows.
 
     Args:
         flow: the flow itself.
@@ -137,7 +137,7 @@ class BackfillPlanner:
         self._left = max_bytes
 
     def plan(self, clusters: FlowClusters) -> RunPlan:
-        """What remains of the ranges, or as much as the budget allows."""
+        """The remaining ranges, or as much of them as the budget allows."""
         if not self._backfill.ranges:
             return RunPlan(flow=self._flow.flow, bins=(), problems=(), idle=0)
         found, problems = gather_facts(self._flow, self._topology, clusters)

@@ -35,7 +35,7 @@ class Situation:
 
     @property
     def do(self) -> str:
-        """What to do; empty if nothing remains to do."""
+        """Operator action; empty if nothing remains to do."""
         error = self._error
         if self.state is State.STOPPED and error and error.get("action"):
             return str(error["action"])

@@ -133,8 +133,7 @@ class FetchAnswers:
             copy.backoff.progressed()
             copy.empty_fetches = 0
         left_out = assembler.take_left_out()
-        # No batch may wait in the assembler while records are skipped: an acknowledgement of later ones would overtake
-        # it.
+        # No batch may wait in the assembler while records are skipped: a later acknowledgement would overtake it.
         if left_out or assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
             held = assembler.flush()
             if held is not None:

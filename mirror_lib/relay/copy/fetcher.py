@@ -139,8 +139,7 @@ class SourceReader:
 
     @property
     def _near_ahead(self) -> int:
-        # A partition whose target leader is unavailable keeps its share: the others must be able to continue with
-        # theirs.
+        # A partition whose target leader is unavailable keeps its share: the others must be able to use theirs.
         shares = _SHARES_AHEAD * self._unfinished * self._settings.fetch_partition_max_bytes
         return max(_REQUESTS_AHEAD * self._settings.fetch_max_bytes, shares, _LEAST_AHEAD)
 
@@ -176,8 +175,7 @@ class SourceReader:
         held = copy.unacknowledged_bytes
         if self._far_source:
             return held >= self._share
-        # With low latency no more than the share: partitions whose target leaders are unavailable leave the others
-        # theirs.
+        # With low latency no more than the share, so that partitions with unavailable leaders do not block others.
         return held > self._share - min(self._settings.fetch_partition_max_bytes, self._settings.fetch_max_bytes)
 
     @property

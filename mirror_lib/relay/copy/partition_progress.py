@@ -166,7 +166,7 @@ class PartitionCopy:
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:
-        """Where each span of records is on the target; the commit of the round stores it in the ledger."""
+        """Target offsets of each span of records; the commit of the round stores them in the ledger."""
         return self._runs.runs()
 
     @property

@@ -65,7 +65,7 @@ class Omissions:
     async def leave_out(
         self, copy: PartitionCopy, left_out: Sequence[LeftOut], *, small_requests: bool = False
     ) -> None:
-        """Record what is not copied to the target; with `quarantine`, after its copies are acknowledged.
+        """Record the ranges that are skipped; with `quarantine`, after their copies are acknowledged.
 
         When this returns, a take-over of this run will find it.
 

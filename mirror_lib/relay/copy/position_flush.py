@@ -65,8 +65,7 @@ class PositionFlush:
     def committed(self, copies: Sequence[PartitionCopy]) -> None:
         """Store partitions with a committed transaction at once.
 
-        From the commit on the target's log cleaner may remove records, and a restart has to compare what no position
-        covers.
+        From the commit on the target's log cleaner may remove records, but a restart compares what no position covers.
         """
         self._committed.update(copy.source for copy in copies)
         self._wanted.set()

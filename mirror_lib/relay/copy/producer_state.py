@@ -71,7 +71,7 @@ class Guard(Enum):
 
 
 class Step(Enum):
-    """What a partition whose next batch can be sent may do over a connection."""
+    """The next step of a partition over a connection, if its next batch can be sent."""
 
     #: Send it.
     SEND = auto()

@@ -139,8 +139,7 @@ def decide(
         target_end: log end offset of the target partition now.
         before: the present position.
         claim: the claim number of the new position.
-        merged: several source partitions share the target. Such a position cannot be taken over and is therefore
-            closed.
+        merged: several source partitions share the target. The position is closed, since it cannot be taken over.
 
     Raises:
         ReplicationError: the loss has changed since the gaps were detected.

@@ -203,7 +203,7 @@ def _deletion_ages(
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """What the ledger has of the flow."""
+    """The flow's history in the ledger."""
 
     now: datetime
     speed: CopySpeed | None = None

@@ -64,7 +64,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTopic:
-    """What a dry run would copy of one topic. The number of offsets is an upper bound: some may have no record."""
+    """The part of a dry run's plan for one topic. The number of offsets is an upper bound: some may have no record."""
 
     topic: str
     target_topic: str
@@ -98,7 +98,7 @@ class LeftOutRange:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """How one job ended, without its rows per partition: those are in the ledger."""
+    """The result of one job, without its rows per partition: those are in the ledger."""
 
     exit_code: int
     #: None if the job failed as a whole or only planned.

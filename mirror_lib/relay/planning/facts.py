@@ -113,7 +113,7 @@ class FlowClusters:
         return self.flow.isolation_level is IsolationLevel.READ_COMMITTED
 
     def producer_memory(self) -> ProducerMemory:
-        """What the target's brokers remember of producers; requested once."""
+        """Expiration of producer state on the target's brokers; requested once."""
         if self._memory is None:
             self._memory = producer_memory(self.target_admin)
         return self._memory

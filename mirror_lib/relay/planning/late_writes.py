@@ -137,7 +137,7 @@ class _WrittenBack:
 
 
 def _written_back(ledger: Ledger, flow: FlowId) -> Mapping[TopicPartition, _WrittenBack]:
-    """How far the opposite flow has written on this source, by the partitions of its own source."""
+    """End of the opposite flow's writes on this source, by the partitions of its own source."""
     back = str(flow.opposite)
     running = ledger.lock_holder(back) is not None
     return {

@@ -1,4 +1,4 @@
-"""What the target's brokers remember of producers: read once per run, from one broker."""
+"""Expiration of producer state on the target's brokers: read once per run, from one broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def producer_memory(admin: ClusterAdmin) -> ProducerMemory:
 
 
 def memory_by(configs: Mapping[str, str | None]) -> ProducerMemory:
-    """The memory by a broker's configs. Brokers before Kafka 3.6 do not have the verification (KIP-890)."""
+    """The values in a broker's configs. Brokers before Kafka 3.6 do not have the verification (KIP-890)."""
     expiration = configs.get(_EXPIRATION)
     memory = ProducerMemory(verifies_transactions=configs.get(_VERIFICATION) == "true")
     if expiration is None or not expiration.isdigit():

@@ -1,4 +1,4 @@
-"""What source or target have lost since the last copy: pure rules over the facts of one partition.
+"""Losses of source or target since the last copy: pure rules over the facts of one partition.
 
 Kafka does not keep records across retention, unclean leader elections and topics that are created again; a replicator
 that continues regardless leaves a gap, or appends another history to the old one, unnoticed. So each rule raises an

@@ -80,7 +80,7 @@ def _number(configs: TopicConfigs, name: str) -> int | None:
 
 
 def record_rules(source: TopicLimits | None, target: TopicLimits) -> RecordRules:
-    """What the copy checks of each record.
+    """The rules that the copy checks for each record.
 
     A compacted source refuses records without a key too, so keys are then not checked: that would mean decompressing
     every batch. The few records from before it was compacted are refused by the target.
@@ -110,7 +110,7 @@ def read_limits(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, TopicLi
 def read_rules(
     source: ClusterAdmin, limits: Mapping[str, TopicLimits], remote: Mapping[str, str]
 ) -> dict[str, RecordRules]:
-    """What the copy checks, by source topic.
+    """The rules that the copy checks, by source topic.
 
     Args:
         limits: of the target topics.
@@ -123,7 +123,7 @@ def read_rules(
 
 
 class LimitKind(StrEnum):
-    """How a target topic accepts or keeps less than its source."""
+    """Kinds of limits that are tighter on a target topic than on its source."""
 
     SIZE = "size"
     TIMESTAMP_BEFORE = "timestamp-before"

@@ -44,7 +44,7 @@ class MismatchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TailMatch:
-    """How much of the source the target has.
+    """The part of the source that the target has.
 
     Attributes:
         source_next: the source offset to copy next.

@@ -56,7 +56,7 @@ class RowJob:
 
 @dataclass(frozen=True, slots=True)
 class ReadEnd:
-    """How reading a partition ended: all records before `source_next` were passed to Spark."""
+    """The end of reading a partition: all records before `source_next` were passed to Spark."""
 
     source_next: int
     error: MirrorError | None = None

@@ -248,7 +248,7 @@ def ends_in_parts(job: CopyJob) -> bool:
 
 
 def _transaction_timeout_ms(job: CopyJob) -> int:
-    """How long readers may have to wait for a dead run's open transaction, which the next run ends sooner.
+    """Transaction timeout: how long readers wait for a dead run's open transaction, unless the next run ends it.
 
     Without periodic commits a transaction lasts as long as the copy.
     """
