@@ -47,8 +47,8 @@ def begun(source: DataFrame, *, has_topic: bool = False) -> DataFrame:
 def opened(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:
     """The frame while a transform runs.
 
-    seen: columns that the transform sees in another form, such as decoded ones.
-        seen: columns that the transform sees otherwise than they are, such as decoded ones.
+    Args:
+        seen: columns that the transform sees in another form, such as decoded ones.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
