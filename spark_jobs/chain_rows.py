@@ -1,4 +1,4 @@
-"""The rows that a chain makes of the records that a job reads: what copies write, and verifications make again."""
+"""The rows of a chain for the records of a job: copies write them, and verifications make them again."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-#: What the session must have, whatever becomes of the rows.
+#: Required settings of the session.
 _SESSION = (
-    # Expressions must mean the same on every machine, and fail rather than make null of what they cannot compute.
+    # Expressions must mean the same on every machine, and fail rather than return null if they cannot be computed.
     ("spark.sql.session.timeZone", "UTC"),
     ("spark.sql.ansi.enabled", "true"),
-    # For each row Spark adds up what all rows of its batch take (`ArrowWriter.sizeInBytes`), so large batches cost more
-    # than they spare: with 10,000 rows, its default, three quarters of a copy's processor time.
+    # For each row Spark adds up the size of all rows of its batch (`ArrowWriter.sizeInBytes`), so large batches cost
+    # more than they save: with the default of 10,000 rows, three quarters of a copy's processor time.
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "500"),
-    # A worker holds a batch as a whole, and so many rows may be large ones. Older versions of Spark do not know this.
+    # A worker holds a whole batch, and 500 rows may be large. Older versions of Spark ignore this setting.
     ("spark.sql.execution.arrow.maxBytesPerBatch", str(4 * 1024 * 1024)),
 )
 
 
 class ChainRows:
-    """Reads jobs through one chain: Connect's transforms where the rows are read, all others in Spark behind it."""
+    """Reads jobs through one chain: Connect's transforms run while rows are read, all others in Spark after that."""
 
     def __init__(self, spark: SparkSession, chain: TransformChain, targets: Mapping[str, str], read: ReadRows) -> None:
         """Args:
-        chain: of all records of the jobs.
+        chain: chain of all records of the jobs.
         targets: the remote topic of each source topic.
-        read: given the stamp and the job as sealed, and the number of a bin, its rows; workers import it.
+        read: takes the stamp, the sealed job, and the number of a bin, and returns its rows; workers import it.
         """
         for name, value in _SESSION:
             spark.conf.set(name, value)
@@ -43,15 +43,15 @@ class ChainRows:
         self._chain = chain
         self._targets = targets
         self._read = read
-        #: Connect's transforms of the chain; None where it has none.
+        #: Connect's transforms of the chain; None if it has none.
         self.smts = None if chain.smt is None else sealed_smts(chain.smt, targets)
 
     def made(self, sealed: tuple[str, bytes], bins: int) -> DataFrame:
-        """What becomes of the records of a job, as `transform_frame.frame_of` gives it.
+        """The transformed records of a job, as returned by `transform_frame.frame_of`.
 
         Args:
-            sealed: the job, with its stamp.
-            bins: how many it has.
+            sealed: the stamp and the job.
+            bins: its number of bins.
         """
         if self.smts is None:
             source = read_frame(self._spark, sealed, bins, self._read)

@@ -1,4 +1,4 @@
-"""What runs on a Spark executor. Workers import this module, so it imports nothing that only the driver needs."""
+"""The copy task on a Spark executor. Workers import this module, so it imports nothing that only the driver needs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from spark_jobs.task_place import task_place
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What travels to the workers, and back.
+#: Classes that are sent to the workers, and back.
 COPY_CLASSES = (CopyJob, PartitionResult)
 
 
 def copy_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Copy the bins whose numbers arrive as Arrow batches; gives one row per partition (`relay.rows`).
+    """Copy the bins whose numbers arrive as Arrow batches; yield one row per bin (`relay.copy.result_rows`).
 
     Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for `COPY_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal` for `COPY_CLASSES`.
         sealed: the `CopyJob`.
-        numbers: of bins.
+        numbers: numbers of bins.
 
     Raises:
         ConfigurationError: the driver has another version of this package.

@@ -1,6 +1,6 @@
 """The Spark job of a cutover: `spark-submit cutover.py --config mirror.properties --name scope-1 --by ann`.
 
-One session for all steps that copy or compare: while writers stand still, nobody waits for Spark to start.
+One session for all steps that copy or compare: while writers are stopped, no step waits for Spark to start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _run(argv: Sequence[str], open_session: OpenSession) -> int:
 
 
 def engine(open_session: OpenSession, name: str) -> Engine:
-    """Copies and compares in one session, which starts when it is used first."""
+    """An engine that copies and compares in one session, which starts on its first use."""
 
     @cache
     def session() -> SparkSession:

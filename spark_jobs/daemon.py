@@ -1,7 +1,7 @@
-"""Spark's Python daemon with the copy task loaded: the workers that it forks begin to copy at once.
+"""Spark's Python daemon with the copy task loaded: the workers that it forks start to copy at once.
 
-`spark.python.daemon.module` names this module. Spark asks that no thread exists before the fork, so only what starts
-none is loaded here: Arrow and numpy are left to the workers.
+`spark.python.daemon.module` names this module. Spark requires that no thread exists before the fork, so only modules
+that start none are loaded here: the workers load Arrow and numpy.
 """
 
 from __future__ import annotations

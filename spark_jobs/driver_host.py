@@ -1,8 +1,8 @@
 """Forks drivers from a process that has loaded all they need: `python -m spark_jobs.driver_host SOCKET`.
 
 A driver that uses a Spark Connect server spends most of its time before the first record on imports. Here they are done
-once. The host itself opens no connection and starts no thread, for neither outlives a fork (`grpc`, fork support): it
-only listens at a Unix socket, in a folder that nobody else can enter.
+once. The host itself opens no connection and starts no thread, since neither survives a fork (`grpc`, fork support): it
+only listens on a Unix socket, in a folder that only its owner can enter.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from mirror_lib.spark import (
 from spark_jobs.driver_watch import Opened, attend
 from spark_jobs.job_log import configure_log
 
-#: What may be run, and nothing else.
+#: Modules that may be run.
 MODULES = ("spark_jobs.replicate", "spark_jobs.verify", "spark_jobs.cutover")
-#: Loaded where it is installed.
+#: Loaded if installed.
 _OPTIONAL = ("psycopg", "sqlalchemy.dialects.postgresql.psycopg")
-#: With these, what they load later than at their start: Spark's client, what connections to it and to the ledger take,
-#: and what a flow with transforms takes. Functions of a flow's owner are loaded by each driver anew.
+#: In addition, modules that these load after their start: Spark's client, modules for connections to it and to the
+#: ledger, and modules for flows with transforms. Each driver loads the users' functions itself.
 PRELOADED = (
     *MODULES,
     "spark_jobs.transform_job",
@@ -58,25 +58,25 @@ PRELOADED = (
 )
 _WAITING = 64
 _ENDING = (signal.SIGTERM, signal.SIGINT)
-#: As soon as they are loaded, numpy's library starts a thread for each core, and Arrow's allocator (jemalloc) one that
-#: tidies up. No driver of ours has work for them.
+#: On loading, numpy's library starts a thread for each core, and Arrow's allocator (jemalloc) a background thread. No
+#: driver needs them.
 _NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 _log = logging.getLogger(__name__)
 
 
 def serve(path: Path, *, modules: Sequence[str] = MODULES, preloaded: Sequence[str] = PRELOADED) -> None:
-    """Fork drivers for whoever of our user asks at this socket, until a signal ends it. Drivers run on then.
+    """Fork drivers for this user's requests on this socket, until a signal ends it. Drivers keep running then.
 
     Args:
-        path: of the socket. Its folder is made where it is missing.
-        modules: what may be run.
-        preloaded: what is loaded before.
+        path: path of the socket. A missing folder is created.
+        modules: modules that may be run.
+        preloaded: modules that are loaded before.
 
     Raises:
-        ConfigurationError: the folder is not ours alone, another host listens there, or what was loaded has started
-            threads.
+        ConfigurationError: other users may enter the folder, another host listens there, or the loaded modules have
+            started threads.
     """
-    # Before anything is loaded: what changes meanwhile must not count as loaded.
+    # Before anything is loaded: files that change meanwhile must not count as loaded.
     greeting = Greeting(code=code_stamp(), python=python_stamp(sys.executable))
     _load(preloaded)
     with _alone(path) as lock, _listening(path) as listener, _asked_to_end() as (ending, wake):
@@ -93,13 +93,13 @@ def serve(path: Path, *, modules: Sequence[str] = MODULES, preloaded: Sequence[s
 
 
 def _fork(connection: socket.socket, greeting: Greeting, modules: Sequence[str], *, unwanted: Sequence[Opened]) -> None:
-    """A process that listens to the request: a client that is slow, or says nothing, makes nobody else wait."""
+    """Fork a process that handles the request: a slow or silent client then blocks no other one."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     try:
         forked = os.fork()
     except OSError as error:
-        # Whoever asked sees the connection end.
+        # The client sees the connection end.
         _log.error("no process can be started: %s", error)
         return
     if forked == 0:
@@ -123,13 +123,13 @@ def _load(modules: Sequence[str]) -> None:
             f"a driver host must not have threads, and what it has loaded has started some: {', '.join(started)}.",
             action=f"Unset {DRIVER_HOST_VARIABLE}: drivers then are processes of their own.",
         )
-    # What is there by now stays for good, and its pages are shared for as long as no collection marks its objects.
+    # The loaded objects are permanent, and their pages stay shared as long as no collection marks them.
     gc.collect()
     gc.freeze()
 
 
 def thread_names() -> list[str]:
-    """Of all threads of this process, whoever started them."""
+    """Names of all threads of this process, including native ones."""
     return sorted(each.joinpath("comm").read_text().strip() for each in Path("/proc/self/task").iterdir())
 
 
@@ -146,7 +146,7 @@ def _alone(path: Path) -> Iterator[Opened]:
             ) from error
     with os.fdopen(opened, "a") as lock:
         try:
-            # By process: drivers that run on do not hold it.
+            # The lock belongs to this process: running drivers do not hold it.
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ConfigurationError(
@@ -169,7 +169,7 @@ def _listening(path: Path) -> Iterator[socket.socket]:
 
 
 def _remove(path: Path) -> None:
-    """The socket, which a host that was killed leaves behind."""
+    """Remove the socket that a killed host has left."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise ConfigurationError(f"{path} is no socket.", action="Give the driver host's socket another name.")
@@ -178,14 +178,14 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _asked_to_end() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A pair whose first end can be read from when a signal came. No handler does anything, not even in a fork."""
+    """A pair of sockets whose first end is readable after a signal. The handlers do nothing, not even in a fork."""
     ending, wake = socket.socketpair()
     with ending, wake:
         wake.setblocking(False)
         signal.set_wakeup_fd(wake.fileno())
         for number in _ENDING:
             signal.signal(number, lambda _number, _frame: None)
-        # Nobody waits for those that watch over drivers.
+        # The host does not wait for the processes that watch drivers.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         try:
             yield ending, wake
@@ -194,7 +194,7 @@ def _asked_to_end() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit code: 0 after a signal, or that of the error."""
+    """Run the host; return the exit code: 0 after a signal, or that of the error."""
     parser = argparse.ArgumentParser(prog="python -m spark_jobs.driver_host", description=(__doc__ or "").split(":")[0])
     parser.add_argument("socket", nargs="?", type=Path, help=f"where it listens; by default ${DRIVER_HOST_VARIABLE}")
     parser.add_argument("--check", action="store_true", help="only see whether one listens there; 0 when it does")

@@ -1,4 +1,4 @@
-"""The process between a client and its driver: takes the request, forks the driver, passes signals on, tells its end.
+"""The process between a client and its driver: take the request, fork the driver, forward signals, report its end.
 
 The driver host may end meanwhile: neither this process nor the driver needs it.
 """
@@ -19,7 +19,7 @@ from typing import NoReturn, Protocol
 from mirror_lib.spark import EXIT_CODE, STREAMS, DriverRequest, Greeting, receive, send
 from spark_jobs.forked_driver import become_driver
 
-#: A client sends its request as soon as it is greeted.
+#: A client sends its request as soon as it has the greeting.
 _REQUEST_SECONDS = 10.0
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
 _log = logging.getLogger(__name__)
@@ -38,12 +38,12 @@ def attend(
     """Serve one client to the end of its driver; called in a process that the host has just forked.
 
     Args:
-        modules: what may be run.
-        unwanted: what the host has open.
+        modules: modules that may be run.
+        unwanted: open files and sockets of the host.
     """
     code = 1
     try:
-        # What ends the host must end neither this process nor the driver.
+        # A signal that ends the host must not end this process or the driver.
         os.setsid()
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
@@ -92,7 +92,7 @@ def _watch(connection: socket.socket, request: DriverRequest, streams: Sequence[
         become_driver(request, streams, unwanted=(connection, woken, wake))
     for stream in streams:
         os.close(stream)
-    # Whoever unmounts that folder need not wait for us.
+    # This process must not keep that folder's file system mounted.
     os.chdir("/")
     with suppress(OSError):
         send(connection, {"started": pid})
@@ -104,9 +104,9 @@ def _watch(connection: socket.socket, request: DriverRequest, streams: Sequence[
 
 
 def _wait(connection: socket.socket, woken: socket.socket, pid: int) -> int:
-    """The driver's exit code, negative when a signal ended it.
+    """The driver's exit code, negative if a signal ended it.
 
-    A client that is gone is no reason to end the driver: its standard input tells it (`spark_jobs.entry`).
+    A disconnected client is no reason to end the driver: its standard input shows the end (`spark_jobs.entry`).
     """
     watched = [connection, woken]
     while True:
@@ -122,7 +122,7 @@ def _wait(connection: socket.socket, woken: socket.socket, pid: int) -> int:
                 watched.remove(connection)
             for number in numbers:
                 if number in _PASSED_ON:
-                    # Nobody else waits for it, so that the number is still its own, even if it has ended.
+                    # Only this process waits for it, so the id is still its own, even if it has ended.
                     os.kill(pid, number)
 
 

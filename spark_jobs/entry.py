@@ -1,4 +1,4 @@
-"""How every job of ours begins: its log, where its session comes from, and what a signal does."""
+"""The start of every Spark job: its log, its session, and its reaction to signals."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from spark_jobs.session import connect_session, submitted_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Given a name for what Spark shows.
+#: Takes the name that Spark shows.
 OpenSession = Callable[[str], "SparkSession"]
 _log = logging.getLogger("mirror")
 _INTERRUPTING = (signal.SIGTERM, signal.SIGINT)
 _INTERRUPTED = 128 + signal.SIGTERM
-#: For a driver that nobody is there to kill.
+#: Seconds from SIGTERM to SIGKILL, for a driver whose starter is gone and cannot kill it.
 _GRACE_SECONDS = 15.0
 
 
@@ -36,17 +36,17 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
     """Run a job to its end.
 
     Args:
-        argv: the job's arguments, which may be in a file (`relay.argument_file`), and maybe `--remote=sc://...`; an
-            address with a token belongs into the environment (`SPARK_REMOTE`), which other users of the machine cannot
-            list.
-        run: given the job's own arguments and what opens a session; returns the exit code.
+        argv: the job's arguments, which may be in a file (`mirror_lib.spark.argument_file`), and maybe
+            `--remote=sc://...`; an address with a token belongs into the environment (`SPARK_REMOTE`), which other
+            users of the machine cannot list.
+        run: takes the job's own arguments and a function that opens a session; returns the exit code.
         copies: whether its tasks write.
     """
     configure_log()
     remote, rest = take_remote(expanded(argv), os.environ)
     if remote is None:
         return run(rest, partial(submitted_session, copies=copies))
-    # Seconds of imports, while the configuration is read and both clusters are asked.
+    # These imports take seconds, while the configuration is read and both clusters respond.
     threading.Thread(target=importlib.import_module, args=("pyspark.sql.connect.session",)).start()
     for number in _INTERRUPTING:
         signal.signal(number, _interrupt)
@@ -55,7 +55,7 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
     try:
         leave(run(rest, lambda _name: connect_session(ConnectAddress.parse(remote), copies=copies)))
     except KeyboardInterrupt:
-        # Spark's client has ended the operation on the server by now (`SparkConnectClient`, on this very exception).
+        # Spark's client has ended the operation on the server by now (`SparkConnectClient`, on this exception).
         _log.error("interrupted: the tasks on the Spark Connect server were ended, too.")
         leave(_INTERRUPTED)
     except Exception:
@@ -66,19 +66,19 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
 def leave(code: int) -> NoReturn:
     """End a process that has a session of a Spark Connect server.
 
-    After an operation that failed, gRPC's channel is not closed at Python's end but waited for without an end
-    (`SparkSession.__del__`, pyspark 4.2). Nothing else is left to do by then.
+    After a failed operation, Python's exit would wait for gRPC's channel without an end (`SparkSession.__del__`,
+    pyspark 4.2). Nothing else is left to do by then.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
-        # Whoever read it may be gone.
+        # The reader of the output may be gone.
         with suppress(OSError):
             stream.flush()
     os._exit(code)
 
 
 def take_remote(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str | None, list[str]]:
-    """Where the session is, None for Spark's own choice, and the other arguments."""
+    """The session's address, None for Spark's own choice, and the other arguments."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--remote")
     found, rest = parser.parse_known_args(argv)
@@ -87,7 +87,7 @@ def take_remote(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[st
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    # Once: a second signal would cut short what the first one has us clean up.
+    # Once: a second signal would interrupt the clean-up of the first.
     for number in _INTERRUPTING:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -96,7 +96,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 def _end_with_input() -> None:
     while os.read(0, 1024):
         pass
-    # Nobody reads what is printed any more, and the clean-up must not fail by that.
+    # The output has no reader any more, and the clean-up must not fail because of that.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)

@@ -1,4 +1,4 @@
-"""What Spark's own errors mean to whoever runs a job."""
+"""Translate Spark's own errors for the operator of a job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mirror_lib.transform import read_mark
 from spark_jobs.sealing import other_version
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-#: As `sealing.other_version` says it, and what a worker says that takes jobs as they are.
+#: The message of `sealing.other_version`, and the error of an older worker, whose tasks take unsealed jobs.
 _OTHER_VERSION = re.compile(r"workers have batch-mirror (\S+), and the job's driver has (\S+)\.")
 _OTHER_TASK = re.compile(r"TypeError: (?:copy|verify)_bins\(\) takes ")
-#: As Spark begins the messages of its own errors; the last ones of the list are about the job and not about its cause.
+#: The start of messages of Spark's own errors; the excluded prefixes are about the job and not about its cause.
 _ERROR_CLASS = re.compile(r"\[(?!JOB_|PYTHON_|UNKNOWN)[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)*\] [^\n]*")
 _FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")
 _TRACEBACK = "Traceback (most recent call last):"
@@ -22,15 +22,15 @@ _NO_RECORD = re.compile(
     r"ExecutorLostFailure|OutOfMemory|has been cancelled|Connection refused|MemoryError|ImportError|ModuleNotFoundError"
     r"|PYTHON_VERSION_MISMATCH|\bmirror_lib\.[\w.]+: "
 )
-#: Of py4j, when the JVM ends while it is asked; what the JVM itself answers is a Py4JJavaError or has a trace.
+#: Errors of py4j if the JVM ends during a call; a response of the JVM itself is a Py4JJavaError or has a trace.
 _NO_ANSWER = frozenset({"Py4JNetworkError", "Py4JError"})
 _OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """What a call of Spark raises: its own errors, and those of the connection to a JVM that is gone.
+    """The exceptions of a call to Spark: its own errors, and those of the connection to an ended JVM.
 
-    py4j passes on the operating system's error when it cannot connect again.
+    py4j passes on the operating system's error if it cannot connect again.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
@@ -43,10 +43,10 @@ def _lost_its_jvm(error: Exception) -> bool:
 
 
 def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError:
-    """The typed error for what Spark raised while it ran our tasks.
+    """The typed error for an exception of Spark while it ran the project's tasks.
 
     Args:
-        doing: what was ended, such as `the copy`.
+        doing: the work that was ended, such as `the copy`.
     """
     where, text = Where(flow=flow), str(error)
     if _lost_its_jvm(error):
@@ -86,12 +86,12 @@ def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError
 
 
 def words_of(error: Exception) -> str:
-    """What an error of Spark's says is wrong, without where in Spark it was raised."""
+    """The message of a Spark error, without its location in Spark."""
     marked = read_mark(str(error))
     if marked is not None:
         said = marked.what
     else:
-        # The exception itself is the first line behind the frames of a Python worker's last traceback.
+        # The exception itself is the first line after the frames of a Python worker's last traceback.
         _, found, trace = str(error).rpartition(_TRACEBACK)
         behind = (line for line in trace.splitlines() if line and not line[0].isspace()) if found else iter(())
         said = next(behind, None) or in_short(error)
@@ -99,26 +99,26 @@ def words_of(error: Exception) -> str:
 
 
 def blames_no_record(error: Exception) -> bool:
-    """Whether a job failed for something else than a record: its workers, its memory, what they connect to.
+    """True if a job failed for another reason than a record: its workers, its memory, its connections.
 
-    Errors of ours that are about a record say so by its mark.
+    The project's own errors about a record have its mark.
     """
     told = str(error)
     return read_mark(told) is None and (_lost_its_jvm(error) or _NO_RECORD.search(told) is not None)
 
 
 def failed_task(error: Exception, tasks: int) -> int | None:
-    """The number of the task that a Spark job was ended for, None where nothing tells.
+    """The number of the task whose failure ended a Spark job, None if unknown.
 
     Args:
-        tasks: how many the job's only stage had.
+        tasks: number of tasks of the job's only stage.
     """
     found = _FAILED_TASK.search(str(error))
     return int(found[1]) if found is not None and int(found[1]) < tasks else None
 
 
 def in_short(error: Exception) -> str:
-    """The line of a Java stack trace that says what happened: of an error with a class of Spark's, that one."""
+    """The line of a Java stack trace with the cause: if an error has one of Spark's error classes, that line."""
     known = _ERROR_CLASS.search(str(error))
     if known is not None:
         return known[0].rstrip(". ")

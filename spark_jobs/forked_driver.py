@@ -1,4 +1,4 @@
-"""What makes a forked copy of the driver host a driver: all that a process of its own would have been started with."""
+"""Turn a forked copy of the driver host into a driver, with all that a new process would have been started with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from mirror_lib.spark import DriverRequest
 
-#: Of a process's name (prctl(2), PR_SET_NAME).
+#: Maximum length of a process name (prctl(2), PR_SET_NAME).
 _NAME_BYTES = 15
 
 
@@ -28,7 +28,7 @@ def become_driver(request: DriverRequest, streams: Sequence[int], *, unwanted: S
 
     Args:
         streams: the descriptors of standard input, output and error output.
-        unwanted: what whoever forked us has open.
+        unwanted: sockets that the forking process has open.
     """
     code = 1
     try:
@@ -65,7 +65,7 @@ def _take_environment(request: DriverRequest) -> None:
     os.environ.update(request.environment)
     os.umask(request.umask)
     time.tzset()
-    # Python itself looks at these only when it starts.
+    # Python itself reads these variables only at its start.
     first = [request.directory, *request.environment.get("PYTHONPATH", "").split(os.pathsep)]
     sys.path[:] = dict.fromkeys([*filter(None, first), *sys.path])
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -76,7 +76,7 @@ def _take_environment(request: DriverRequest) -> None:
 
 
 def _forget() -> None:
-    """What the host was, and what no two processes may have in common. `random` does so by itself at a fork."""
+    """Drop the host's logging, and state that two processes must not share. `random` reseeds itself at a fork."""
     for handler in list(logging.root.handlers):
         logging.root.removeHandler(handler)
     logging.root.setLevel(logging.WARNING)
@@ -87,7 +87,7 @@ def _forget() -> None:
 
 def _run(request: DriverRequest) -> int:
     sys.argv = [request.module, *request.arguments]
-    # As the main module it is another one than what other modules may have imported.
+    # As the main module it must be another one than the module that others may have imported.
     sys.modules.pop(request.module, None)
     try:
         runpy.run_module(request.module, run_name="__main__", alter_sys=True)
@@ -100,7 +100,7 @@ def _run(request: DriverRequest) -> int:
 
 
 def _end(code: int) -> NoReturn:
-    """Without what Python does at its end for all that the host has loaded."""
+    """Exit without Python's finalization of all that the host has loaded."""
     with suppress(BaseException):
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:

@@ -1,8 +1,8 @@
-"""Whether Spark has sent a Python worker all of its input.
+"""Check whether Spark has sent a Python worker all of its input.
 
-When a stage before fails, Spark closes the connection to the worker, and Arrow takes that for the end of its stream:
-the function in the worker sees its rows end as they do when there are no more. What it makes of them counts for
-nothing then, since the task has failed; unless it does something that lasts.
+If an earlier stage fails, Spark closes the connection to the worker, and Arrow takes that for the end of its stream:
+the function in the worker sees its rows end as if there were no more. Its result is then ignored, since the task has
+failed; but lasting side effects would remain.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def to_the_end(rows: Iterable[Any], *, must_know: bool) -> Iterator[Any]:
     """The rows of a worker's input.
 
     Args:
-        must_know: whether rows must not seem to end where this cannot be told.
+        must_know: raise if it cannot be checked whether the rows are complete.
 
     Raises:
-        MirrorError: they broke off, because a stage before has failed.
+        MirrorError: they are incomplete, because an earlier stage has failed.
     """
     yield from rows
     ended = _ended()
@@ -40,7 +40,7 @@ def to_the_end(rows: Iterable[Any], *, must_know: bool) -> Iterator[Any]:
 
 
 def _ended() -> bool | None:
-    """Whether anything follows behind the rows: Spark's own word that there are no more. None: it cannot be seen."""
+    """True if Spark has marked the end of the rows, False if they broke off, None if that cannot be seen."""
     connection = _connection()
     if connection is None:
         return None
@@ -51,7 +51,7 @@ def _ended() -> bool | None:
 
 
 def _connection() -> BufferedReader | BufferedRWPair | None:
-    """What the worker reads from (`infile` of PySpark's `worker.main`, which hands it to nobody)."""
+    """The worker's input stream (`infile` of PySpark's `worker.main`, which does not expose it)."""
     frame = sys._getframe()  # noqa: SLF001 - there is no other way to it
     while frame.f_back is not None:
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""What the driver of a job logs."""
+"""Logging of a job's driver."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _OWN = ("mirror_lib", "spark_jobs")
 
 
 def configure_log() -> None:
-    """Log to standard error; our own messages from the level on that the environment names, `INFO` by default.
+    """Log to standard error; this project's messages from the level in the environment on, by default `INFO`.
 
-    Libraries stay at `INFO`: at `DEBUG`, Spark's gateway alone says more than everything else.
+    Libraries stay at `INFO`: at `DEBUG`, Spark's gateway alone logs more than everything else.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

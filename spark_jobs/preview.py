@@ -1,7 +1,7 @@
-"""The Spark job of a preview: what transforms make of a few records, which come in a file. Nothing is written to Kafka.
+"""The Spark job of a preview: apply transforms to a few records, which come in a file. Nothing is written to Kafka.
 
-A record that a transform cannot take ends a whole Spark job. So the job is done again without it, until all that can be
-transformed is.
+A record for which a transform fails ends a whole Spark job. So the job is repeated without it, until all other records
+are transformed.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MICROSECONDS = 1000
-#: An error of ours that a worker raised without a record's mark, such as that a function cannot be imported.
+#: An error of this project that a worker raised without a record's mark, such as a function that cannot be imported.
 _OURS = re.compile(r"mirror_lib\.[\w.]*?(?P<name>\w+): (?P<what>.+)")
 
 
 def preview_with(spark: SparkSession, flow: str, remote_topics: Mapping[str, str]) -> PreviewRunner:
     """A runner that transforms rows in a session.
 
-    It raises `ConfigurationError` where Spark refuses a transform, and `SparkJobError` where it fails whatever the
-    records are.
+    It raises `ConfigurationError` if Spark refuses a transform, and `SparkJobError` if it fails regardless of the
+    records.
 
     Args:
-        flow: for messages.
-        remote_topics: what source topics are called on the target, which Connect's transforms see.
+        flow: the flow for messages.
+        remote_topics: target topics by source topic, which Connect's transforms see.
     """
 
     def run(chain: TransformChain, rows: pa.Table) -> PreviewResult:
@@ -87,7 +87,7 @@ class _Preview:
         return frame_of(self._spark.createDataFrame(chosen), chain, target_topic_of=self._remote_topics).toArrow()
 
     def _without_failing(self, error: Exception, rows: list[int]) -> list[list[int]]:
-        """What is to be tried next; a record that has failed alone is noted."""
+        """The next groups to try; a record that has failed alone is recorded."""
         if len(rows) == 1:
             place = self._places[rows[0]]
             self._failed[place] = self._untransformable(words_of(error), place)
@@ -95,7 +95,7 @@ class _Preview:
         marked = read_mark(str(error))
         named = None if marked is None else self._row_of(number_of(marked.place), marked.offset)
         if named in rows:
-            # What records hold may stand in the text, so it may name one that is innocent.
+            # The text may quote the content of a record, so it may name another record than the failing one.
             return [[row for row in rows if row != named], [named]]
         middle = len(rows) // 2
         return [rows[:middle], rows[middle:]]
@@ -105,7 +105,7 @@ class _Preview:
         return self._places.index(place) if place in self._places else None
 
     def _keep(self, made: pa.Table) -> None:
-        """Take what was made; a record that cannot be one fails here as it would where it is written."""
+        """Take transformed rows; a row that cannot become a record fails here as it would on writing."""
         places = places_of(made)
         for row, place in enumerate(places):
             try:
@@ -127,12 +127,12 @@ class _Preview:
     # ------------------------------------------------------------ records that are dropped
 
     def _dropped_by(self) -> dict[RecordPlace, str]:
-        """The transforms that drop records, each found by what is left behind it."""
+        """The transforms that drop records, each found by the records that remain after it."""
         dropped = [row for row, place in enumerate(self._places) if place not in self._made | self._failed]
         droppers = _droppers(self._chain)
         found: dict[RecordPlace, str] = {}
         if self._chain.determinism is not Determinism.YES and len(droppers) > 1:
-            # Tried again, it might be another one.
+            # Another try might drop other records.
             return found
         for number in droppers[:-1]:
             if not dropped:
@@ -148,19 +148,19 @@ class _Preview:
         return found
 
     def _left_behind(self, members: int, rows: Sequence[int]) -> set[RecordPlace] | None:
-        """Which records are left behind the first members of the chain; None where that cannot be told."""
+        """The records that remain after the first members of the chain; None if that fails."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             return set(places_of(self._transformed(_first_of(self._chain, members), rows)))
         except (PySparkException, Py4JError, MirrorError):
-            # Between two members there may be what no whole chain would write.
+            # The rows between two members may be invalid, although the whole chain writes valid ones.
             return None
 
 
 def _whatever_the_record(error: Exception, flow: str) -> MirrorError | None:
-    """What is wrong where no record is to blame, None where one may be."""
+    """The error if no record is the cause, None if one may be."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     told = spark_failure(error, "the preview", flow)
@@ -174,7 +174,7 @@ def _whatever_the_record(error: Exception, flow: str) -> MirrorError | None:
 
 
 def _check_record(row: pa.Table) -> None:
-    """See that a row can be a record.
+    """Check that a row can become a record.
 
     Raises:
         InexactRowError: it cannot.
@@ -199,7 +199,7 @@ def _records(made: pa.Table) -> list[MadeRecord]:
 
 
 def _droppers(chain: TransformChain) -> list[int]:
-    """The numbers of the members of a chain that may drop records."""
+    """The indexes of a chain's members that may drop records."""
     stages = () if chain.smt is None else chain.smt.settings.stages
     may_drop = [
         *(isinstance(stage.transform, smt.Filter) for stage in stages),

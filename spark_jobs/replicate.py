@@ -1,7 +1,7 @@
 """The Spark job of a flow: `spark-submit replicate.py --config mirror.properties --flow A->B`.
 
 The driver plans and commits; each Spark task copies one bin of partitions. Records never become Spark rows: a task
-returns one row per partition that says what was copied where.
+returns one row with the results of its partitions.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]:
-    """A runner that copies each bin in a Spark task of its own; raises `SparkJobError` where Spark gives up.
+    """A runner that copies each bin in its own Spark task; it raises `SparkJobError` if Spark gives up.
 
-    `ConfigurationError` where its workers cannot run our tasks at all.
+    It raises `ConfigurationError` if Spark's workers cannot run the project's tasks at all.
     """
 
     def copy(job: CopyJob) -> list[PartitionResult]:
@@ -44,7 +44,7 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
         results = copy(raw) if raw.bins else []
         if not transformed:
             return results
-        # Most flows transform nothing: what it takes is not loaded for them.
+        # Most flows have no transforms, so these modules are only loaded on demand.
         from spark_jobs.transform_job import transform_copy
 
         return [*results, *(result for each in transformed for result in transform_copy(spark, each))]

@@ -14,31 +14,31 @@ from mirror_lib.cluster.rows import READ_DDL
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: As `row_tasks.read_rows` and `verify_row_tasks.read_rows`.
+#: Such as `row_tasks.read_rows` and `verify_row_tasks.read_rows`.
 ReadRows = Callable[[str, bytes, int], Iterator[Any]]
 
 
 def read_frame(
     spark: SparkSession, sealed: tuple[str, bytes], bins: int, read: ReadRows, columns: str = READ_DDL
 ) -> DataFrame:
-    """The rows of all bins, each of which is one partition of Spark.
+    """The rows of all bins, each of which is one Spark partition.
 
     Args:
-        sealed: the job, with its stamp.
-        read: given the stamp, the job and the number of a bin, its rows; workers import it.
-        columns: of these rows.
+        sealed: the stamp and the job.
+        read: takes the stamp, the job and the number of a bin, and returns its rows; workers import it.
+        columns: schema of these rows.
     """
-    # Not a Python data source, which Spark has from 4.0 on only, and for which it starts a process that plans.
+    # Not a Python data source, which needs Spark 4.0, and for which Spark starts another process for planning.
     return spark.range(0, bins, 1, bins).mapInArrow(partial(rows_of, read, *sealed), columns)
 
 
 def rows_of(read: ReadRows, stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[Any]:
-    """The rows of bins, one batch at a time: no more is made than Spark takes.
+    """The rows of bins, one batch at a time: they are made only as fast as Spark takes them.
 
     Args:
-        read: gives the rows of a bin.
-        stamp: the first argument of `read`, as all others.
-        numbers: of the bins, as Arrow batches.
+        read: returns the rows of a bin.
+        stamp: the first argument of `read`; `sealed` is the second.
+        numbers: numbers of the bins, as Arrow batches.
     """
     for batch in numbers:
         for number in batch.column(0).to_pylist():
@@ -46,6 +46,6 @@ def rows_of(read: ReadRows, stamp: str, sealed: bytes, numbers: Iterable[Any]) -
             try:
                 yield from rows
             finally:
-                # Reading goes on ahead of its rows: it is to end when nobody takes them any more.
+                # Reading runs ahead of its rows: it must end when no more rows are taken.
                 if isinstance(rows, Generator):
                     rows.close()

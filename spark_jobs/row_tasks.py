@@ -1,4 +1,4 @@
-"""What a transformed copy runs on Spark's executors, before and behind the transforms. Workers import this module."""
+"""The tasks of a transformed copy on Spark's executors, before and after the transforms. Workers import this module."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from spark_jobs.task_place import task_place
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What travels to the workers, and back.
+#: Classes that are sent to the workers, and back.
 ROW_CLASSES = (RowJob, PartitionResult)
-#: What `drain_rows` gives.
+#: Schema of `drain_rows`.
 DRAINED_DDL = "rows bigint"
 
 
@@ -25,9 +25,9 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
     """The rows of a bin (`cluster.rows.layout.READ_SCHEMA`).
 
     Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for `ROW_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal` for `ROW_CLASSES`.
         sealed: the `RowJob`.
-        number: of the bin.
+        number: number of the bin.
 
     Raises:
         ConfigurationError: the driver has another version of this package.
@@ -39,7 +39,7 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
 
 
 def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Write what the transforms made of a bin; gives one row with the results of its partitions (`relay.rows`)."""
+    """Write a bin's transformed rows; yield one row with the results of its partitions (`relay.copy.result_rows`)."""
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
     from mirror_lib.relay.copy import to_arrow
     from mirror_lib.relay.transformed import write_bin
@@ -50,7 +50,7 @@ def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.Re
 
 
 def finish_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """End bins of which the transforms leave no row; gives a row of results for each."""
+    """End bins for which the transforms return no row; yield a row of results for each."""
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
     from mirror_lib.relay.copy import to_arrow
     from mirror_lib.relay.transformed import finish_bin
@@ -61,7 +61,7 @@ def finish_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[p
 
 
 def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """See whether the transforms take the records of a bin: nothing is written; gives how many rows there were."""
+    """Check whether the transforms succeed for the records of a bin: write nothing; yield the number of rows."""
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
     import numpy as np
     import pyarrow as pa

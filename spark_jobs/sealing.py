@@ -1,7 +1,7 @@
-"""A job on its way to Spark's Python workers, which open it only if its classes are theirs.
+"""A job for Spark's Python workers, which unpickle it only if they have the same classes.
 
-Frozen classes with slots are unpickled by position: workers of another version would put values into wrong fields and
-say nothing. So a job travels as bytes beside a stamp, and the stamp is compared before the bytes are opened.
+Frozen classes with slots are unpickled by position: workers of another version would silently put values into wrong
+fields. So a job is sent as bytes with a stamp, and the stamp is compared before the bytes are unpickled.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from mirror_lib import __version__
 from mirror_lib.cluster.auth import KerberosLogin, OAuthLogin, PasswordLogin
 from mirror_lib.errors import ConfigurationError, Where
 
-#: What every job may hold and no type says: the implementations of `Login`, and where an error was.
+#: Classes that every job may hold without naming them in a type: the implementations of `Login`, and `Where`.
 _COMMON: tuple[type, ...] = (PasswordLogin, OAuthLogin, KerberosLogin, Where)
 
 
 def seal(job: object, classes: tuple[type, ...]) -> tuple[str, bytes]:
-    """The stamp and the job, as `unseal` takes them.
+    """The stamp and the job, for `unseal`.
 
     Args:
-        classes: of the job and of what comes back; all that they hold count with them.
+        classes: classes of the job and of its results; the classes of their fields are included.
     """
     return stamp(classes), pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
 
 
 def unseal(sealed: str, job: bytes, classes: tuple[type, ...]) -> Any:
-    """The job.
+    """Return the job.
 
     Raises:
-        ConfigurationError: it was sealed by another version of this package; the job has not been opened then.
+        ConfigurationError: another version of this package has sealed it; it was not unpickled.
     """
     ours = stamp(classes)
     if sealed != ours:
@@ -44,7 +44,7 @@ def unseal(sealed: str, job: bytes, classes: tuple[type, ...]) -> Any:
 
 
 def other_version(*, workers: str, driver: str, where: Where = Where()) -> ConfigurationError:  # noqa: B008 - a value
-    """What is wrong, and what to do about it. `spark_jobs.failures` finds it again in what Spark makes of it."""
+    """The error, with what to do about it. `spark_jobs.failures` finds its text in Spark's error."""
     return ConfigurationError(
         f"Spark's Python workers have batch-mirror {workers}, and the job's driver has {driver}.",
         where=where,
@@ -55,13 +55,13 @@ def other_version(*, workers: str, driver: str, where: Where = Where()) -> Confi
 
 @cache
 def stamp(classes: tuple[type, ...]) -> str:
-    """The version of this package, and a digest of `fields_of` these classes for changes in between versions."""
+    """The version of this package, and a digest of `fields_of` these classes for changes within a version."""
     text = "\n".join(fields_of((*classes, *_COMMON)))
     return f"{__version__}/{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def fields_of(classes: Sequence[type]) -> list[str]:
-    """A line for each class that these hold, and they themselves: its name, and its fields in their order."""
+    """A line for each of these classes and of the classes of their fields: its name, and its fields in order."""
     found: dict[type, str] = {}
     names = {each.__name__: each for each in classes}
     todo: list[Any] = list(classes)
@@ -74,7 +74,7 @@ def fields_of(classes: Sequence[type]) -> list[str]:
         if issubclass(kind, Enum):
             found[kind] = f"{name} {[(each.name, each.value) for each in kind]}"
             continue
-        # Some modules know a name only while types are checked.
+        # Some modules import a name only for type checking.
         hints = get_type_hints(kind, localns=names)
         fields = [(field, str(hints[field])) for field in _names(kind)]
         found[kind] = f"{name} {fields}"
@@ -89,5 +89,5 @@ def _has_fields(kind: type) -> bool:
 def _names(kind: type) -> tuple[str, ...]:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
-    # A named tuple's, or a model's of pydantic.
+    # Of a named tuple, or of a pydantic model.
     return tuple(getattr(kind, "_fields", ())) or tuple(getattr(kind, "model_fields", ()))

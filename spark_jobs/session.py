@@ -19,41 +19,41 @@ _PACKAGE = "batch-mirror"
 _SPECULATION = "spark.speculation"
 _MAX_FAILURES = "spark.task.maxFailures"
 _DAEMON = "spark.python.daemon.module"
-#: Sessions of one week that the server may have ended for being idle, at the most one in an hour by its defaults.
+#: Maximum number of sessions in a week that the server may have ended as idle: by its defaults, at most one per hour.
 _GENERATIONS = 200
-#: Some 20 s in all. Spark's own is ten minutes, within which another run could have gone elsewhere.
+#: About 20 s in total. Spark's default is ten minutes, within which another run could have used another server.
 _RETRIES, _LONGEST_PAUSE_MS = 8, 4_000
 
 
 def submitted_session(name: str, *, copies: bool) -> SparkSession:
-    """The session of `spark-submit`, or a local one; where the program that runs us has one already, that one.
+    """The session of `spark-submit`, or a local one; if the calling program already has a session, that one.
 
     Args:
-        copies: whether the tasks write, so that Spark must not start one twice.
+        copies: whether the tasks write, so that Spark must not start a task twice.
 
     Raises:
-        ConfigurationError: the session that exists already does not suit: what was settled when it began stays.
+        ConfigurationError: the existing session is unsuitable: its static settings cannot be changed.
     """
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.appName(name).config(map=dict(SPARK_SETTINGS)).getOrCreate()
     if copies:
-        # The session's own settings name what we have asked for, and not what holds.
+        # The session's own settings show the requested values, and not the effective ones.
         _refuse_speculation(session.sparkContext.getConf().get(_SPECULATION), "the Spark session that exists already")
     return session
 
 
 def connect_session(address: ConnectAddress, *, copies: bool) -> SparkSession:
-    """A session of a Spark Connect server that suits our jobs; all of them share one unless the address names another.
+    """A session of a suitable Spark Connect server; all runs share one unless the address names another.
 
-    It is left open, for its Python workers are what is warm; the server ends it when nobody has used it for long.
+    It stays open, since its Python workers are warm; the server ends it after a long idle time.
 
     Args:
-        copies: whether the tasks write, so that Spark must not start one twice.
+        copies: whether the tasks write, so that Spark must not start a task twice.
 
     Raises:
-        ConfigurationError: the server is of another version, has settings that do not suit, or refuses us.
-        SparkUnreachableError: it does not answer.
+        ConfigurationError: the server has another version, has unsuitable settings, or refuses access.
+        SparkUnreachableError: the server does not respond.
     """
     from pyspark.errors import PySparkException
 
@@ -75,7 +75,7 @@ def _opened(address: ConnectAddress) -> ConnectSession:
     for generation in range(_GENERATIONS):
         session = _session(address.in_session(shared_session_id(version, generation)))
         try:
-            # The first call: until then, the server knows nothing of the session.
+            # The first call: the server creates the session.
             _ = session.version
         except PySparkException as error:
             session.client.close()
@@ -96,7 +96,7 @@ def _session(address: ConnectAddress) -> ConnectSession:
 
 
 def _check(session: ConnectSession, address: ConnectAddress, *, copies: bool) -> None:
-    """What only a server can have must be right there: a client cannot set it (`SparkConf`, static settings)."""
+    """Check the settings that only a server can have: a client cannot set them (`SparkConf`, static settings)."""
     theirs, ours = session.version, _spark_version()
     if theirs.split(".")[:2] != ours.split(".")[:2]:
         raise ConfigurationError(

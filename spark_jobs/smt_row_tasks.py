@@ -1,4 +1,4 @@
-"""Connect's transforms where rows are made: before Spark sees them, and without it where nothing else is done to them.
+"""Connect's transforms in the Python workers: before Spark gets the rows, and without Spark if there are no others.
 
 Workers import this module.
 """
@@ -21,18 +21,18 @@ from spark_jobs.transform_tasks import SMT_CLASSES, SmtStage, TargetTopicOf
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Of rows that have gone through Connect's transforms where they were read: the topic that these have set, or null.
+#: Schema of rows after Connect's transforms in the reading worker: with the topic that these have set, or null.
 READ_THROUGH_SMTS_DDL = f"{READ_DDL}, {TOPIC} string"
 _PARTITION = "partition"
 _WRITTEN_AS_READ = ("key", "value", "headers", "timestamp")
 
 
 class SealedSmts(NamedTuple):
-    """A chain of Connect's transforms on its way to the workers.
+    """A chain of Connect's transforms for the workers.
 
     Attributes:
-        stamp: as `spark_jobs.sealing.seal` gives it for `SMT_CLASSES`.
-        chain: sealed.
+        stamp: result of `spark_jobs.sealing.seal` for `SMT_CLASSES`.
+        chain: the sealed chain.
         target_topics: the remote topic of each source topic.
     """
 
@@ -41,7 +41,7 @@ class SealedSmts(NamedTuple):
     target_topics: TargetTopicOf
 
     def opened(self) -> SmtStage:
-        """The chain made ready for rows.
+        """The chain, ready for rows.
 
         Raises:
             ConfigurationError: the driver has another version of this package.
@@ -50,38 +50,38 @@ class SealedSmts(NamedTuple):
 
 
 def sealed_smts(chain: SmtChain, target_topics: TargetTopicOf) -> SealedSmts:
-    """A chain for the workers, and what topics are called on the target."""
+    """A sealed chain for the workers, with the target topics."""
     return SealedSmts(*seal(chain, SMT_CLASSES), target_topics)
 
 
 def read_through_smts(
     read: Callable[[str, bytes, int], Iterator[Any]], smts: SealedSmts, stamp: str, sealed: bytes, number: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a bin as Connect's transforms leave them (`READ_THROUGH_SMTS_DDL`).
+    """The rows of a bin after Connect's transforms (`READ_THROUGH_SMTS_DDL`).
 
     Args:
-        read: gives the rows of a bin as they were read (`cluster.rows.layout.READ_SCHEMA`).
+        read: returns the rows of a bin as they were read (`cluster.rows.layout.READ_SCHEMA`).
         smts: the transforms.
-        stamp: the first argument of `read`, as all others.
+        stamp: the first argument of `read`; `sealed` is the second.
 
     Raises:
-        UntransformableRecordError: an SMT cannot take a record; it has the record's mark.
+        UntransformableRecordError: an SMT fails for a record; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
     return _through(smts.opened(), read(stamp, sealed, number))
 
 
 def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Read, transform and write bins in this worker; gives a row of results for each (`relay.rows`).
+    """Read, transform and write bins in this worker; yield a row of results for each (`relay.copy.result_rows`).
 
     Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for `ROW_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal` for `ROW_CLASSES`.
         sealed: the `RowJob`.
-        smts: all that its records go through; None where they stay what they are.
-        numbers: of the bins.
+        smts: all transforms of its records; None if they stay unchanged.
+        numbers: numbers of the bins.
 
     Raises:
-        UntransformableRecordError: an SMT cannot take a record; it has the record's mark.
+        UntransformableRecordError: an SMT fails for a record; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
@@ -101,11 +101,11 @@ def _through(stage: SmtStage | None, rows: Iterator[pa.RecordBatch]) -> Generato
         for batch in rows:
             with_topic = _with_topic(batch)
             made = with_topic if stage is None else stage.run(with_topic)
-            # What is empty would be a trip to Spark for nothing.
+            # An empty batch would be a needless round trip to Spark.
             if made.num_rows:
                 yield made
     finally:
-        # Reading goes on ahead of its rows: it is to end when nobody takes them any more.
+        # Reading runs ahead of its rows: it must end when no more rows are taken.
         if isinstance(rows, Generator):
             rows.close()
 
@@ -117,7 +117,7 @@ def _with_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _written(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows as the writing half takes them (`cluster.rows.layout.WRITTEN_DDL`)."""
+    """Rows for the writing half (`cluster.rows.layout.WRITTEN_DDL`)."""
     import pyarrow as pa
 
     from mirror_lib.cluster.rows import SOURCE_COLUMN

@@ -1,4 +1,4 @@
-"""Where in its Spark job a task stands."""
+"""The partition and attempt of a task in its Spark job."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class TaskPlace(NamedTuple):
-    """The number of a task's partition, which is that of its bin all the way through a job, and of its attempt."""
+    """The number of a task's partition, which is also the number of its bin in all stages, and of its attempt."""
 
     number: int
     attempt: int
 
 
 def task_place() -> TaskPlace:
-    """Of the task that runs here; the first of all where there is none."""
+    """The place of the task that runs here; partition 0 and attempt 0 outside of tasks."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

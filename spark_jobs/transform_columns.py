@@ -1,10 +1,10 @@
-"""Keys and values on their way into Spark's types and back to bytes, and the columns that a transform may set.
+"""Keys and values decoded to Spark's types and encoded to bytes, and the columns that a transform may set.
 
-What a transform sets is written so:
+Values that a transform sets are encoded as follows:
 
-- binary as it is, text as UTF-8, numbers and booleans as their text;
+- binary unchanged, strings as UTF-8, numbers and booleans as their text;
 - structs, maps, arrays and variants as JSON, with every null, and with timestamps in UTC to the microsecond;
-- everything else is refused: which text a date or an interval becomes is the user's to say, by a CAST.
+- all other types are refused: for a date or an interval, the user chooses the text with a CAST.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-#: Before the names of sides on their way through a decoder.
+#: Prefixes of the names of sides during decoding.
 _TEXT, _PARSED, _DOCUMENTS = "__mirror_text_", "__mirror_parsed_", "__mirror_documents_"
-#: What goes around a document while it is parsed: the field that it is in, and the one for what cannot be parsed.
+#: Fields around a document during parsing: the field of the document, and the one for unparsable input.
 _WRAPPED, _CORRUPT = "__mirror_document", "__mirror_corrupt"
 HEADERS_DDL = "array<struct<key:string,value:binary>>"
-#: Timestamps as they mean the same everywhere, without the loss of microseconds that Spark's own default has.
+#: Unambiguous timestamps, without the loss of microseconds of Spark's default.
 _TO_JSON = {"ignoreNullFields": "false", "timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 _FROM_JSON = {
-    # Unlike FAILFAST, this lets us say which record is meant.
+    # Unlike FAILFAST, this allows an error that names the record.
     "mode": "PERMISSIVE",
     "columnNameOfCorruptRecord": _CORRUPT,
     "timeZone": "UTC",
-    # As deep as Jackson allows by itself, behind the array that a document is the only element of.
+    # Jackson's own default, plus one for the array around the document.
     "maxNestingDepth": "1001",
 }
 _AS_JSON = frozenset({"struct", "map", "array", "variant"})
@@ -39,11 +39,11 @@ _AS_TEXT = frozenset({"byte", "short", "integer", "long", "float", "double", "de
 
 
 def decoded(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame, Column]:
-    """Bytes as expressions see them; null stays null, and what is not of the format fails.
+    """Decode bytes for expressions; null stays null, and bytes that are not of the format fail.
 
     Args:
-        frame: has the side as binary.
-        decoding: of any format that needs no registry.
+        frame: a frame with the side as binary.
+        decoding: any format that needs no registry.
         side: `key` or `value`.
 
     Returns:
@@ -54,9 +54,9 @@ def decoded(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame,
     if decoding.format is DataFormat.NONE:
         return frame, F.col(side)
     text = F.col(side).cast("string")
-    # As a Java text, bytes that are no UTF-8 would become question marks without a word.
+    # As a Java string, invalid UTF-8 would silently become question marks.
     checked = F.when(text.isNull() | F.is_valid_utf8(text), text).otherwise(_raised(side, "no UTF-8 text"))
-    # In a projection of its own, since what stands beside the parser of JSON is interpreted as that is.
+    # In its own projection, since expressions in the same projection as the JSON parser are interpreted, not compiled.
     texts = f"{_TEXT}{side}"
     frame = frame.withColumn(texts, _once(checked))
     if decoding.format is DataFormat.STRING:
@@ -67,9 +67,8 @@ def decoded(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame,
 def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) -> tuple[DataFrame, Column]:
     """JSON by its schema, as a variant without one.
 
-    Left to itself Spark reads an empty text as null, does not look at what stands behind a document, and takes the
-    first element of an array for the object that it expects. As the only element of an array, a document can be none of
-    these.
+    By default Spark reads an empty text as null, ignores text after a document, and takes the first element of an array
+    for the expected object. As the only element of an array, a document has none of these problems.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -90,8 +89,8 @@ def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) ->
 def _by_schema(frame: DataFrame, array: Column, kind: str, side: str) -> tuple[DataFrame, Column]:
     """The elements of an array, all of which must be of a type.
 
-    Spark tells apart what it cannot parse, and what is null, in an object alone. Where any part of that is not of its
-    type, the whole is told to be corrupt, as FAILFAST fails for it.
+    Spark distinguishes unparsable input from null only in an object. If any part of it has another type, the whole is
+    reported as corrupt, as FAILFAST fails for it.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -101,15 +100,15 @@ def _by_schema(frame: DataFrame, array: Column, kind: str, side: str) -> tuple[D
     found = F.col(name)
     malformed = _raised(side, "no JSON of its schema")
     elements = F.when(found[_CORRUPT].isNull(), found[_WRAPPED]).otherwise(malformed)
-    # Only what is computed in a projection of its own is computed for each record, whatever a filter asks for.
+    # Only expressions in their own projection are computed for each record, regardless of a filter.
     return frame.withColumn(name, _once(F.from_json(wrapped, schema, _FROM_JSON))), elements
 
 
 def _once(column: Column) -> Column:
-    """The same, as something that Spark computes once for each row.
+    """The same column, computed once for each row.
 
-    It would push a filter below the decoding otherwise, and decode each record that is kept a second time. What is not
-    deterministic stays where it is; the number of a partition is never below zero, which Spark does not know.
+    Otherwise Spark would push a filter below the decoding, and decode each kept record a second time. A
+    non-deterministic expression is not moved; the partition number is never below zero, which Spark does not know.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -129,7 +128,7 @@ def _raised(side: str, what: str) -> Column:
 
 
 def _mark_column() -> Column:
-    """`record_mark.mark` in Spark."""
+    """`record_mark.mark` as a Spark expression."""
     from pyspark.sql import functions as F  # noqa: N812
 
     before, between, after = mark(-1, -2).replace("-1", "\0").replace("-2", "\0").split("\0")
@@ -138,14 +137,14 @@ def _mark_column() -> Column:
 
 
 def written(column: Column, kind: DataType, what: str) -> Column:
-    """What a transform has set, as bytes.
+    """A value that a transform has set, as bytes.
 
     Args:
-        kind: of the column.
-        what: for messages: whose column it is.
+        kind: type of the column.
+        what: name of the column, for messages.
 
     Raises:
-        ConfigurationError: there is more than one way to write such values.
+        ConfigurationError: there is more than one way to encode such values.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -165,15 +164,15 @@ def written(column: Column, kind: DataType, what: str) -> Column:
 
 
 def is_document(kind: DataType) -> bool:
-    """Whether values of a type are written as documents: as JSON, or by a schema."""
+    """True if values of a type are encoded as documents: as JSON, or by a schema."""
     return kind.typeName() in _AS_JSON
 
 
 def set_column(column: Column, kind: DataType, name: str, what: str) -> Column:
-    """What a transform has set for headers, timestamp, topic or partition, in the type that these have.
+    """Headers, timestamp, topic or partition that a transform has set, in the required type.
 
     Raises:
-        ConfigurationError: it cannot be meant so.
+        ConfigurationError: the column has an unsuitable type.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

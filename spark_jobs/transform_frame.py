@@ -1,9 +1,9 @@
-"""The transforms of a chain as one DataFrame on top of another: from records as they were read to those to be written.
+"""The transforms of a chain as nested DataFrames: from records as they were read to those to be written.
 
-Every stage is narrow, and rows keep their order: a Spark partition that goes in is one that comes out.
+Every stage is narrow, and rows keep their order: each input partition of Spark becomes one output partition.
 
 In one transform the record is decoded first, then filtered, and all columns are computed from the record as it was
-before. The next transform sees what this one has made, as bytes again.
+before. The next transform sees the result, as bytes again.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ from spark_jobs.transform_tasks import SMT_CLASSES, TargetTopicOf, apply_smts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Spark's setting that lets SQL read a file as a table: text.`/etc/passwd`. `mirror config check` refuses such SQL, and
-#: so does Spark.
+#: Spark's setting that lets SQL read a file as a table: text.`/etc/passwd`. Both `mirror config check` and Spark refuse
+#: such SQL.
 _FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
 
 
 def frame_of(
     source: DataFrame, chain: TransformChain, *, target_topic_of: TargetTopicOf, through_smts: bool = False
 ) -> DataFrame:
-    """What a chain makes of records.
+    """The records of a chain.
 
-    Nothing is read yet: records that a transform cannot take fail while the result is, and where one of our own stages
-    says so, the error's text has a mark (`mirror_lib.transform.record_mark`).
+    Nothing is read yet: failures of transforms for a record occur when the result is read, and the text of an error
+    from this project's stages has a mark (`mirror_lib.transform.record_mark`).
 
     Args:
         source: the columns of Spark's Kafka source with headers, and `__mirror_source`, a struct of `place` and
             `offset` that every row of a record carries through.
-        chain: of the topics of these records.
-        target_topic_of: what a topic is called on the target, which Connect's transforms see.
-        through_smts: whether the records have gone through Connect's transforms already; then there is one more column,
+        chain: chain of the topics of these records.
+        target_topic_of: target topic of a topic, which Connect's transforms see.
+        through_smts: whether the records have already passed Connect's transforms; then there is one more column,
             `__mirror_topic`.
 
     Returns:
         `key`, `value`, `headers`, `timestamp`, `topic`, `partition` and `__mirror_source`; topic and partition are null
-        where no transform has set them.
+        if no transform has set them.
 
     Raises:
         ConfigurationError: Spark refuses a transform; the error names it.
     """
-    # For the whole session: with Spark Connect a plan is analysed once more when it runs.
+    # For the whole session: Spark Connect analyses a plan again when it runs.
     source.sparkSession.conf.set(_FILES_AS_TABLES, "false")
     frame = begun(source, has_topic=through_smts)
     if through_smts:
@@ -82,13 +82,13 @@ def frame_of(
 
 
 def _through_smts(frame: DataFrame, chain: SmtChain, target_topic_of: TargetTopicOf) -> DataFrame:
-    """Connect's transforms."""
+    """Apply Connect's transforms."""
     made = frame.mapInArrow(partial(apply_smts, *seal(chain, SMT_CLASSES), target_topic_of), frame.schema)
     return _seen_under_new_topic(made)
 
 
 def _seen_under_new_topic(frame: DataFrame) -> DataFrame:
-    """A topic that Connect's transforms set is what the next transform sees."""
+    """The frame in which the next transform sees the topic that Connect's transforms have set."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return frame.withColumn("topic", F.coalesce(TOPIC, "topic"))
@@ -107,7 +107,7 @@ def _transformed(frame: DataFrame, transform: Transform, registry: RegistrySides
 
 
 def _decoded(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
-    """What the transform sees. A side that it does not read may be of any form."""
+    """The frame as the transform sees it. A side that it does not read may have any format."""
     decodings = {"key": transform.decode.key, "value": transform.decode.value}
     sides = [side for side in SIDES if transform.reads is None or side in transform.reads]
     by_registry = [side for side in registry.needed(transform.decode) if side in sides]
@@ -120,7 +120,7 @@ def _decoded(frame: DataFrame, transform: Transform, registry: RegistrySides) ->
 
 
 def _computed(read: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
-    """A filter and columns."""
+    """Apply a filter and column expressions."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -143,15 +143,15 @@ def _computed(read: DataFrame, transform: Transform, registry: RegistrySides) ->
 
 
 def _selected(read: DataFrame, transform: Transform, select: SelectStatement, registry: RegistrySides) -> DataFrame:
-    """A SELECT over the records. What only a `*` names is not set."""
-    # sqlglot is imported only where there is something to read.
+    """Apply a SELECT to the records. Columns that only a `*` names are not set."""
+    # sqlglot is imported only if there is SQL to parse.
     from mirror_lib.transform.sql import carrying
 
     statement = carrying(select, CARRIED)
     with speaking_of(transform, "sql.file"):
         result = read.sparkSession.sql(statement.text, frame=read)
         outputs = [name.lower() for name in result.columns[len(CARRIED) :]]
-    # By position: with a `*`, names are there more than once.
+    # By position: with a `*`, names occur more than once.
     made = result.toDF(*CARRIED, *(f"{NEW}{number}" for number in range(len(outputs))))
     last = {name: f"{NEW}{number}" for number, name in enumerate(outputs)}
     new = {name: last[name] for name in TARGET_COLUMNS if outputs.count(name) > statement.stars}

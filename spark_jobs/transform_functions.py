@@ -1,8 +1,8 @@
-"""Users' Python functions: what they are given, what they must return, and what is made of it.
+"""Users' Python functions: their arguments, their required results, and the conversion of these results.
 
-They are given the columns of Spark's Kafka source, decoded, and `__mirror_source`, which says which record a row comes
-from. They return at least key, value, headers, timestamp and `__mirror_source`; topic and partition count as set where
-they differ from what was given. A decoded side that comes back equal keeps its bytes.
+The arguments are the columns of Spark's Kafka source, decoded, and `__mirror_source`, which identifies the record of a
+row. Functions return at least key, value, headers, timestamp and `__mirror_source`; topic and partition count as set if
+they differ from the arguments. A decoded side that is returned unchanged keeps its bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _SEEN, _SAME = "__mirror_seen_", "__mirror_same_"
 _MUST_RETURN = ("key", "value", "headers", "timestamp")
-#: Physical operators that look at one row after the other, and keep the rows of a Spark partition in their order.
+#: Physical operators that process one row at a time, and keep the rows of a Spark partition in order.
 _NARROW = frozenset(
     [
         "AdaptiveSparkPlan",
@@ -72,13 +72,13 @@ _OPERATOR = re.compile(r"^[\s:+\-*]*(?:\(\d+\)\s*)?([A-Z]\w*)")
 def apply_dataframe_function(
     read: DataFrame, transform: Transform, reference: FunctionReference, registry: RegistrySides
 ) -> DataFrame:
-    """What a function of DataFrames makes of the records.
+    """Apply a function of DataFrames to the records.
 
     Args:
-        read: as `transform_state.opened` gives it.
+        read: result of `transform_state.opened`.
 
     Raises:
-        ConfigurationError: the function fails, or returns what cannot be written, or does not look at one record at a
+        ConfigurationError: the function fails, returns what cannot be written, or does not process one record at a
             time.
     """
     from pyspark.sql import DataFrame
@@ -110,10 +110,10 @@ def apply_dataframe_function(
 def apply_batch_function(
     read: DataFrame, transform: Transform, reference: FunctionReference, registry: RegistrySides
 ) -> DataFrame:
-    """What a function of record batches makes of the records; it is imported in Spark's workers only.
+    """Apply a function of record batches to the records; it is imported only in Spark's workers.
 
     Raises:
-        ConfigurationError: a decoded side cannot be written.
+        ConfigurationError: a decoded side cannot be encoded.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -143,7 +143,7 @@ def _documents(types: Mapping[str, DataType], by_registry: Collection[str]) -> t
 
 
 def _packed(read: DataFrame, sides: Sequence[str]) -> DataFrame:
-    """What a function of DataFrames is given: all that must come back with a row is in one column."""
+    """The argument of a function of DataFrames: all that must be returned with a row is in one column."""
     from pyspark.sql import functions as F  # noqa: N812
 
     packed = [
@@ -163,13 +163,13 @@ def _packed(read: DataFrame, sides: Sequence[str]) -> DataFrame:
 
 
 def _unpacked(result: DataFrame, sides: Sequence[str], types: Mapping[str, DataType]) -> DataFrame:
-    """What a function has returned, with the hidden columns as `closed` wants them."""
+    """The result of a function, with the hidden columns that `closed` needs."""
     from pyspark.sql import functions as F  # noqa: N812
 
     def kept(name: str) -> Column:
         return F.col(f"{SOURCE}.{name}")
 
-    # Of a side that was not decoded, what comes back is all there is.
+    # A side that was not decoded has only the returned value.
     present = F.when(kept("has_value"), F.lit(b""))
     before = {
         "key": kept("key") if "key" in sides else F.lit(None).cast("binary"),
@@ -196,15 +196,15 @@ def _closed(
     sides: Sequence[str],
     registry: RegistrySides,
 ) -> DataFrame:
-    """The frame after a function: what came back as it was is not set."""
+    """The frame after a function: unchanged columns are not set."""
     from pyspark.sql import functions as F  # noqa: N812
 
     types = types_of(made)
-    # First what is compared: afterwards it is bytes.
+    # Compare first: afterwards it is bytes.
     same = {side: _is_same(types, side).alias(f"{_SAME}{side}") for side in sides}
     made = made.select("*", *same.values())
     for side in sides:
-        # What came back as it was need not fit the schema.
+        # An unchanged value need not match the schema.
         made = made.withColumn(f"{NEW}{side}", F.when(~F.col(f"{_SAME}{side}"), F.col(f"{NEW}{side}")))
     made = registry.encoded(made, transform, {side: f"{NEW}{side}" for side in SIDES}, replaces=False)
     types = types_of(made)
@@ -230,7 +230,7 @@ def _closed(
 
 
 def _is_same(types: Mapping[str, DataType], side: str) -> Column:
-    """Whether a decoded side came back as it was given."""
+    """True if a decoded side was returned unchanged."""
     from pyspark.sql import functions as F  # noqa: N812
 
     given, returned = types[f"{_SEEN}{side}"], types[f"{NEW}{side}"]
@@ -238,7 +238,7 @@ def _is_same(types: Mapping[str, DataType], side: str) -> Column:
         return F.lit(False)
     columns = [F.col(f"{_SEEN}{side}"), F.col(f"{NEW}{side}")]
     if is_document(given):
-        # Spark compares no maps.
+        # Spark cannot compare maps.
         columns = [written(column, given, side) for column in columns]
     is_same = columns[0].eqNullSafe(columns[1])
     return is_same & F.col(f"{BYTES}{side}").isNull() if f"{BYTES}{side}" in types else is_same
@@ -262,7 +262,7 @@ def _check_columns(reference: FunctionReference, types: Mapping[str, DataType], 
 
 
 def _check_plan(reference: FunctionReference, given: DataFrame, result: DataFrame) -> None:
-    """Refuse what looks at more than one record, or brings rows into another order or Spark partition."""
+    """Refuse a plan that uses more than one record at a time, or changes the order or the Spark partition of rows."""
     found = Counter(_operators(result)) - Counter(_operators(given))
     wide = sorted(name for name in found if name not in _NARROW)
     if wide:
@@ -281,7 +281,7 @@ def _operators(frame: DataFrame) -> list[str]:
 
 
 def explained(frame: DataFrame) -> str:
-    """What `DataFrame.explain` prints."""
+    """The output of `DataFrame.explain`."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         frame.explain()

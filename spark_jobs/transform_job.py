@@ -1,7 +1,7 @@
 """Copies through transforms: read, transform, write, in one Spark job for all partitions with the same transforms.
 
-A record that a transform cannot take ends the whole Spark job. Then it is looked for without writing, and the job is
-done again without it, or up to it, as the flow's policy has it; what was written by then is found again.
+A record for which a transform fails ends the whole Spark job. The failing record is then searched for without writing,
+and the job is repeated without it, or up to it, by the flow's policy; rows that were already written are found again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
-#: How often a job is done, each time without one more record that fails.
+#: Maximum number of tries of a job, each without one more failing record.
 _MOST_TRIES = 20
 
 
@@ -78,7 +78,7 @@ class _TransformedCopy:
         raise AssertionError("the last try either ends or raises")
 
     def _keep(self, results: list[PartitionResult]) -> None:
-        """Take results; the job is the rest from then on."""
+        """Store results; the job is then limited to the other partitions."""
         self._results += results
         done = {result.source for result in results}
         left = tuple(bin_ for bin_ in self._job.copy.bins if bin_[0].plan.source not in done)
@@ -89,17 +89,17 @@ class _TransformedCopy:
         job = self._job
         sealed = seal(job, ROW_CLASSES)
         if not self._chain.transforms:
-            # Rows need not go through Spark's JVM for what Python does alone: Connect's transforms, or nothing at all.
+            # Without Spark transforms, rows need not pass Spark's JVM: Python does all of the work.
             numbers = self._spark.range(0, len(job.copy.bins), 1, len(job.copy.bins))
             return from_arrow([numbers.mapInArrow(partial(copy_rows, *sealed, self._rows.smts), RESULT_DDL).toArrow()])
         made = self._rows.made(sealed, len(job.copy.bins))
         return from_arrow([made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL).toArrow()])
 
     def _finish(self) -> None:
-        """End bins that nobody writes: Spark starts no task where it sees beforehand that no row will be left.
+        """End bins without a writing half: Spark starts no task if it knows beforehand that no rows remain.
 
-        That nothing is left of all that was planned must be certain, and only the reading half knows how far it came:
-        so it reads once more, to the end. With chance, or a clock, in the transforms there may be rows then.
+        It must be certain that no rows remain, and only the reading half knows how far it came: so this reads once
+        more, to the end. With non-deterministic transforms there may be rows then.
         """
         while self._job.copy.bins and self._has_rows():
             if self._job.exact:
@@ -117,7 +117,7 @@ class _TransformedCopy:
             self._keep(from_arrow([numbers.mapInArrow(task, RESULT_DDL).toArrow()]))
 
     def _has_rows(self) -> bool:
-        """Whether the transforms leave anything of the bins."""
+        """True if the transforms return any rows for the bins."""
         job = replace(self._job, whole=True)
         sealed = seal(job, ROW_CLASSES)
         made = self._rows.made(sealed, len(job.copy.bins))
@@ -127,7 +127,7 @@ class _TransformedCopy:
     # ------------------------------------------------------------ records that fail
 
     def _found(self, error: Exception) -> Found | None:
-        """The record that a Spark job has failed for; None where it was something else."""
+        """The record for which a Spark job has failed; None if the cause was another one."""
         if blames_no_record(error):
             return None
         opened = [opened for bin_ in self._job.copy.bins for opened in bin_]
@@ -144,14 +144,14 @@ class _TransformedCopy:
         return failing_record(ranges, self._probe)
 
     def _range(self, opened: OpenPartition) -> OffsetRange:
-        """What the job reads of a partition."""
+        """The range of a partition that the job reads."""
         source, start, end = opened.plan.source, reading_start(opened), opened.plan.end
         leave_out = self._job.copy.settings.poison_policy is not PoisonPolicy.FAIL
         failed = self._job.failed.get(source, ())
         return OffsetRange(source, start, first_stop(failed, leave_out=leave_out, start=start, end=end))
 
     def _probe(self, groups: Sequence[Sequence[OffsetRange]]) -> Failure | None:
-        """Transform ranges of the source and write nothing; each group is a task."""
+        """Transform ranges of the source without writing; each group is a task."""
         opened = {each.plan.source: each for bin_ in self._job.copy.bins for each in bin_}
         bins = tuple(tuple(_only(opened[each.source], each) for each in group) for group in groups)
         settings = self._job.copy.settings.model_copy(update={"poison_policy": PoisonPolicy.SKIP})
@@ -164,10 +164,10 @@ class _TransformedCopy:
         return None
 
     def _without(self, found: Found, *, last: bool) -> RowJob:
-        """The job without this record, taking over from what was just tried.
+        """The job without this record, taking over from the attempt that just failed.
 
         Args:
-            last: whether the partition is to end before the record whatever the policy, so that the run ends.
+            last: whether the partition must end before the record regardless of the policy, so that the run ends.
         """
         where = Where(flow=self._flow, topic=found.source.topic, partition=found.source.partition, offset=found.offset)
         many = f" It is the {_MOST_TRIES - 1}th that this run has met, and it looks for no more." if last else ""

@@ -1,8 +1,8 @@
-"""Keys and values with schema ids as columns of Spark: decoded before a transform, encoded again after it.
+"""Keys and values with schema ids as Spark columns: decoded before a transform, encoded again after it.
 
-What a transform makes is written by the schema that it was read by, unless it is bytes already, or text where the
-schema's values are records: then it is written as it is. Until the last transform is done, schema ids are those of the
-source; then they become those of the target, where it has a registry.
+A transform's result is encoded with the schema with which it was decoded, unless it is already bytes, or text while the
+schema's values are records: then it is written unchanged. Until the last transform is done, schema ids are those of
+the source; then they become those of the target, if it has a registry.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
-#: Before the names of decoded sides.
+#: Prefix of the names of decoded sides.
 
 
 class RegistrySides:
-    """The sides of a chain's records that schema registries know."""
+    """The sides of a chain's records that have schemas in a registry."""
 
     def __init__(self, chain: TransformChain, target_topic_of: Mapping[str, str] | Callable[[str], str]) -> None:
-        """Nothing is asked yet.
+        """Create it without a request.
 
         Args:
-            chain: of the topics.
-            target_topic_of: has all topics, where a transform of the chain needs a registry.
+            chain: chain of the topics.
+            target_topic_of: has all topics, if a transform of the chain needs a registry.
         """
         self._chain = chain
         self._topics = target_topic_of
         self._readers: dict[str, SideReader] = {}
 
     def needed(self, decode: DecodeSettings) -> tuple[str, ...]:
-        """The sides that are decoded by a registry."""
+        """The sides that are decoded with a registry."""
         return tuple(side for side in SIDES if _format(decode, side).needs_registry)
 
     def decoded(
         self, frame: DataFrame, transform: Transform, sides: Sequence[str]
     ) -> tuple[DataFrame, dict[str, Column]]:
-        """A frame as it is between transforms with more columns: some of these sides, decoded.
+        """The frame between transforms with additional columns: some of these sides, decoded.
 
         Raises:
-            ConfigurationError: there is no registry or subject, or topics differ.
-            SchemaRegistryError: the registry does not answer.
-            SchemaFormatError: a schema has no column.
+            ConfigurationError: a registry or subject is missing, or topics differ.
+            SchemaRegistryError: the registry does not respond.
+            SchemaFormatError: a schema has no corresponding column type.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -67,14 +67,15 @@ class RegistrySides:
         return made, {side: F.col(f"{DECODED}{side}") for side in sides}
 
     def encoded(self, made: DataFrame, transform: Transform, new: Mapping[str, str], *, replaces: bool) -> DataFrame:
-        """The frame with what was set as bytes, where it is written by a schema.
+        """The frame with values that were set, as bytes, if they are encoded with a schema.
 
         Args:
-            new: sides that were set, with the columns that hold what was.
-            replaces: whether nothing but what was set is needed of these sides; then it is all that goes to Python.
+            new: sides that were set, with the columns of the new values.
+            replaces: whether only the values that were set are needed of these sides; then only they are sent to
+                Python.
 
         Raises:
-            ConfigurationError: what was set has other fields than the schema.
+            ConfigurationError: the new values have other fields than the schema.
         """
         from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.types import BinaryType
@@ -91,7 +92,7 @@ class RegistrySides:
             _check_fields(kind, reader, f"the {side} that the transform {transform.name} sets")
             readers.append((new[side], reader))
             if side == "value":
-                # A tombstone stays one, whatever was made of it.
+                # A tombstone stays a tombstone, regardless of the transform's result.
                 made = made.withColumn(new[side], F.when(old("value").isNotNull(), F.col(new[side])))
             if replaces:
                 made = made.withColumn(old_name(side), F.when(old(side).isNotNull(), F.lit(b"")))
@@ -136,7 +137,7 @@ class RegistrySides:
         """Spark's type for the decoded side."""
         import pyarrow as pa
 
-        # Spark Connect wants a row.
+        # Spark Connect needs at least one row.
         table = pa.table({"column": pa.nulls(1, column_of(reader).kind)})
         return types_of(frame.sparkSession.createDataFrame(table))["column"]
 
@@ -146,7 +147,7 @@ def _format(decode: DecodeSettings, side: str) -> DataFormat:
 
 
 def _schema(frame: DataFrame, types: Mapping[str, DataType]) -> StructType:
-    """The schema of a frame, with other types for some columns and more columns."""
+    """The schema of a frame, with other types for some columns and additional columns."""
     from pyspark.sql.types import StructField, StructType
 
     known = {field.name: field.dataType for field in frame.schema.fields}
@@ -154,7 +155,7 @@ def _schema(frame: DataFrame, types: Mapping[str, DataType]) -> StructType:
 
 
 def _check_fields(kind: DataType, reader: SideReader, what: str) -> None:
-    """Refuse a struct that cannot be written by the schema, before any record is read."""
+    """Refuse a struct that cannot be encoded with the schema, before any record is read."""
     import pyarrow as pa
     from pyspark.sql.types import StructType
 

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers for keys and values with schema ids. They import this module."""
+"""Tasks in Spark's Python workers for keys and values with schema ids. Workers import this module."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ REGISTRY_CLASSES = (SideReader, SideRenumbering, RegistryAccess, BasicLogin, Bea
 
 
 def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Keys and values as columns of the types that `registry_sides.column_of` says.
+    """Decode keys and values to columns with the types of `registry_sides.column_of`.
 
     Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for `REGISTRY_CLASSES`.
-        sealed: pairs of the name of a column to be made, `__mirror_decoded_` before that of the side, and a
+        stamp: result of `spark_jobs.sealing.seal` for `REGISTRY_CLASSES`.
+        sealed: pairs of the name of a new column, `__mirror_decoded_` followed by the side, and a
             `SideReader`.
 
     Raises:
-        UntransformableRecordError: a record cannot be decoded; it has the record's mark.
-        SchemaRegistryError: the registry does not answer, which is no record's fault.
+        UntransformableRecordError: a record cannot be decoded; the error has the record's mark.
+        SchemaRegistryError: the registry does not respond; no record is the cause.
         ConfigurationError: the driver has another version of this package.
     """
     readers: list[tuple[str, SideReader]] = unseal(stamp, sealed, REGISTRY_CLASSES)
@@ -43,7 +43,7 @@ def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[
 
 
 def encode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """What transforms have made of such columns as bytes, in their place; else as `decode_sides`."""
+    """Replace the results of transforms in such columns by their bytes; else as `decode_sides`."""
     import pyarrow as pa
 
     readers: list[tuple[str, SideReader]] = unseal(stamp, sealed, REGISTRY_CLASSES)
@@ -56,14 +56,14 @@ def encode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[
 
 
 def renumber_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Keys and values with the schema ids of the target.
+    """Replace the schema ids in keys and values by those of the target.
 
     Args:
         stamp: as for `decode_sides`.
-        sealed: of `SideRenumbering`.
+        sealed: pairs with a `SideRenumbering`.
 
     Raises:
-        UntransformableRecordError: a record's schema is missing; it has the record's mark.
+        UntransformableRecordError: a record's schema is missing; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
     import pyarrow as pa
@@ -86,7 +86,7 @@ def _encoded(codecs: Mapping[str, SideCodec], topic: str, value: Any) -> bytes |
 
 
 def _codecs(reader: SideReader) -> dict[str, SideCodec]:
-    """By topic; topics with the same schema share one."""
+    """Codecs by topic; topics with the same schema share one."""
     by_id: dict[int, SideCodec] = {}
     for topic, number in reader.ids.items():
         if number not in by_id:
@@ -97,7 +97,7 @@ def _codecs(reader: SideReader) -> dict[str, SideCodec]:
 def _with_column(
     batch: pa.RecordBatch, given: str, name: str, kind: pa.DataType, change: Callable[[str, Any], Any]
 ) -> pa.RecordBatch:
-    """The batch with a column that is made of another one, behind the others unless there is one of its name."""
+    """The batch with a derived column, which replaces a column of the same name or is appended."""
     import pyarrow as pa
 
     from mirror_lib.transform import array_of
@@ -108,7 +108,7 @@ def _with_column(
         try:
             made = change(topic, value)
         except (SchemaFormatError, SchemaMissingError) as error:
-            # Others, such as that of a registry that does not answer, are not the record's.
+            # Other errors, such as a registry that does not respond, are not caused by the record.
             refuse_row(error, batch, row)
         found.append(made)
     try:

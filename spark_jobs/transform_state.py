@@ -1,8 +1,8 @@
-"""What the frame of a flow holds between two transforms, and how one transform's results get into it.
+"""The frame of a flow between two transforms, and how a transform's results are stored in it.
 
-Between transforms there are the columns of Spark's Kafka source, as the next transform sees them, and hidden ones: the
-tie to the record, and the target topic and partition where a transform has set them. While a transform runs, hidden
-columns also hold what the record was before it, so that what is not set stays byte by byte what it was.
+Between transforms the frame has the columns of Spark's Kafka source, as the next transform sees them, and hidden ones:
+the record's identity, and the target topic and partition if a transform has set them. While a transform runs, hidden
+columns also hold the record as it was before, so that unchanged columns keep their bytes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def begun(source: DataFrame, *, has_topic: bool = False) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     if type(source).__module__.startswith("pyspark.sql.connect."):
-        # As PySpark's own builder of sessions does: `pyspark.sql.functions`, which users' functions import as well,
-        # takes this process for one with a Spark of its own otherwise.
+        # As PySpark's own session builder does: otherwise `pyspark.sql.functions`, which users' functions import as
+        # well, assumes a Spark in this process.
         os.environ.setdefault(_CONNECT_MODE, "1")
     topic = F.col(TOPIC) if has_topic else F.lit(None).cast("string").alias(TOPIC)
     return source.select(
@@ -48,7 +48,7 @@ def opened(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:
     """The frame while a transform runs.
 
     Args:
-        seen: columns that the transform sees otherwise than they are, such as decoded ones.
+        seen: columns that the transform sees in another form, such as decoded ones.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -58,7 +58,7 @@ def opened(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:
 
 
 def old_name(name: str) -> str:
-    """What a column is called that holds what was before the transform."""
+    """The name of the column with the value before the transform."""
     return f"{OLD}{name}"
 
 
@@ -70,22 +70,22 @@ def old(name: str) -> Column:
 
 
 def types_of(frame: DataFrame) -> dict[str, DataType]:
-    """The types of its columns; the frame is analysed for them."""
+    """The types of its columns; this makes Spark analyse the frame."""
     return {field.name: field.dataType for field in frame.schema.fields}
 
 
 def closed(made: DataFrame, transform: Transform, new: Mapping[str, str]) -> DataFrame:
     """The frame after a transform.
 
-    A record without a value stays one: it deletes what was written before under its key, and would not if a transform
-    made an empty document of it. A topic or partition that is null is not set.
+    A tombstone stays a tombstone: it deletes the earlier record with its key, and would not if a transform made an
+    empty document of it. A topic or partition that is null is not set.
 
     Args:
-        made: has all of `CARRIED`, and what the transform has made.
-        new: the columns that the transform has set, by their names in `made`.
+        made: has all of `CARRIED`, and the transform's results.
+        new: the columns that the transform has set, with their names in `made`.
 
     Raises:
-        ConfigurationError: something was set that is of no use there.
+        ConfigurationError: a column was set to an unsuitable type.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -114,13 +114,13 @@ def closed(made: DataFrame, transform: Transform, new: Mapping[str, str]) -> Dat
             target["topic"].alias(TOPIC),
             target["partition"].alias(PARTITION),
         )
-        # Here and not where it is run: whatever does not fit is this transform's.
+        # Here and not at execution: a type error then belongs to this transform.
         types_of(result)
     return result
 
 
 def outgoing(frame: DataFrame) -> DataFrame:
-    """The frame that is written."""
+    """The frame to be written."""
     from pyspark.sql import functions as F  # noqa: N812
 
     target = (F.col(TOPIC).alias("topic"), F.col(PARTITION).alias("partition"))
@@ -129,10 +129,10 @@ def outgoing(frame: DataFrame) -> DataFrame:
 
 @contextmanager
 def speaking_of(transform: Transform, part: str = "") -> Iterator[None]:
-    """Tell which transform Spark speaks of when it refuses one.
+    """Name the transform in Spark's error if Spark refuses one.
 
     Args:
-        part: the setting.
+        part: the setting of the transform.
     """
     from pyspark.errors import AnalysisException
 

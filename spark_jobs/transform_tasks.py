@@ -1,4 +1,4 @@
-"""What transforms run in Spark's Python workers. They import this module, so it imports nothing that only the driver
+"""Transforms in Spark's Python workers. They import this module, so it imports nothing that only the driver
 needs.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mirror_lib.transform.smt.rows import MadeRows
 
-#: What travels to the workers with an `SmtChain`: fields name a stage's transform only by what all have in common.
+#: Classes that are sent to the workers with an `SmtChain`: the type of a stage's transform is only a common interface.
 SMT_CLASSES = (
     *(SmtChain, RawRecord, model.Cast, model.DropHeaders, model.ExtractField, model.Filter, model.Flatten),
     *(model.HeaderFrom, model.HoistField, model.InsertField, model.InsertHeader, model.MaskField, model.RegexRouter),
@@ -32,15 +32,15 @@ TargetTopicOf = Mapping[str, str] | Callable[[str], str]
 def apply_smts(
     stamp: str, sealed: bytes, target_topics: TargetTopicOf, batches: Iterable[Any]
 ) -> Iterator[pa.RecordBatch]:
-    """Connect's transforms on rows as `transform_state` has them between two transforms.
+    """Apply Connect's transforms to rows in the form that `transform_state` has between two transforms.
 
     Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for `SMT_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal` for `SMT_CLASSES`.
         sealed: the `SmtChain`.
         target_topics: the remote topic of each source topic.
 
     Raises:
-        UntransformableRecordError: an SMT cannot take a record; it has the record's mark.
+        UntransformableRecordError: an SMT fails for a record; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
     stage = SmtStage(unseal(stamp, sealed, SMT_CLASSES), target_topics)
@@ -53,13 +53,13 @@ class SmtStage:
     """One chain for all batches of a task."""
 
     def __init__(self, chain: SmtChain, target_topics: TargetTopicOf) -> None:
-        # numpy and Arrow are imported where rows are.
+        # numpy and Arrow are imported only where rows are processed.
         from mirror_lib.transform.smt.rows import SmtRows
 
         self._rows = SmtRows(chain, target_topics if callable(target_topics) else target_topics.__getitem__)
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that are left, with what the chain has made of them."""
+        """The remaining rows of a batch, as changed by the chain."""
         import pyarrow as pa
 
         made = self._made(batch)
@@ -86,21 +86,21 @@ def apply_arrow_function(
     documents: tuple[str, ...],
     batches: Iterable[Any],
 ) -> Iterator[pa.RecordBatch]:
-    """A user's function on record batches.
+    """Apply a user's function to record batches.
 
-    What comes out is `carried`, then a column for each that the function may set, `__mirror_new_` before its name, and
-    for those of `documents`, which may come back as bytes, another one with `__mirror_bytes_` before.
+    The output is `carried`, then a column for each one that the function may set, with the prefix `__mirror_new_`, and
+    for those of `documents`, which may be returned as bytes, another one with the prefix `__mirror_bytes_`.
 
     Args:
-        module: of the function.
-        name: likewise.
+        module: module of the function.
+        name: name of the function.
         given: the columns that it gets.
-        carried: those that go along with each row.
+        carried: the columns that stay with each row.
         documents: those of key and value that are decoded into more than text.
 
     Raises:
-        UntransformableRecordError: the function cannot take a record; it has the record's mark.
-        ConfigurationError: it cannot be imported here, or does not return what it should.
+        UntransformableRecordError: the function fails for a record; the error has the record's mark.
+        ConfigurationError: it cannot be imported here, or returns an invalid result.
     """
     stage = _ArrowFunction(imported(module, name), f"{module}:{name}", given, carried, documents)
     for batch in batches:
@@ -109,7 +109,7 @@ def apply_arrow_function(
 
 
 def imported(module: str, name: str) -> Callable[[Any], Any]:
-    """A user's function.
+    """Import a user's function.
 
     Raises:
         ConfigurationError: there is none.
@@ -127,7 +127,7 @@ def imported(module: str, name: str) -> Callable[[Any], Any]:
 
 
 class _ArrowFunction:
-    """A user's function with what goes around it."""
+    """A user's function, with the conversion of its argument and result."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class _ArrowFunction:
         self._documents = documents
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What the function makes of the rows of a batch."""
+        """The function's result for the rows of a batch."""
         import pyarrow as pa
 
         given = batch.select(list(self._given))
@@ -170,7 +170,7 @@ class _ArrowFunction:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _find(self, given: pa.RecordBatch, batch: pa.RecordBatch) -> None:
-        """Raise the error of the first record that the function cannot take alone, with its mark."""
+        """Raise the error of the first record for which the function fails alone, with its mark."""
         for row in range(given.num_rows):
             try:
                 self._function(given.slice(row, 1))
@@ -178,7 +178,7 @@ class _ArrowFunction:
                 refuse_row(error, batch, row)
 
     def _rows(self, batch: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
-        """For each row of the result the row that it was made of."""
+        """For each row of the result, the input row from which it was made."""
         import numpy as np
         import pyarrow as pa
 
@@ -192,7 +192,7 @@ class _ArrowFunction:
         return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
 
     def _column(self, name: str, batch: pa.RecordBatch, kept: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
-        """One of the columns that the function may set, in the type that it is given in, or as bytes."""
+        """One of the columns that the function may set, in the type of its argument, or as bytes."""
         import pyarrow as pa
 
         given = batch.schema.field(name).type
@@ -212,7 +212,7 @@ class _ArrowFunction:
             ) from error
 
     def _content(self, name: str, batch: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
-        """The bytes that came back in the place of a document; nulls when it is one."""
+        """The bytes that were returned instead of a document; nulls if it is one."""
         import pyarrow as pa
 
         given, found = batch.schema.field(name).type, result.column(name)
@@ -239,7 +239,7 @@ def refuse_row(error: Exception, batch: pa.RecordBatch, row: int) -> NoReturn:
     """Raise an error with the coordinates of its record."""
     source = batch.column(SOURCE).field(0)[row].as_py(), batch.column(SOURCE).field(1)[row].as_py()
     names = batch.schema.names
-    # Rows as they were read have no other topic than that.
+    # Rows as they were read only have the topic in its original column.
     topic, partition = (
         batch.column(name)[row].as_py() if name in names else None
         for name in (FROM if FROM in names else "topic", "partition")

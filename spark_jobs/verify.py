@@ -1,7 +1,7 @@
 """The Spark job of a verification: `spark-submit verify.py --config mirror.properties --flow A->B --mode recent`.
 
-The driver plans and keeps the result; each Spark task compares one bin of partitions. Records become Spark rows only
-where they go through transforms. Tasks only read, so Spark may repeat them.
+The driver plans and stores the result; each Spark task compares one bin of partitions. Records become Spark rows only
+if they go through transforms. Tasks only read, so Spark may retry them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def verify_with(spark: SparkSession) -> VerifyRunner:
-    """A runner that compares each bin in a Spark task of its own; raises as `copy_with`."""
+    """A runner that compares each bin in its own Spark task; it raises the errors of `copy_with`."""
 
     def compare(job: VerifyJob) -> list[PartitionVerdict]:
         count = len(job.bins)
@@ -38,7 +38,7 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
         raw, transformed = split_job(job)
         verdicts: list[PartitionVerdict | RoutedVerdict] = [*compare(raw)] if raw.bins else []
         if transformed or job.routed.checks:
-            # Most flows transform nothing: what it takes is not loaded for them.
+            # Most flows have no transforms, so these modules are only loaded on demand.
             from spark_jobs.verify_transformed import verify_transformed
 
             verdicts += verify_transformed(spark, job, transformed)

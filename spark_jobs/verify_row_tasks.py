@@ -1,4 +1,4 @@
-"""What the comparison of a transformed copy runs on Spark's executors, before and behind the transforms. Workers import
+"""The tasks of a transformed copy's comparison on Spark's executors, before and after the transforms. Workers import
 this module.
 """
 
@@ -17,10 +17,10 @@ from spark_jobs.task_place import task_place
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What travels to the workers, and back.
+#: Classes that are sent to the workers, and back.
 ROW_VERIFY_CLASSES = (RowVerifyJob, PartitionVerdict, Connection, RoutedFindings, FoundRow)
 STANDING_CLASSES = (StandingJob, Standing, Connection)
-#: What `drain_rows` gives.
+#: Schema of `drain_rows`.
 DRAINED_DDL = "batches bigint"
 
 
@@ -28,9 +28,9 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
     """The rows of a bin (`cluster.rows.layout.READ_SCHEMA`).
 
     Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for `ROW_VERIFY_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal` for `ROW_VERIFY_CLASSES`.
         sealed: the `RowVerifyJob`.
-        number: of the bin.
+        number: number of the bin.
 
     Raises:
         ConfigurationError: the driver has another version of this package.
@@ -42,8 +42,9 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
 
 
 def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Compare what the transforms made of a bin; gives one row (`verify.rows`) with the verdicts of its partitions, and
-    behind them what was made for others.
+    """Compare the transformed rows of a bin.
+
+    Yield one row (`verify.result_rows`) with the verdicts of its partitions, followed by the routed rows.
     """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
     from mirror_lib.verify import to_arrow
@@ -56,7 +57,7 @@ def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.
 def find_rows(
     stamp: str, sealed: bytes, wanted: Mapping[Place, frozenset[bytes]], rows: Iterable[Any]
 ) -> Iterator[pa.RecordBatch]:
-    """Look for rows by their digests; gives one row with each `FoundRow`."""
+    """Find rows by their digests; yield one row with each `FoundRow`."""
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
     from mirror_lib.verify import to_arrow
     from mirror_lib.verify.transformed import find_bin
@@ -65,12 +66,12 @@ def find_rows(
 
 
 def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """What stands in target partitions that records are sent to; gives one row for each bin.
+    """Read the target partitions of routed records; yield one row for each bin.
 
     Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for `STANDING_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal` for `STANDING_CLASSES`.
         sealed: the `StandingJob`.
-        numbers: of bins, as Arrow batches.
+        numbers: numbers of bins, as Arrow batches.
     """
     job: StandingJob = unseal(stamp, sealed, STANDING_CLASSES)
     from mirror_lib.verify import to_arrow
@@ -82,7 +83,7 @@ def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[
 
 
 def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """See whether the transforms take the records of a bin: nothing is compared, and nothing given."""
+    """Check whether the transforms succeed for the records of a bin: compare nothing, and yield nothing."""
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
     from mirror_lib.cluster.rows import HandOver
 

@@ -1,4 +1,4 @@
-"""What a verification runs on a Spark executor. Workers import this module, so it imports nothing more than needed."""
+"""The verification task on a Spark executor. Workers import this module, so it imports nothing more than needed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from spark_jobs.sealing import unseal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What travels to the workers, and back.
+#: Classes that are sent to the workers, and back.
 VERIFY_CLASSES = (VerifyJob, PartitionVerdict, Connection)
 
 
 def verify_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Compare the bins whose numbers arrive as Arrow batches; gives one row for each bin (`verify.rows`).
+    """Compare the bins whose numbers arrive as Arrow batches; yield one row for each bin (`verify.result_rows`).
 
     Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for `VERIFY_CLASSES`.
+        stamp: result of `spark_jobs.sealing.seal` for `VERIFY_CLASSES`.
         sealed: the `VerifyJob`.
-        numbers: of bins.
+        numbers: numbers of bins.
 
     Raises:
         ConfigurationError: the driver has another version of this package.

@@ -1,7 +1,7 @@
-"""Verifications of what transforms have made: read, transform again, compare, in one Spark job for each chain.
+"""Verifications of transformed copies: read, transform again, compare, in one Spark job for each chain.
 
-A record that a transform cannot take ends the whole Spark job. Then it is looked for, and the job is done again without
-it where the ledger names it as left out, or else up to it.
+A record for which a transform fails ends the whole Spark job. The failing record is then searched for, and the job is
+repeated without it if the ledger has it as skipped, or else up to it.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
-#: How often a job is done, each time without one more record that fails.
+#: Maximum number of tries of a job, each without one more failing record.
 _MOST_TRIES = 20
 
 
 def verify_transformed(
     spark: SparkSession, job: VerifyJob, chains: Sequence[ChainChecks]
 ) -> list[PartitionVerdict | RoutedVerdict]:
-    """Compare partitions with what their transforms make of the source, and all that these send elsewhere.
+    """Compare partitions with the transformed records of the source, and all routed records.
 
     Args:
-        job: of all that is verified.
-        chains: what of it goes through transforms.
+        job: the job of the whole verification.
+        chains: the part of it that goes through transforms.
 
     Raises:
         MirrorError: Spark gave up, or refuses a transform.
@@ -84,7 +84,7 @@ def verify_transformed(
 
 
 def read_targets_with(spark: SparkSession, job: StandingJob) -> list[Standing]:
-    """Read target partitions, each bin in a Spark task of its own.
+    """Read target partitions, each bin in its own Spark task.
 
     Raises:
         MirrorError: Spark gave up.
@@ -108,7 +108,7 @@ class TransformedVerification:
         self._rows = ChainRows(spark, each.chain, targets, read_rows)
 
     def run(self) -> tuple[list[PartitionVerdict], RoutedFindings]:
-        """Make the rows again: the verdicts of the partitions, and what goes elsewhere.
+        """Transform the records again; return the verdicts of the partitions, and the routed rows.
 
         Raises:
             MirrorError: Spark gave up, or refuses a transform.
@@ -126,7 +126,7 @@ class TransformedVerification:
         raise AssertionError("the last try either ends or raises")
 
     def find(self, wanted: Mapping[Place, frozenset[bytes]]) -> list[FoundRow]:
-        """Of which records the rows are made whose digests are looked for; call behind `run`.
+        """Find the records of rows with the wanted digests; call it after `run`.
 
         Raises:
             MirrorError: Spark gave up.
@@ -145,7 +145,7 @@ class TransformedVerification:
     # ------------------------------------------------------------ records that fail
 
     def _found(self, error: Exception) -> Found | None:
-        """The record that a Spark job has failed for; None where it was something else."""
+        """The record for which a Spark job has failed; None if the cause was another one."""
         if blames_no_record(error):
             return None
         bins = self._job.verify.bins
@@ -163,12 +163,12 @@ class TransformedVerification:
         return failing_record(wanted, self._probe)
 
     def _read(self, each: NumberedRange) -> OffsetRange:
-        """What the job reads of a range."""
+        """The offsets that the job reads of a range."""
         stop, _ = first_refusal(self._job, each.check, each.range)
         return OffsetRange(each.check.source, each.range.source_first, stop)
 
     def _ranges(self, check: PartitionCheck) -> Iterator[OffsetRange]:
-        """What the job reads of a partition."""
+        """The ranges of a partition that the job reads."""
         for range_ in check.ranges:
             stop, _ = first_refusal(self._job, check, range_)
             yield OffsetRange(check.source, range_.source_first, stop)
@@ -176,7 +176,7 @@ class TransformedVerification:
                 return
 
     def _probe(self, groups: Sequence[Sequence[OffsetRange]]) -> Failure | None:
-        """Transform ranges of the source and compare nothing; each group is a task."""
+        """Transform ranges of the source without comparing; each group is a task."""
         checks = {check.source: check for bin_ in self._job.verify.bins for check in bin_}
         bins = tuple(tuple(_only(checks[each.source], each) for each in group) for group in groups)
         verify = replace(self._job.verify, bins=bins, bin_max_bytes=None)
@@ -189,7 +189,7 @@ class TransformedVerification:
         return None
 
     def _without(self, found: Found) -> RowVerifyJob:
-        """The job that knows of this record."""
+        """The job with this record as a known failure."""
         told = UntransformableRecordError(
             f"the record cannot be transformed ({', '.join(self._chain.names)}): {words_of(found.error)}.",
             where=Where(
@@ -204,7 +204,7 @@ class TransformedVerification:
 
 
 def _parted(found: Iterable[object]) -> tuple[list[PartitionVerdict], RoutedFindings]:
-    """What `compare_rows` gives of all bins."""
+    """The results of `compare_rows` for all bins."""
     verdicts, routed = [], RoutedFindings()
     for each in found:
         if isinstance(each, PartitionVerdict):

@@ -1,7 +1,7 @@
-"""Tries a Spark Connect server: `python -m spark_jobs.warm sc://localhost:15002`, or its address in `SPARK_REMOTE`.
+"""Try a Spark Connect server: `python -m spark_jobs.warm sc://localhost:15002`, or its address in `SPARK_REMOTE`.
 
-Ends with 0 when its workers can run our tasks. What it leaves behind is what the first run would wait for: Spark's
-classes loaded, and Python workers with ours.
+The exit code is 0 if its workers can run the project's tasks. Afterwards Spark's classes are loaded, and Python
+workers are running with the project's modules: the first run need not wait for them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def worker_ids(batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """The process ids of the workers that this runs in, after they have loaded what a copy needs."""
+    """The process ids of the workers that run this task, after they have loaded the modules of a copy."""
     import pyarrow as pa
 
     import mirror_lib.relay.copy.result_rows  # noqa: F401
@@ -33,10 +33,10 @@ def worker_ids(batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def warm(address: ConnectAddress, tasks: int = 2) -> list[int]:
-    """Run a task on some workers at the same time; returns their process ids.
+    """Run a task on some workers at the same time; return their process ids.
 
     Raises:
-        MirrorError: as `connect_session`, or the workers cannot run our tasks.
+        MirrorError: as `connect_session`, or the workers cannot run the project's tasks.
     """
     from pyspark.errors import PySparkException
 
@@ -49,7 +49,7 @@ def warm(address: ConnectAddress, tasks: int = 2) -> list[int]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit code: 0, or that of the error."""
+    """Run the check; return the exit code: 0, or that of the error."""
     try:
         address = ConnectAddress.parse(argv[0] if argv else os.environ.get(REMOTE_VARIABLE, ""))
         workers = warm(address)

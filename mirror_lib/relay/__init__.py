@@ -1,4 +1,4 @@
-"""The copy: one run of a flow, and everything that a run is made of."""
+"""The copy: one run of a flow and its parts."""
 
 import lazy_loader
 

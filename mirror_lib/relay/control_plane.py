@@ -1,4 +1,4 @@
-"""Runs that copy nothing but heartbeats, in this process and without Spark."""
+"""Runs that copy only heartbeats, in this process and without Spark."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.run import replicate_if
 from mirror_lib.relay.run_options import RunOptions, RunReport
 
-#: Offsets of heartbeats topics that are copied here. More belong to a first copy, which is for Spark.
+#: Maximum number of heartbeat offsets that are copied here. More belong to a first copy, which needs Spark.
 _MOST_OFFSETS = 1_000
 
 
 def replicate_control_plane(flow: FlowConfig, *, ledger: Ledger, options: RunOptions) -> RunReport | None:
-    """Make the run of a flow that has nothing to copy but heartbeats; None, with nothing begun, where it has more.
+    """Run a flow that has only heartbeats to copy; return None, with nothing started, if it has more.
 
-    It is a run like any other: it takes the lock, compares both clusters with what is stored, and is in the ledger.
+    It is an ordinary run: it takes the run lock, compares both clusters with the stored state, and is in the ledger.
 
     Raises:
         MirrorError: as `replicate`.
@@ -31,7 +31,7 @@ def replicate_control_plane(flow: FlowConfig, *, ledger: Ledger, options: RunOpt
 
 
 def has_only_heartbeats(flow: FlowConfig, plan: RunPlan) -> bool:
-    """Whether a plan has no problem, and nothing to copy but a few heartbeats."""
+    """True if a plan has no problem, and only a few heartbeats to copy."""
     is_heartbeats = replication_policy(flow).is_heartbeats_topic
     return (
         not plan.problems
@@ -41,7 +41,7 @@ def has_only_heartbeats(flow: FlowConfig, plan: RunPlan) -> bool:
 
 
 def _goes_through_transactions(flow: FlowConfig, plan: RunPlan, clusters: FlowClusters) -> bool:
-    """Whether some partition is not copied as it is: Spark has the code for that."""
+    """True if some partition has transforms: those need Spark."""
     if not plan.partitions:
         return False
     merged = any(len(clusters.sources_of(each.target)) > 1 for each in plan.partitions)

@@ -1,4 +1,4 @@
-"""The values that travel between plan, copy and commit: everything here pickles and prints."""
+"""The values that are passed between plan, copy and commit: all of them can be pickled and printed."""
 
 from __future__ import annotations
 
@@ -21,67 +21,67 @@ from mirror_lib.transform import TopicPath, TransformChain
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """What both clusters and the position topic say about one source partition."""
+    """The facts of one source partition, from both clusters and the position topic."""
 
     source: TopicPartition
     target: TopicPartition
-    #: First offset the source still holds.
+    #: First offset that the source still has.
     log_start: int
-    #: Where a reader of the flow's isolation level would stop: high watermark or last stable offset.
+    #: The end for a consumer with the flow's isolation level: high watermark or last stable offset.
     log_end: int
-    #: None where the cluster is older than topic ids (KIP-516, Kafka 2.8).
+    #: None if the cluster has no topic ids (KIP-516, Kafka 2.8).
     topic_id: str | None
-    #: The offset to copy next, None when nothing is known to have been copied.
+    #: The offset to copy next, None if nothing is known to have been copied.
     position: int | None
-    #: The source topic's id when the position was written, None when unknown (MM2 does not keep it).
+    #: The source topic's id when the position was written, None if unknown (MM2 does not store it).
     position_topic_id: str | None
-    #: Bytes of the whole partition on disk, None when the cluster does not say.
+    #: Bytes of the whole partition on disk, None if the cluster does not report it.
     log_bytes: int | None
     #: Largest batch the target topic accepts.
     target_max_message_bytes: int
-    #: The source's leader epoch of the last copied batch, None when unknown.
+    #: The source's leader epoch of the last copied batch, None if unknown.
     position_leader_epoch: int | None = None
-    #: Where that epoch ends in the source's log now (KIP-320); None where nobody asked or the cluster does not say.
+    #: The current end of that epoch in the source's log (KIP-320); None if not requested or not reported.
     leader_epoch_end: int | None = None
-    #: What the position says of a record before it, None where it does not.
+    #: The record before the position that it describes, None if it describes none.
     last_record: LastRecord | None = None
-    #: Whether the source still has that record; None where nobody asked or nobody can tell.
+    #: Whether the source still has that record; None if not requested or unknown.
     last_record_same: bool | None = None
-    #: The offset that a first start by time begins at, None for other first starts.
+    #: The start offset of a first start by time, None for other first starts.
     first_offset: int | None = None
-    #: Somebody decided that this partition is not replicated any more.
+    #: An operator has stopped the replication of this partition.
     stopped: bool = False
-    #: Where the source ended when it was found to end before this position, as long as nobody has decided about that.
+    #: Log end offset of the source when it was found to be before this position, until an operator has decided.
     truncated_to: int | None = None
-    #: What else the target topic demands of a record.
+    #: Further rules of the target topic for records.
     target_rules: RecordRules = ANY_RECORD
-    #: The run that stored the position has not closed it: what it did may not be in the ledger yet.
+    #: The run that stored the position has not closed it: its results may not be in the ledger yet.
     interrupted: bool = False
-    #: The target partition now; None where nobody asked.
+    #: The target partition now; None if not requested.
     target_now: TargetPartition | None = None
-    #: Where the position says that the copied records are; None where it says so of none.
+    #: Where the copied records are by the position; None if it does not say.
     copied_to: CopiedTo | None = None
     #: The ids of both clusters; None if one of them reports no id.
     clusters: ClusterPair | None = None
-    #: Number of partitions that the topic had when it was copied first; None where nobody knows.
+    #: Number of partitions of the topic when it was first copied; None if unknown.
     first_partitions: int | None = None
     #: As in the position.
     caught_up_at: int | None = None
-    #: Epoch milliseconds, right before `log_end` was asked for; None where nobody asked.
+    #: Epoch milliseconds, right before `log_end` was requested; None if it was not.
     asked_at: int | None = None
     #: An operator has altered the position in Connect's form, and no run has stored it since.
     altered: bool = False
-    #: Records behind `log_end` that open transactions hide and that are not copied; None where there are none.
+    #: Records after `log_end` that open transactions hide and that are not copied; None if there are none.
     hidden: HiddenRecords | None = None
 
     @property
     def high_watermark(self) -> int:
-        """Where the log ends for readers of all records: lag is measured against it."""
+        """The end of the log for consumers of all records: lag is measured against it."""
         return self.log_end if self.hidden is None else max(self.hidden.end, self.log_end)
 
     @property
     def added(self) -> bool:
-        """Whether the partition was added to a topic that was copied already."""
+        """True if the partition was added to a topic that was copied already."""
         return self.first_partitions is not None and self.source.partition >= self.first_partitions
 
 
@@ -95,29 +95,29 @@ class PartitionPlan:
     end: int
     topic_id: str | None
     target_max_message_bytes: int
-    #: Estimated from the log's size; 0 when the cluster does not say.
+    #: Estimated from the log's size; 0 if the cluster does not report it.
     estimated_bytes: int
-    #: The source's leader epoch of the last record before `start`, None when unknown.
+    #: The source's leader epoch of the last record before `start`, None if unknown.
     leader_epoch: int | None = None
-    #: A record of the source before `start`, by which its log can be known again.
+    #: A record of the source before `start` that identifies its log.
     last_record: LastRecord | None = None
-    #: What else the target topic demands of a record.
+    #: Further rules of the target topic for records.
     target_rules: RecordRules = ANY_RECORD
-    #: None before Kafka 2.8, or where the topic is not there yet.
+    #: None before Kafka 2.8, or if the topic does not exist yet.
     target_topic_id: str | None = None
     clusters: ClusterPair | None = None
-    #: Number of partitions that the topic had when it was copied first.
+    #: Number of partitions of the topic when it was first copied.
     first_partitions: int | None = None
-    #: Where the source's log ended, and when that was asked (epoch milliseconds); None in a backfill.
+    #: Log end offset of the source, and the time of that request (epoch milliseconds); None in a backfill.
     log_end: int | None = None
     asked_at: int | None = None
-    #: Epoch milliseconds: when the copy was at the end of the log before, or begins; None where that is not known.
+    #: Epoch milliseconds: when the copy was last at the end of the log, or begins; None if unknown.
     caught_up_at: int | None = None
 
     def named(self, position: Position) -> Position:
-        """A position of the partition with what it is about: target topic, clusters, partitions at the first copy.
+        """A position of the partition with its identity: target topic, clusters, partitions at the first copy.
 
-        And since when deletions behind it may be waiting: only a copy up to the log's end moves that moment.
+        It also has the time since which deletions may be pending: only a copy up to the log's end moves that time.
         """
         caught_up = self.log_end is not None and position.offset + 1 >= self.log_end
         return replace(
@@ -131,19 +131,19 @@ class PartitionPlan:
 
     @property
     def weight(self) -> int:
-        """What balances bins: bytes, or offsets where bytes are unknown."""
+        """The weight for balancing bins: bytes, or offsets if bytes are unknown."""
         return max(self.estimated_bytes, self.end - self.start)
 
 
-#: Stands for the partition where a problem concerns a topic as a whole.
+#: Placeholder for the partition if a problem concerns a whole topic.
 WHOLE_TOPIC = -1
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLoss:
-    """Source records [first_offset, next_offset) that the target cannot get, or has as the source had them before.
+    """Source records [first_offset, next_offset) that the target cannot get, or has in an earlier version.
 
-    The range is empty where nobody can know what was lost.
+    The range is empty if it is unknown what was lost.
     """
 
     first_offset: int
@@ -156,10 +156,10 @@ class SourceLoss:
 class PartitionProblem:
     """A partition that this run does not copy, and why."""
 
-    #: Its partition is `WHOLE_TOPIC` when not even the partitions of the topic are known.
+    #: Its partition is `WHOLE_TOPIC` if not even the partitions of the topic are known.
     source: TopicPartition
     error: MirrorError
-    #: What the source has lost, if that is the problem: a person has to decide about it.
+    #: What the source has lost, if that is the problem: an operator has to decide about it.
     loss: SourceLoss | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,13 +169,13 @@ class PartitionProblem:
 
 @dataclass(frozen=True, slots=True)
 class HotPartition:
-    """A target partition whose records are more than a task's fair share; it has one writer, so it is never split."""
+    """A target partition with more records than a task's fair share; it has one writer, which prevents a split."""
 
-    #: Of the sources that go there, the one with most; others are those of a merge.
+    #: The source partition with the most records; in a merge there are others.
     source: TopicPartition
-    #: Bytes, or offsets where bytes are not known.
+    #: Bytes, or offsets if bytes are unknown.
     weight: int
-    #: Of all tasks, if everything could be split evenly.
+    #: Weight per task if everything could be split evenly.
     fair_share: int
     tasks: int
     #: Whether `weight` and `fair_share` are bytes.
@@ -183,7 +183,7 @@ class HotPartition:
 
     @property
     def times_fair_share(self) -> float:
-        """How many times a task's fair share this partition is."""
+        """The weight as a multiple of a task's fair share."""
         return self.weight / self.fair_share
 
     def to_dict(self) -> dict[str, Any]:
@@ -201,12 +201,12 @@ class HotPartition:
 
 @dataclass(frozen=True, slots=True)
 class HiddenPartition:
-    """Records of a partition that no run can copy before a transaction of the source has ended."""
+    """Records of a partition that no run can copy before a transaction on the source has ended."""
 
-    #: From the first offset that is not copied up to the high watermark.
+    #: From the first offset that is not copied to the high watermark.
     plan: PartitionPlan
     records: HiddenRecords
-    #: Whether there is nothing to copy before them.
+    #: True if there is nothing to copy before them.
     is_all: bool
 
     @property
@@ -235,7 +235,7 @@ class HiddenPartition:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What one round of a flow will do: printable, comparable, and computed without asking anybody."""
+    """The plan of one round of a flow: printable, comparable, and computed without requests."""
 
     flow: FlowId
     #: Each bin is one Spark task; a partition is in exactly one.
@@ -243,26 +243,26 @@ class RunPlan:
     problems: tuple[PartitionProblem, ...]
     #: Partitions with nothing to copy.
     idle: int
-    #: Partitions without a position that have nothing to copy: only their start is to be stored.
+    #: Partitions without a position that have nothing to copy: only their start is stored.
     first_seen: tuple[PartitionPlan, ...] = ()
     #: Partitions with nothing to copy whose positions do not name target topic and clusters yet, or were altered.
     unnamed: tuple[PartitionPlan, ...] = ()
-    #: Partitions that somebody decided not to replicate any more.
+    #: Number of partitions that an operator has stopped.
     stopped: int = 0
-    #: What the target topics may refuse, and partitions that the run waits for, in words.
+    #: Warnings about records that target topics may refuse, and about partitions for which the run waits.
     warnings: tuple[str, ...] = ()
     #: Partitions with more than a task's fair share, heaviest first.
     hot: tuple[HotPartition, ...] = ()
-    #: What a round of this plan costs by the earlier rounds of the flow; None where nobody asked the ledger.
+    #: Expected cost of a round of this plan, by earlier rounds of the flow; None if the ledger was not queried.
     expected: Expectation | None = None
-    #: How the records of each topic get to the target; empty where nobody asked.
+    #: How the records of each topic get to the target; empty if not requested.
     paths: tuple[TopicPath, ...] = ()
-    #: Partitions with records that open transactions of the source hide.
+    #: Partitions with records that open transactions on the source hide.
     hidden: tuple[HiddenPartition, ...] = ()
 
     @property
     def hidden_offsets(self) -> int:
-        """Offsets of all partitions that open transactions of the source hide."""
+        """Offsets of all partitions that open transactions on the source hide."""
         return sum(each.offsets for each in self.hidden)
 
     @property
@@ -272,7 +272,7 @@ class RunPlan:
 
     @property
     def estimated_bytes(self) -> int:
-        """Sum over the partitions; a lower bound where some sizes are unknown."""
+        """Sum over the partitions; a lower bound if some sizes are unknown."""
         return sum(partition.estimated_bytes for partition in self.partitions)
 
     def to_dict(self) -> dict[str, Any]:
@@ -307,79 +307,79 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """Where certainty ends: an earlier run or attempt may have written behind this pair of offsets, and may still live.
+    """The end of certainty: an earlier run or attempt may have written after this pair of offsets, and may be alive.
 
-    The copy then begins by fencing that writer and finding out what stands on the target.
+    The copy then starts by fencing that writer and finding the records on the target.
     """
 
     #: Everything of the source before this offset is on the target, or rightly dropped ...
     source_offset: int
     #: ... before this offset.
     target_offset: int
-    #: The writer before, None when it is not known (MM2, a deleted record).
+    #: The earlier writer, None if unknown (MM2, a deleted record).
     producer_id: int | None = None
     epoch: int | None = None
-    #: The first offset that the target still holds.
+    #: The first offset that the target still has.
     target_log_start: int = 0
-    #: How long the writer before may still live where the broker cannot refuse it.
+    #: Seconds that the earlier writer may be alive if the broker cannot fence it.
     lease_seconds: float = 0.0
-    #: What the writer before had left out, as far as its position tells; the ledger may not know it. Ascending.
+    #: Ranges that the earlier writer skipped, by its position; the ledger may not have them. Ascending.
     left_out: tuple[OmittedRange, ...] = ()
-    #: Where its records stand before this pair, as far as its position tells; the ledger may not know it.
+    #: Where its records before this pair are, by its position; the ledger may not have them.
     runs: tuple[OffsetRun, ...] = ()
-    #: Where else it had written behind this pair, as far as its position tells.
+    #: Other target partitions to which it has written after this pair, by its position.
     routes: tuple[Route, ...] = ()
-    #: Whether it wrote in transactions: once it is fenced, nothing that is committed stands behind this pair, or behind
-    #: a later one that its last transaction has stored.
+    #: Whether it wrote in transactions: once it is fenced, no committed record follows this pair, or a later pair that
+    #: its last transaction has stored.
     in_transactions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OpenPartition:
-    """A planned partition whose position is open: the writer's identity and where its first batch must land."""
+    """A planned partition whose position is open: the writer's identity and the target offset of its first batch."""
 
     plan: PartitionPlan
-    #: None where the target refuses transactional ids (`mirror.fencing=none`).
+    #: None if the target refuses transactional ids (`mirror.fencing=none`).
     transactional_id: str | None
     producer_id: int
     epoch: int
     target_offset: int
-    #: Set when the identity and `target_offset` are to be found out by the copy task itself.
+    #: Set if the copy task has to find the identity and `target_offset` itself.
     takeover: Takeover | None = None
-    #: Whether that was done.
+    #: Whether it has done so.
     taken_over: bool = False
-    #: The number of this claim of the partition.
+    #: The claim number.
     claim: int = 1
-    #: The id of the producer in whose transactions all is written for it, and its positions with it; None where it is
-    #: written without any.
+    #: The transactional id whose transactions hold all that is written for it, and its positions; None if it is written
+    #: without transactions.
     transactions: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PositionTopic:
-    """Where a copy task stores positions while it copies."""
+    """The topic in which a copy task stores positions while it copies."""
 
     connection: Connection = field(repr=False)
     topic: str
     source_alias: str
     flush_seconds: float
-    #: Whose positions: a backfill has its own.
+    #: Connector name of the positions: a backfill has its own.
     connector: str = SOURCE_CONNECTOR
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerMemory:
-    """What the target's brokers remember of a producer that writes in no transaction, and for how long."""
+    """Expiration of producer state on the target's brokers, for producers that write without transactions."""
 
-    #: Since the newest timestamp of its last batch (`producer.id.expiration.ms`); None: for ever.
+    #: Seconds since the newest timestamp of its last batch (`producer.id.expiration.ms`); None: for ever.
     seconds: float | None = 86_400.0
-    #: Whether they ask the coordinator about each batch that is in a transaction (KIP-890, since Kafka 3.6).
+    #: Whether they verify each transactional batch with the coordinator (KIP-890, since Kafka 3.6).
     verifies_transactions: bool = False
 
     def old_before(self, now: float) -> int:
-        """Epoch milliseconds; of a batch whose newest timestamp lies before, the producer may be forgotten soon.
+        """Epoch milliseconds; the producer of a batch whose newest timestamp is earlier may be forgotten soon.
 
-        That is half of the time that they remember: a writer that was overtaken is known for the other half.
+        This is half of the expiration time: during the other half a fenced writer is still known.
 
         Args:
             now: epoch seconds.
@@ -387,13 +387,13 @@ class ProducerMemory:
         return _NEVER if self.seconds is None else int((now - self.seconds / 2) * 1000)
 
 
-#: Before all timestamps that Kafka allows.
+#: Before all timestamps that Kafka accepts.
 _NEVER = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class CopyJob:
-    """All that an executor needs. Holds credentials in its connections: never log it."""
+    """All that an executor needs. Its connections hold credentials: never log it."""
 
     flow: FlowId
     run_id: str
@@ -402,29 +402,29 @@ class CopyJob:
     read_committed: bool
     settings: CopySettings
     bins: tuple[tuple[OpenPartition, ...], ...]
-    #: None: positions are stored at the end only.
+    #: None: positions are stored only at the end.
     positions: PositionTopic | None = None
-    #: Where poison goes under that policy.
+    #: The quarantine topic of that policy.
     quarantine_topic: str = ""
-    #: How many bytes all tasks together may read from the source in a second; None: as many as they can.
+    #: Maximum bytes per second that all tasks together read from the source; None: no limit.
     bytes_per_second: int | None = None
-    #: What the records of some source topics go through; those of all others are copied as they are.
+    #: The transforms of source topics that have some; all others are copied unchanged.
     chains: Mapping[str, TransformChain] = field(default_factory=dict, repr=False)
     producer_memory: ProducerMemory = ProducerMemory()
 
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """Source records [first_offset, next_offset) that could not be copied and were left out by the flow's policy."""
+    """Source records [first_offset, next_offset) that could not be copied and that the flow's policy skipped."""
 
     first_offset: int
     next_offset: int
-    #: None where damage keeps the number hidden.
+    #: None if damage hides the number.
     records: int | None
-    #: `MirrorError.reason` of what is wrong with them.
+    #: `MirrorError.reason` of their error.
     cause: str
     detail: str
-    #: Epoch milliseconds, None where damage keeps them hidden.
+    #: Epoch milliseconds, None if damage hides them.
     first_timestamp: int | None = None
     last_timestamp: int | None = None
     quarantined: bool = False
@@ -463,45 +463,45 @@ class RoutedRecords:
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """What became of one partition: source [start, source_next) read, target [target_first, target_next) written."""
+    """The result of one partition: source [start, source_next) read, target [target_first, target_next) written."""
 
     source: TopicPartition
     target: TopicPartition
     start: int
     end: int
-    #: The source offset to resume from: all before it is acknowledged on the target, or rightly dropped.
+    #: The source offset to resume from: everything before it is acknowledged on the target, or dropped as intended.
     source_next: int
     target_first: int
     target_next: int
     records: int
     bytes: int
     batches: int
-    #: Epoch milliseconds, None when no record was copied.
+    #: Epoch milliseconds, None if no record was copied.
     first_timestamp: int | None
     last_timestamp: int | None
     seconds: float
-    #: Where each span of records went; sums to `records` and `recovered`, but for records that a transform has sent
-    #: elsewhere, or has made of others.
+    #: Target offsets of each span of records; the counts add up to `records` and `recovered`, except for records that a
+    #: transform has routed elsewhere or multiplied.
     runs: tuple[OffsetRun, ...]
-    #: Whether `source_next` and `target_next` are known for certain: False when an answer of the target was lost.
+    #: Whether `source_next` and `target_next` are certain: False if a response of the target was lost.
     certain: bool = True
     error: MirrorError | None = None
-    #: The writer's identity in the end; None when it never got one.
+    #: The writer's identity at the end; None if it never got one.
     producer_id: int | None = None
     epoch: int | None = None
     #: The source's leader epoch of the last copied batch.
     leader_epoch: int | None = None
-    #: A record of the source before `source_next`, by which its log can be known again.
+    #: A record of the source before `source_next` that identifies its log.
     last_record: LastRecord | None = None
     #: Records of earlier attempts that were found on the target; `runs` covers them, `records` does not.
     recovered: int = 0
     poison: tuple[Poison, ...] = ()
-    #: What of `records` and `recovered` a transform has sent elsewhere.
+    #: The part of `records` and `recovered` that a transform has routed elsewhere.
     routed: tuple[RoutedRecords, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Everything that was planned is on the target."""
+        """True if everything that was planned is on the target."""
         return self.error is None and self.source_next >= self.end
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,25 +1,25 @@
-"""How often a run that follows its writers begins a round: seldom enough that a steady flow costs little."""
+"""The pace of a run's rounds: slow enough that a steady flow costs little."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-#: One copies what there was, the next what came meanwhile: a run that only catches up has no more, and never waits.
+#: The first copies the lag, the second what came meanwhile: a run that only catches up has no more, and never waits.
 _ROUNDS_AT_ONCE = 2
 
 
 class RoundPace:
     """Keeps the starts of a run's rounds apart (`mirror.run.round.seconds`).
 
-    A round costs much the same however little it copies, so rounds without a pause cost several times the CPU of rounds
-    a second apart. One that takes longer than that, for there is much to copy, is followed by the next at once.
+    A round has nearly the same cost regardless of how little it copies, so rounds without a pause cost several times
+    the CPU of rounds a second apart. A round that takes longer than that is followed by the next at once.
     """
 
     def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Args:
-        seconds: from the start of one round to the start of the next, at least; 0 keeps none apart.
-        clock: seconds that do not jump.
+        seconds: minimum time from the start of one round to the start of the next; 0 disables it.
+        clock: monotonic seconds.
         """
         self._seconds = seconds
         self._clock = clock
@@ -27,12 +27,12 @@ class RoundPace:
         self._newest = 0.0
 
     def begin(self) -> None:
-        """A round begins now."""
+        """Record that a round begins now."""
         self._begun += 1
         self._newest = self._clock()
 
     def next_start(self) -> float:
-        """When the next round may begin at the earliest, by the clock."""
+        """The earliest time at which the next round may begin, by the clock."""
         if self._begun < _ROUNDS_AT_ONCE:
             return self._newest
         return self._newest + self._seconds

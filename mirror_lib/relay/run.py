@@ -1,4 +1,4 @@
-"""One run of a flow: plan, open, copy, commit, again until caught up or out of time."""
+"""One run of a flow: plan, claim, copy, commit, and repeat until it has caught up or its time is over."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ _log = logging.getLogger(__name__)
 def plan_flow(
     flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None, connected: FlowClusters | None = None
 ) -> RunPlan:
-    """What a run would do now, after its topics were synced. Reads both clusters, changes nothing.
+    """The plan of a run that starts now, after its topics are synced. Read both clusters, change nothing.
 
     Args:
-        ledger: knows which partitions are stopped; None where there is none yet.
-        connected: clients that are open already.
+        ledger: has the stopped partitions; None if there is none yet.
+        connected: open clients.
     """
     flow = with_handovers(flow, ledger)
     with FlowClusters.connect(flow) if connected is None else nullcontext(connected) as clusters:
@@ -90,7 +90,7 @@ def plan_flow(
             ),
             *_topics_not_creatable(flow, clusters),
         )
-        # Timestamps that are replaced are in both.
+        # Warnings about replaced timestamps are in both.
         told = tuple(each for each in told if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
     return replace(
@@ -106,7 +106,7 @@ def _topics_not_creatable(flow: FlowConfig, clusters: FlowClusters) -> Iterator[
 
 
 def _paths(flow: FlowConfig, found: Iterable[PartitionFacts | PartitionProblem]) -> tuple[TopicPath, ...]:
-    """The ways of the topics of a flow, also of those with nothing new and of those that no run has created yet."""
+    """The paths of all topics of a flow, including idle topics and those that no run has created yet."""
     found = tuple(found)
     by_target: dict[str, set[str]] = {}
     for each in found:
@@ -129,15 +129,15 @@ def replicate(
     options: RunOptions,
     planner: Planner | None = None,
 ) -> RunReport:
-    """Copy what is new since the stored positions.
+    """Copy all new records from the stored positions on.
 
-    A failing partition does not stop the others; it is in the report with its error. Only what concerns the whole
-    flow raises.
+    A failing partition does not stop the others; it is in the report with its error. Only an error of the whole flow is
+    raised.
 
     Args:
         make_runner: called once, when there is something to copy and before any position is opened: starting Spark
-            costs seconds that an idle run need not pay, and when it fails nothing has begun yet.
-        planner: says what is copied where that is not simply all that is new.
+            takes seconds that an idle run saves, and if it fails nothing has started yet.
+        planner: determines what is copied, if not all new records.
 
     Raises:
         RunLockedError: another run of the flow is active.
@@ -156,12 +156,12 @@ def replicate_if(
     make_runner: Callable[[], CopyRunner],
     options: RunOptions,
 ) -> RunReport | None:
-    """Make a run if its first plan is wanted; otherwise None, and neither the clusters nor the ledger were changed.
+    """Run the flow if its first plan is wanted; else return None without changes to the clusters and the ledger.
 
-    It plans once, under the lock of the flow, so the run does exactly what was judged.
+    It plans once, under the flow's lock, so the run executes exactly the checked plan.
 
     Args:
-        wanted: judges the first plan. Nothing was begun yet.
+        wanted: checks the first plan. Nothing has started yet.
 
     Raises:
         MirrorError: as `replicate`.
@@ -182,7 +182,7 @@ def _replicate(
     max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
     name = str(flow.flow)
     with hold_lock(ledger, flow=name, run_id=options.run_id, lease_seconds=flow.run_lease_seconds) as lease:
-        # Read under the lock: a cutover that hands topics over holds it.
+        # Read under the lock: a cutover holds it while it hands topics over.
         flow = with_handovers(flow, ledger)
         run = _Run(flow, ledger, lease, make_runner, options, planner)
         connector = planner.connector if planner else SOURCE_CONNECTOR
@@ -207,7 +207,7 @@ def _replicate(
                 raise
         report = run.report(time.monotonic() - began)
         errors = report.errors
-        # Before the lock is given up: who has none and is `running` counts as dead.
+        # Before the lock is released: a `running` run without a lock counts as dead.
         ledger.finish_run(
             options.run_id,
             state="succeeded" if not errors else "partial" if report.records else "failed",
@@ -228,11 +228,11 @@ def _plan(
 def plan_with_facts(
     flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool
 ) -> tuple[RunPlan, tuple[PartitionFacts, ...]]:
-    """A plan and what it was made of: unlike the plan, the facts name the partitions that have nothing to copy.
+    """A plan and its facts: unlike the plan, the facts include the partitions that have nothing to copy.
 
     Raises:
-        ConfigurationError: the run is limited to topics of which the flow takes none.
-        MirrorError: a cluster or the ledger cannot be asked.
+        ConfigurationError: the run is limited to topics that the flow does not select.
+        MirrorError: a cluster or the ledger does not respond.
     """
     facts, problems = gather_facts(
         flow,
@@ -271,7 +271,7 @@ def plan_with_facts(
 
 
 def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts]) -> tuple[str, ...]:
-    """What a run's report says of topics of which nothing was copied yet: most of what they hold is old then."""
+    """Notes in a run's report about topics of which nothing was copied yet: most of their records are old then."""
     new = {
         fact.source.topic: fact.target.topic
         for fact in facts
@@ -281,14 +281,14 @@ def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[P
 
 
 def _may_route(flow: FlowConfig, facts: Iterable[PartitionFacts]) -> bool:
-    """Whether transforms may send records of one partition to the target partition of another one."""
+    """True if transforms may send records of one partition to the target partition of another one."""
     return any(chain.may_route for chain in chains_of(flow, {fact.source.topic for fact in facts}).values())
 
 
 def _with_open_transactions(plan: RunPlan, clusters: FlowClusters) -> RunPlan:
-    """A plan in which the partitions are problems whose records stay hidden until an operator acts."""
+    """The plan; partitions whose records stay hidden until an operator acts become problems."""
     now = time.time()
-    # No transaction may be shorter than this: most plans need not ask for the longest.
+    # No cluster's limit is lower than this: most plans need not request the actual one.
     longest = LONG_OPEN_SECONDS
     old = [each for each in plan.hidden if is_hanging(each.records, now=now, longest_seconds=longest)]
     if not old:
@@ -299,7 +299,7 @@ def _with_open_transactions(plan: RunPlan, clusters: FlowClusters) -> RunPlan:
 
 
 class _Run:
-    """The rounds of one run, added up. Partitions that failed in one round are left alone in the next."""
+    """The rounds of one run, added up. Partitions that failed in one round are skipped in the next."""
 
     def __init__(
         self,
@@ -324,21 +324,21 @@ class _Run:
         self._copy_seconds = 0.0
         self._caught_up = False
         self._rate = RunRate(flow, ledger, run_id=options.run_id, bytes_per_second=options.bytes_per_second)
-        # What an operator asks for is copied as fast as can be.
+        # An operator's request is copied as fast as possible.
         self._pace = RoundPace(0.0 if planner else flow.copy_settings.run_round_seconds)
         self._accounts: list[RoundAccount] = []
         self._warnings: tuple[str, ...] = ()
         self._deletions: dict[object, PartitionProblem] = {}
-        #: What the first round plans, where somebody has looked at it.
+        #: The plan of the first round, if it was requested in advance.
         self._ahead: tuple[RunPlan, tuple[PartitionFacts, ...]] | None = None
 
     def look_ahead(self, clusters: FlowClusters) -> RunPlan:
-        """The plan of the first round; changes nothing."""
+        """The plan of the first round; change nothing."""
         self._ahead = plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
         return self._ahead[0]
 
     def waits(self, until: float) -> bool:
-        """Wait for new records where the flow polls; False where the run ends, having caught up or not.
+        """Wait for new records if the flow polls; return False if the run ends, caught up or not.
 
         Args:
             until: the end of the time budget, by the monotonic clock.
@@ -352,7 +352,7 @@ class _Run:
         return True
 
     def keeps_pace(self, until: float) -> bool:
-        """Wait for the time of the next round; False where the time budget ends before.
+        """Wait until the next round may start; return False if the time budget ends before.
 
         Args:
             until: the end of the time budget, by the monotonic clock.
@@ -366,7 +366,7 @@ class _Run:
         return True
 
     def round(self, clusters: FlowClusters) -> bool:
-        """Plan and copy once; returns whether another round could find more to do."""
+        """Plan and copy once; return whether another round could find more to do."""
         self._pace.begin()
         self._caught_up = False
         account = RoundAccount(
@@ -377,7 +377,7 @@ class _Run:
         self._rounds += 1
         self._idle = plan.idle
         self._note(plan.problems)
-        # Their numbers differ from round to round: the newest are told.
+        # Their numbers change from round to round: only the newest are reported.
         noted = (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time()))
         self._warnings = noted or self._warnings
         account.planned(plan)
@@ -436,7 +436,7 @@ class _Run:
             ]
         self._rate.end(results)
         self._copy_seconds += time.monotonic() - began
-        # Whoever has the lock now takes over from what the positions say, so they are not ours to close.
+        # The present holder of the lock takes over from the stored positions, so this run must not close them.
         self._lease.check()
         with account.measured(Step.COMMITTING):
             late = commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
@@ -451,7 +451,7 @@ class _Run:
 
     @property
     def _goes_on(self) -> bool:
-        """Whether the last round was only a part of what was planned, and another one is to follow in any case."""
+        """True if the last round copied only a part of its plan, so that another one follows regardless of the time."""
         return self._rate.goes_on
 
     def _plan_with_all_positions(self, clusters: FlowClusters) -> RunPlan:
@@ -473,7 +473,7 @@ class _Run:
         run_id, by = self._options.run_id, self._options.trigger
         noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=run_id)
         close_settled(self._flow.flow, facts, plan.problems, self._ledger, by=by, run_id=run_id)
-        # What a run may decide is about the source; what has become of the target is decided by an operator.
+        # A run may only decide about losses at the source; changes of the target need an operator.
         gaps = tuple(gap for gap in noted if gap.cause in SOURCE_LOSS_REASONS)
         if not gaps or self._options.losses is None:
             return plan

@@ -1,8 +1,8 @@
-"""One run of a flow at a time: a lock in the ledger with a lease, which its holder renews while it lives.
+"""One run of a flow at a time: a lock in the ledger with a lease, which its holder renews while it is alive.
 
-The lock keeps honest runs apart, so that they do not fence each other; that nothing is copied twice does not depend on
-it. Its holder counts the lease from before it asked for the renewal, everybody else from when the ledger stored it: the
-holder notices first that it has run out.
+The lock keeps cooperating runs apart, so that they do not fence each other; exactly-once does not depend on it. Its
+holder counts the lease from before it requested the renewal, all others from when the ledger stored it: the holder
+notices first that it has expired.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _ENDED_STATES = ("Z", "X")
 
 
 class _Birth(NamedTuple):
-    """What tells a process apart from every other one that has its number: all as Linux gives it."""
+    """The identity of a process among all others with the same PID, as Linux reports it."""
 
     #: Clock ticks from boot to its start.
     start_ticks: int
     boot: str
-    #: The PID namespace: containers with the same host name have numbers of their own.
+    #: The PID namespace: containers with the same host name have their own numbers.
     namespace: str
 
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """One process that wants or has a lock, once: two leases of one process are two holders."""
+    """One request of a process for a lock: two leases of one process are two holders."""
 
     host: str
     pid: int
     lease: str
-    #: None where the system does not tell (anything but Linux): such a process is never known to be gone.
+    #: None if the system does not report it (all but Linux): such a process is never known to be dead.
     birth: _Birth | None = None
 
     @classmethod
@@ -63,7 +63,7 @@ class LockHolder:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Read what `str` of a holder gave; None when it is something else."""
+        """Parse the `str` of a holder; None if the text is something else."""
         found = _TEXT.fullmatch(text)
         if found is None:
             return None
@@ -74,12 +74,12 @@ class LockHolder:
 
     @property
     def shown(self) -> str:
-        """For people."""
+        """Text for operators."""
         return f"process {self.pid} on {self.host}"
 
     @property
     def known_dead(self) -> bool:
-        """Whether it is certain that the process has ended; False for one that cannot be seen from here."""
+        """True if the process has certainly ended; False if it cannot be seen from here."""
         if self.birth is None or (self.birth.boot, self.birth.namespace) != _place():
             return False
         try:
@@ -88,7 +88,7 @@ class LockHolder:
             return True
         except (PermissionError, OverflowError):
             pass
-        # What /proc does not show may still live: it can hide the processes of others (hidepid).
+        # A process missing in /proc may still be alive: hidepid can hide the processes of others.
         present = _stat(self.pid)
         return present is not None and (present.ended or present.start_ticks != self.birth.start_ticks)
 
@@ -99,7 +99,7 @@ class LockHolder:
 
 
 def shown_holder(text: str) -> str:
-    """A holder's text for people: without what only programs need."""
+    """A holder's text for operators, without the parts for programs."""
     holder = LockHolder.parse(text)
     return text if holder is None else holder.shown
 
@@ -110,18 +110,18 @@ class _Stat(NamedTuple):
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Fields 3, 20 and 22 of /proc/<pid>/stat (proc_pid_stat(5)); the name before them may hold brackets and blanks."""
+    """Fields 3, 20 and 22 of /proc/<pid>/stat (proc_pid_stat(5)); the name before them may have brackets and blanks."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()
-    # A first thread may be a zombie while the others still run.
+    # A main thread may be a zombie while the others still run.
     return _Stat(int(fields[19]), fields[0] in _ENDED_STATES and int(fields[17]) <= 1)
 
 
 def _place() -> tuple[str, str] | None:
-    """The running system and the PID namespace we are in; None where that cannot be known."""
+    """The boot id and the PID namespace of this process; None if they are unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return boot, Path("/proc/self/ns/pid").readlink().name
@@ -135,22 +135,22 @@ def _birth(pid: int) -> _Birth | None:
 
 
 _log = logging.getLogger(__name__)
-#: A lease has time for so many renewals, so that a few may fail.
+#: Number of renewals within a lease, so that a few may fail.
 _RENEWALS_PER_LEASE = 3
-#: How often a lock that another holds is looked at, in parts of its lease, and at least.
+#: Checks of a lock that another run holds: number per lease, and the maximum interval in seconds.
 _LOOKS_PER_LEASE, _LONGEST_LOOK_SECONDS = 20, 1.0
 _LONGEST_JOIN_SECONDS = 5.0
 
 
 class RunLease:
-    """A held lock; made by `hold_lock`. Threads may share it."""
+    """A held lock; created by `hold_lock`. Threads may share it."""
 
     def __init__(self, ledger: Ledger, *, flow: str, run_id: str, lease_seconds: float) -> None:
-        """Nothing is held yet."""
+        """Create it without taking the lock."""
         self.flow = flow
         self.run_id = run_id
         self.lease_seconds = lease_seconds
-        #: As the ledger has it.
+        #: The holder's text in the ledger.
         self.holder = str(LockHolder.here())
         self._ledger = ledger
         self._guard = threading.Lock()
@@ -162,27 +162,27 @@ class RunLease:
 
     @property
     def lost(self) -> RunLockedError | None:
-        """Why the lock is not ours any more, None while it is; once lost it stays so."""
+        """Why this run no longer holds the lock, None while it holds it; a lost lock stays lost."""
         with self._guard:
             if self._lost is None and _clock() - self._renewed >= self.lease_seconds:
                 self._lost = self._not_renewed()
             return self._lost
 
     def check(self) -> None:
-        """Nothing while the lock is ours.
+        """Check that this run holds the lock.
 
         Raises:
-            RunLockedError: it is not; this run must write no more.
+            RunLockedError: it does not; this run must not write any more.
         """
         if (lost := self.lost) is not None:
-            # A new one for every caller: threads would add to each other's traceback.
+            # A new exception for every caller: threads would extend each other's traceback.
             raise RunLockedError(lost.what, where=lost.where, action=lost.action)
 
     def acquire(self) -> None:
         """Take the lock and keep renewing it; called by `hold_lock`.
 
         Raises:
-            AnotherRunError: another run has it, and lives.
+            AnotherRunError: another run holds it and is alive.
             LedgerError: the ledger cannot be used.
         """
         watched: RunLockRow | None = None
@@ -205,7 +205,7 @@ class RunLease:
             elif present != watched:
                 raise _locked(present)
             holder = LockHolder.parse(present.holder)
-            # By our own clock as well: the database's may have been set back meanwhile.
+            # By the local clock as well: the database's may have been set back meanwhile.
             silent = _clock() - watched_since >= present.lease_seconds
             dead = present if silent or (holder is not None and holder.known_dead) else None
             if dead is None:
@@ -216,9 +216,9 @@ class RunLease:
         self._thread.start()
 
     def release(self) -> None:
-        """Give the lock up; called by `hold_lock`. A ledger that does not answer is only logged: the lease will end."""
+        """Release the lock; called by `hold_lock`. A ledger that does not respond is logged: the lease will expire."""
         self._ended.set()
-        # A renewal that is still under way after that finds nothing to renew.
+        # A renewal in progress then finds nothing to renew.
         self._thread.join(min(self.lease_seconds, _LONGEST_JOIN_SECONDS))
         try:
             self._ledger.release_lock(flow=self.flow, run_id=self.run_id, holder=self.holder)
@@ -245,7 +245,7 @@ class RunLease:
                 if not renewed:
                     self._lost = self._lost or self._taken(present)
                 elif _clock() - self._renewed < self.lease_seconds:
-                    # A later answer tells that nobody came in between, but this run may have stopped already.
+                    # A late response shows that no other run took the lock, but this run may have stopped already.
                     self._renewed = asked
         if not self._ended.is_set():
             _log.error("%s", self.lost)
@@ -279,21 +279,21 @@ def hold_lock(
     wait_seconds: float = 0.0,
     waiting: Callable[[RunLockedError], None] = lambda _: None,
 ) -> Iterator[RunLease]:
-    """Hold a flow's run lock; waits for a holder that does not renew until its lease ends.
+    """Hold a flow's run lock; wait for a holder that does not renew it until its lease expires.
 
-    A holder on this host whose process is gone is succeeded at once. The lock is renewed in the background; what works
-    under it calls `RunLease.check` before it writes.
+    A holder on this host whose process is dead is succeeded at once. The lock is renewed in the background; code under
+    the lock calls `RunLease.check` before it writes.
 
     Args:
-        ledger: with its tables.
+        ledger: ledger with existing tables.
         flow: as configured.
-        run_id: the run that is going to hold it.
-        lease_seconds: how long the lock holds when it is not renewed.
-        wait_seconds: how long a holder that lives is waited for.
-        waiting: told of it each time that it was found to live.
+        run_id: the run that will hold the lock.
+        lease_seconds: time until the lock expires without renewal.
+        wait_seconds: how long to wait for a live holder.
+        waiting: called each time that the holder is found alive.
 
     Raises:
-        AnotherRunError: another run has the lock and lives.
+        AnotherRunError: another run holds the lock and is alive.
         LedgerError: the ledger cannot be used.
     """
     deadline = _clock() + wait_seconds
@@ -330,7 +330,7 @@ def _time(at: datetime) -> str:
 
 
 def _clock() -> float:
-    """Seconds that never jump, and on Linux also pass while the machine sleeps."""
+    """Monotonic seconds that, on Linux, include suspend."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()

@@ -1,4 +1,4 @@
-"""A run of a flow from outside: what it is given, who copies and who plans for it, and how it ended."""
+"""The interface of a run: its options, its runner and planner, and its report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CopyRunner = Callable[[CopyJob], list[PartitionResult]]
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What one run may override of its flow's configuration."""
+    """Options of one run that override its flow's configuration."""
 
     run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     #: Who started the run, for the ledger.
@@ -29,36 +29,36 @@ class RunOptions:
     tasks_max: int | None = None
     #: Seconds after which no new round begins; 0 makes one round.
     max_seconds: float | None = None
-    #: Seconds after which a run that has caught up looks again, until the time is used up; 0: it ends.
+    #: Seconds after which a run that has caught up checks for new records, until its time is over; 0: it ends.
     poll_seconds: float | None = None
-    #: What to do about whatever the source has lost; None leaves it to be asked, and the partition standing still.
+    #: What to do about source losses; None leaves the partition stalled until an operator decides.
     losses: Decision | None = None
-    #: Bytes of the source that a second may cost at the most, over all tasks; None: what the flow's limit says.
+    #: Maximum bytes per second to read from the source, over all tasks; None: the flow's limit.
     bytes_per_second: int | None = None
 
 
 class Planner(Protocol):
-    """Decides what a run copies, for runs beside the flow's own."""
+    """Determines what a run copies, for runs other than the flow's own."""
 
-    #: Whose positions the run keeps.
+    #: Connector name of the run's positions.
     connector: str
 
     def plan(self, clusters: FlowClusters) -> RunPlan:
-        """What the next round copies; nothing ends the run."""
+        """The plan of the next round; an empty plan ends the run."""
 
     def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:
-        """Called before the positions of a plan are opened, and nothing is written yet."""
+        """Called before the positions of a plan are opened, when nothing is written yet."""
 
     def copied(self, results: Sequence[PartitionResult]) -> None:
         """Called when a round is committed."""
 
     def with_way_on(self, error: MirrorError) -> MirrorError:
-        """The error of a partition, with what to do about it in this run instead of in one of the flow."""
+        """The error of a partition, with the resolution for this run instead of the one for the flow."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """How a run ended."""
+    """The result of a run."""
 
     run_id: str
     flow: str
@@ -69,11 +69,11 @@ class RunReport:
     copy_seconds: float
     results: tuple[PartitionResult, ...]
     problems: tuple[PartitionProblem, ...]
-    #: What each round that had something to copy was expected to take, what it took, and how old its records were.
+    #: Expected and actual duration of each round that had something to copy, and the age of its records.
     round_lags: tuple[RoundRow, ...] = ()
-    #: Of the plans, each once: partitions that the run waited for.
+    #: Warnings of the plans, each once: partitions for which the run waited.
     warnings: tuple[str, ...] = ()
-    #: Partitions that were copied, and in which deletions may be lost.
+    #: Copied partitions in which deletions may be lost.
     deletions: tuple[PartitionProblem, ...] = ()
 
     @property
@@ -88,7 +88,7 @@ class RunReport:
 
     @property
     def left_out(self) -> int:
-        """Records that cannot be copied and were left out by the flow's policy; an unreadable batch counts as one."""
+        """Records that cannot be copied and that the flow's policy skipped; an unreadable batch counts as one."""
         return sum(poison.records or 1 for result in self.results for poison in result.poison)
 
     @property
@@ -99,7 +99,7 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """0 when everything was copied; 3 when a person has to decide something, else 1."""
+        """0 if everything was copied; 3 if an operator has to decide something, else 1."""
         if self.deletions:
             return 3
         if not self.errors:

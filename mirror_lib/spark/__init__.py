@@ -1,4 +1,4 @@
-"""Starting Spark jobs: spark-submit, Spark Connect, a warm driver host, the executors' archive."""
+"""Start Spark jobs: spark-submit, Spark Connect, a warm driver host, the executors' archive."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A job's command line in a file, when the operating system would refuse it (`Argument list too long`)."""
+"""A job's command line in a file, if the operating system would refuse it (`Argument list too long`)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from mirror_lib.private_files import write_private
 
 _OPTION: Final = "--arguments="
 _FILE: Final = "arguments.json"
-#: Linux takes 128 KiB for one argument and 2 MiB for all, environment included; `spark-submit` passes them on together
-#: with the settings of Spark.
+#: Linux accepts 128 KiB for one argument and 2 MiB for all, environment included; `spark-submit` passes them on
+#: together with Spark's settings.
 _LONGEST: Final = 32_000
 
 
 def shortened(arguments: Sequence[str], folder: Path) -> list[str]:
-    """The same command line for a job on this machine; a long one is one argument that names a file with it.
+    """The same command line for a job on this machine; a long one becomes one argument that names a file.
 
     Args:
-        arguments: of a job that starts by `spark_jobs.entry`.
-        folder: where the file goes. It must exist until the job has ended.
+        arguments: arguments of a job that starts with `spark_jobs.entry`.
+        folder: folder of the file. It must exist until the job has ended.
     """
     if sum(map(len, arguments)) <= _LONGEST:
         return list(arguments)

@@ -1,4 +1,4 @@
-"""Whether a cluster is set up for the jobs, as far as Spark's settings on the submitting machine tell.
+"""Check whether a cluster is set up for the jobs, by Spark's settings on the submitting machine.
 
 The names and defaults are those of Spark's "Configuration", "Running Spark on YARN" and "Running Spark on Kubernetes".
 """
@@ -11,14 +11,14 @@ from contextlib import suppress
 
 from mirror_lib.spark.submit import runs_here
 
-#: What a Python worker needs beside its task's own budget: the interpreter, the modules, Arrow.
+#: Memory of a Python worker in addition to its task's budget: the interpreter, the modules, Arrow.
 WORKER_MEGABYTES = 100
-#: The same where records go through transforms: rows, Arrow's batches and what a codec needs come to it.
+#: The same with transforms: it includes rows, Arrow's batches and the memory of a codec.
 TRANSFORMING_WORKER_MEGABYTES = 250
 _MEBIBYTE = 1024 * 1024
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _IN_MEGABYTES = {"": 1.0, "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
-#: Spark's own for YARN and Kubernetes.
+#: Spark's default for YARN and Kubernetes.
 _USUAL_EXECUTORS = 2
 _LEAST_OVERHEAD = 384.0
 _OVERHEAD = {"yarn": 0.1, "k8s": 0.4}
@@ -27,14 +27,14 @@ _OVERHEAD = {"yarn": 0.1, "k8s": 0.4}
 def cluster_notes(
     settings: Mapping[str, str], *, master: str, tasks: int, task_memory_bytes: int, transforms: bool = False
 ) -> tuple[str, ...]:
-    """What a person should know before a job with these settings goes to a cluster; empty where all is well.
+    """Notes for the operator before a job with these settings is submitted to a cluster; empty if there are none.
 
     Args:
-        settings: of Spark, from all places.
-        master: Spark's master URL; on one machine there is nothing to say.
-        tasks: at the most, as `tasks.max` or the run's own choice says.
+        settings: Spark's settings from all sources.
+        master: Spark's master URL; there are no notes for a local one.
+        tasks: maximum number of tasks, from `tasks.max` or the run's own choice.
         task_memory_bytes: `mirror.task.memory.bytes`.
-        transforms: whether the flow has any.
+        transforms: whether the flow has transforms.
     """
     worker = TRANSFORMING_WORKER_MEGABYTES if transforms else WORKER_MEGABYTES
     if runs_here(master) or master.startswith("sc:"):
@@ -48,7 +48,7 @@ def cluster_notes(
 
 
 def cores_at_most(settings: Mapping[str, str], master: str) -> int | None:
-    """How many cores the job's executors have together; None where the cluster decides."""
+    """Number of cores of all executors of the job; None if the cluster decides."""
     if master.startswith("spark:"):
         return _whole(settings.get("spark.cores.max"))
     if _is_on(settings, "spark.dynamicAllocation.enabled"):
@@ -71,12 +71,12 @@ def _too_few_cores(settings: Mapping[str, str], master: str, tasks: int) -> str:
 
 
 def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_bytes: int, worker: int) -> str:
-    """Python's memory lies outside of the JVM's heap; a standalone worker does not count it."""
+    """Note for too little memory: Python's memory is outside of the JVM, and a standalone worker ignores it."""
     factor = next((factor for prefix, factor in _OVERHEAD.items() if master.startswith(prefix)), None)
     if factor is None:
         return ""
     with suppress(ValueError):
-        # Spark refuses what is no number.
+        # Spark itself refuses an invalid number.
         factor = float(settings.get("spark.executor.memoryOverheadFactor", ""))
     heap = _megabytes(settings.get("spark.executor.memory")) or 1024.0
     overhead = _megabytes(settings.get("spark.executor.memoryOverhead")) or max(heap * factor, _LEAST_OVERHEAD)
@@ -94,7 +94,7 @@ def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_byt
 
 
 def _plain_text(settings: Mapping[str, str]) -> str:
-    # Spark does not encrypt by its own protocol without a secret that both sides have.
+    # Spark's own protocol only encrypts with a secret that both sides have.
     own = _is_on(settings, "spark.authenticate") and _is_on(settings, "spark.network.crypto.enabled")
     if own or _is_on(settings, "spark.ssl.rpc.enabled"):
         return ""
@@ -113,6 +113,6 @@ def _whole(text: str | None) -> int | None:
 
 
 def _megabytes(text: str | None) -> float | None:
-    """A size of Spark's, MiB where no unit is given."""
+    """A memory size in Spark's format, in MiB if it has no unit."""
     found = _SIZE.fullmatch((text or "").strip())
     return None if found is None else int(found[1]) * _IN_MEGABYTES[found[2].lower()]

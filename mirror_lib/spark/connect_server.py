@@ -1,4 +1,4 @@
-"""Where a Spark Connect server is, and which session of it runs share; nothing here imports Spark."""
+"""The address of a Spark Connect server, and the session that runs share; nothing here imports Spark."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 from mirror_lib.errors import ConfigurationError, SparkUnreachableError
 
-#: Spark's own variable (`SparkSession.builder.remote`); here it also takes a token past the list of processes.
+#: Spark's own variable (`SparkSession.builder.remote`); here it also keeps a token out of the list of processes.
 REMOTE_VARIABLE = "SPARK_REMOTE"
-#: Set by whoever starts a driver whose standard input is a pipe that nobody writes to: the driver ends when it closes.
+#: Set by a starter whose driver has a pipe without a writer as standard input: the driver ends when it closes.
 END_WITH_INPUT_VARIABLE = "MIRROR_END_WITH_INPUT"
 SCHEME = "sc://"
 #: `spark.connect.grpc.binding.port`.
@@ -26,13 +26,13 @@ _NAMES = uuid.UUID("0b2f6a0e-6f5c-5d43-9a43-4d8a2f6f3c11")
 
 
 def is_connect(master: str) -> bool:
-    """Whether a master URL means a Spark Connect server."""
+    """True if a master URL names a Spark Connect server."""
     return master.startswith(SCHEME)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectAddress:
-    """`sc://host:port/;name=value`, as Spark's connection string (`pyspark.sql.connect.client.ChannelBuilder`)."""
+    """`sc://host:port/;name=value`, as in Spark's connection string (`pyspark.sql.connect.client.ChannelBuilder`)."""
 
     host: str
     port: int = DEFAULT_PORT
@@ -41,10 +41,10 @@ class ConnectAddress:
 
     @classmethod
     def parse(cls, text: str) -> ConnectAddress:
-        """Read a connection string.
+        """Parse a connection string.
 
         Raises:
-            ConfigurationError: it is none. The text is not repeated, for it may hold a token.
+            ConfigurationError: it is invalid. The message does not repeat the text, since it may hold a token.
         """
         try:
             address, _, rest = text.strip().partition(";")
@@ -52,7 +52,7 @@ class ConnectAddress:
             pairs = [part.split("=") for part in rest.split(";") if part]
             parameters = {name: unquote(value) for name, value in pairs}
             if _SESSION in parameters:
-                # As Spark's client and server ask for it.
+                # As Spark's client and server require it.
                 uuid.UUID(parameters[_SESSION])
             port = parts.port or DEFAULT_PORT
         except ValueError:
@@ -69,32 +69,32 @@ class ConnectAddress:
 
     @property
     def token(self) -> str | None:
-        """What the server asks for, if it does."""
+        """The server's token, if it has one."""
         return self.parameters.get(_TOKEN)
 
     @property
     def names_session(self) -> bool:
-        """Whether the connection string says itself which session is to be used."""
+        """True if the connection string names the session."""
         return _SESSION in self.parameters
 
     def __str__(self) -> str:
-        """What may be shown: where the server is, and nothing that is secret."""
+        """The part that may be shown: the server's address, without secrets."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{SCHEME}{host}:{self.port}"
 
     def with_parameters(self, **more: str) -> ConnectAddress:
-        """The same server, told more."""
+        """The same server with additional parameters."""
         return ConnectAddress(self.host, self.port, MappingProxyType({**self.parameters, **more}))
 
     def in_session(self, session_id: str) -> ConnectAddress:
-        """The same server, in this session."""
+        """The same server with this session."""
         return self.with_parameters(**{_SESSION: session_id})
 
     def require_listener(self, seconds: float = _CONTACT_SECONDS) -> None:
-        """See that something listens there: Spark's client would try for ten minutes before it says that it cannot.
+        """Check that a server listens there: Spark's client would retry for ten minutes before it reports an error.
 
         Raises:
-            SparkUnreachableError: nothing does.
+            SparkUnreachableError: no server listens.
         """
         try:
             socket.create_connection((self.host, self.port), seconds).close()
@@ -108,13 +108,13 @@ class ConnectAddress:
 def shared_session_id(version: str, generation: int, now: datetime | None = None) -> str:
     """The id of the session that all runs of a server share, so that they find its Python workers warm.
 
-    Spark starts a Python daemon for each session (`SPARK_JOB_ARTIFACT_UUID` is part of what
-    `PythonWorkerFactory` is kept by) and keeps it when the session ends. So runs do not end their session; a week later
-    there is a new one, and the old one ends by the server's timeout.
+    Spark starts a Python daemon for each session (`SPARK_JOB_ARTIFACT_UUID` is part of the key of
+    `PythonWorkerFactory`) and keeps it when the session ends. So runs do not end their session; a week later a new
+    one starts, and the old one ends by the server's timeout.
 
     Args:
-        version: of what the workers have loaded: after an upgrade there is a new session.
-        generation: how many sessions of this week have ended already; a closed id is not taken again by the server.
+        version: version of the code that the workers have loaded: an upgrade starts a new session.
+        generation: number of this week's sessions that have ended; the server does not accept a closed id again.
     """
     year, week, _ = (now or datetime.now(UTC)).isocalendar()
     return str(uuid.uuid5(_NAMES, f"{version} {year}-{week} {generation}"))

@@ -1,11 +1,11 @@
-"""What a driver host (`spark_jobs.driver_host`) and whoever asks it for a driver say to each other.
+"""The protocol between a driver host (`spark_jobs.driver_host`) and its clients.
 
 On a Unix socket in a folder that only its owner can enter, one connection for each driver:
 
-1. the host greets: its code and its Python. So a client sends nothing to a host whose answer it would not want;
+1. the host greets with its code and its Python, so that a client sends nothing to an unsuitable host;
 2. the client sends a `DriverRequest` with the driver's three standard streams (SCM_RIGHTS, unix(7));
-3. the host answers with the process id of the driver, or with why there is none;
-4. from then on each byte of the client is a signal for the driver, and four bytes of the host are its exit code.
+3. the host responds with the process id of the driver, or with the reason why there is none;
+4. from then on each byte from the client is a signal for the driver, and four bytes from the host are its exit code.
 
 Nothing here imports Spark.
 """
@@ -28,14 +28,14 @@ from typing import Any, Self
 import mirror_lib
 from mirror_lib.errors import ConfigurationError
 
-#: Names the socket of the driver host, for the host and for whoever asks it.
+#: Path of the driver host's socket, for the host and for its clients.
 DRIVER_HOST_VARIABLE = "MIRROR_DRIVER_HOST"
-#: As `subprocess.Popen.returncode`: negative when a signal ended it.
+#: As `subprocess.Popen.returncode`: negative if a signal ended it.
 EXIT_CODE = struct.Struct("!i")
 STREAMS = 3
 _PACKAGES = ("mirror_lib", "spark_jobs")
 _LENGTH = struct.Struct("!I")
-#: Far above what an environment may hold on Linux (execve(2)).
+#: Far above the maximum size of an environment on Linux (execve(2)).
 _MOST_BYTES = 64 * 1024 * 1024
 #: `struct ucred`: process, user, group.
 _CREDENTIALS = struct.Struct("iII")
@@ -44,28 +44,28 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """Which code a driver of this host runs; one that would run the same code as a process of its own greets alike."""
+    """The code that a driver of this host runs; a host with the same code as this process greets with equal values."""
 
-    #: As `code_stamp` gives it.
+    #: Result of `code_stamp`.
     code: str
-    #: As `python_stamp` gives it.
+    #: Result of `python_stamp`.
     python: str
 
 
 @dataclass(frozen=True, slots=True)
 class DriverRequest:
-    """A driver, as `python -m module arguments` would be started."""
+    """A request for a driver, which runs like `python -m module arguments`."""
 
     module: str
     arguments: tuple[str, ...]
-    #: The whole of it; it may hold secrets.
+    #: The complete environment; it may hold secrets.
     environment: Mapping[str, str]
     directory: str
     umask: int
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """The request of a message."""
+        """Parse the request from a message."""
         return cls(
             module=str(plain["module"]),
             arguments=tuple(map(str, plain["arguments"])),
@@ -75,12 +75,12 @@ class DriverRequest:
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """The request for a message."""
+        """The request as a message."""
         return asdict(self)
 
 
 def code_stamp() -> str:
-    """The version of this package and a digest of all its modules, as they are in the files now."""
+    """The version of this package and a digest of all its module files at present."""
     root = Path(mirror_lib.__file__).parents[1]
     digest = hashlib.sha256()
     for package in _PACKAGES:
@@ -97,18 +97,18 @@ def _modules(folder: Path) -> Iterator[str]:
 
 
 def python_stamp(executable: str) -> str:
-    """The program and the environment that it belongs to; links of one folder such as `python3` mean the same."""
+    """The program and its environment; links in one folder such as `python3` are equivalent."""
     return f"{os.path.realpath(executable)} of {Path(executable).absolute().parent}"
 
 
 @contextmanager
 def socket_address(path: Path) -> Iterator[str]:
-    """The address of a socket in a folder that is ours alone.
+    """The address of a socket in a folder that only this user can enter.
 
-    An address has 107 bytes at the most (unix(7)); by the folder's descriptor, every path is short enough.
+    An address has at most 107 bytes (unix(7)); through the folder's descriptor, every path is short enough.
 
     Raises:
-        ConfigurationError: the folder is somebody else's, or others may enter it.
+        ConfigurationError: another user owns the folder, or others may enter it.
         OSError: there is no such folder.
     """
     folder = os.open(path.absolute().parent, os.O_PATH | os.O_DIRECTORY)
@@ -125,18 +125,18 @@ def socket_address(path: Path) -> Iterator[str]:
 
 
 def is_ours(connection: socket.socket) -> bool:
-    """Whether the other end belongs to our user: who called `connect` there, or `listen`."""
+    """True if this user owns the other end: the process that called `connect` or `listen`."""
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(peer)[1] == os.geteuid())
 
 
 def send(connection: socket.socket, message: Mapping[str, Any], streams: Sequence[int] = ()) -> None:
-    """Send a message, and descriptors with it.
+    """Send a message, with descriptors.
 
     Raises:
         OSError: the other end is gone.
     """
-    # Escapes carry what is no text in arguments and variables (PEP 383).
+    # Escapes carry bytes in arguments and variables that are not valid text (PEP 383).
     body = json.dumps(message).encode("ascii")
     head = _LENGTH.pack(len(body))
     if streams:
@@ -147,14 +147,14 @@ def send(connection: socket.socket, message: Mapping[str, Any], streams: Sequenc
 
 
 def receive(connection: socket.socket, streams: int = 0) -> tuple[dict[str, Any], list[int]] | None:
-    """A message and the descriptors that came with it, which are ours to close; None at the end of the connection.
+    """A message and its descriptors, which the caller must close; None at the end of the connection.
 
     Args:
-        streams: how many descriptors it must have.
+        streams: number of descriptors that it must have.
 
     Raises:
         OSError: the connection broke.
-        ValueError: this is no such message.
+        ValueError: the message is malformed.
     """
     head, found = _receive_head(connection, streams)
     try:
@@ -177,7 +177,7 @@ def receive(connection: socket.socket, streams: int = 0) -> tuple[dict[str, Any]
 def _receive_head(connection: socket.socket, streams: int) -> tuple[bytes, list[int]]:
     found = array.array("i")
     size = found.itemsize
-    # Unlike `socket.recv_fds`, with descriptors that no child of ours gets by the way.
+    # Unlike `socket.recv_fds`, with descriptors that child processes do not inherit.
     head, control, _, _ = connection.recvmsg(
         _LENGTH.size, socket.CMSG_SPACE(streams * size) if streams else 0, socket.MSG_CMSG_CLOEXEC
     )
@@ -198,7 +198,7 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def current_umask() -> int:
-    """The mask of new files: read where it can be, for setting it to find it out would show in other threads."""
+    """The umask of this process; read from /proc if possible, since setting it would affect other threads."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("Umask:"):

@@ -1,8 +1,8 @@
 """The Python packages of Spark's executors as one archive: `spark.archives=mirror-environment.tar.gz#environment`.
 
-An executor needs a small part of what is installed here: what the copy and the comparison import, and nothing of
+An executor needs a small part of the packages installed here: the imports of the copy and the comparison, without
 Airflow or SQL. The archive holds those distributions as they are installed, and a launcher, `bin/python`, that runs
-them with a Python of the executor's machine, wherever that stands. Nothing is downloaded or built.
+them with the Python of the executor's machine, regardless of its path. Nothing is downloaded or built.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from packaging.utils import canonicalize_name
 
 from mirror_lib.errors import ConfigurationError
 
-#: What tasks import, as `pyproject.toml` lists it in the extra `executor`. PySpark is not among it: executors have
-#: Spark's own modules.
+#: Imports of tasks, as in the extra `executor` of `pyproject.toml`. PySpark is not included: executors have Spark's own
+#: modules.
 EXECUTOR_DISTRIBUTIONS = (
     "aiokafka",
     "confluent-kafka",
@@ -43,7 +43,7 @@ EXECUTOR_DISTRIBUTIONS = (
     "pydantic",
     "uvloop",
 )
-#: Packed if installed, each with what it needs for its task: Kerberos, and the logins of docs/clouds.md.
+#: Packed if installed, each with its dependencies for its task: Kerberos, and the logins of docs/clouds.md.
 _OPTIONAL_DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = {
     "aws-msk-iam-sasl-signer-python": (),
     "azure-identity": (),
@@ -51,18 +51,18 @@ _OPTIONAL_DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = {
     "gssapi": (),
 }
 _OWN_PACKAGES = ("mirror_lib", "spark_jobs")
-#: The interpreter's name in Spark's settings, below the name behind `#`.
+#: Path of the interpreter in Spark's settings, below the name after `#`.
 LAUNCHER = "bin/python"
 _CONTENTS = "environment.json"
-# For those who compile against a package or test it.
+# Only for compiling against a package or testing it.
 _UNUSED_FOLDERS = {"__pycache__", "tests", "include"}
 _UNUSED_SUFFIXES = {".pyc", ".pyi", ".pxd", ".pyx", ".pxi", ".h", ".hpp", ".cc", ".a"}
-# A third of Arrow's bytes: its clients of Flight and S3, which nothing else of Arrow is linked to.
+# A third of Arrow's bytes: its clients of Flight and S3, to which no other part of Arrow is linked.
 _UNUSED_ARROW = ("libarrow_flight.", "_flight.", "libarrow_s3.", "_s3fs.")
-#: Of the descriptions of all of AWS's services those that logins use.
+#: Folder of the descriptions of AWS's services, of which only those for logins are packed.
 _AWS_DATA = ("botocore", "data")
 _USED_AWS_DATA = {"sts", "sso", "sso-oidc", "signin"}
-# More costs twice the time and wins a few percent.
+# A higher level takes twice the time and saves a few percent.
 _COMPRESSION = 5
 _LAUNCHER_TEXT = """\
 #!/bin/sh
@@ -84,14 +84,14 @@ exit 1
 class PackedFile:
     """One file of the archive."""
 
-    #: Below the archive's root.
+    #: Path below the archive's root.
     name: str
     source: Path
 
 
 @dataclass(frozen=True, slots=True)
 class PackedDistribution:
-    """What of an installed distribution goes into the archive."""
+    """The packed files of an installed distribution."""
 
     name: str
     version: str
@@ -99,32 +99,32 @@ class PackedDistribution:
 
     @property
     def bytes(self) -> int:
-        """Before compression."""
+        """Size before compression."""
         return sum(file.source.stat().st_size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorEnvironment:
-    """What the archive will hold; nothing is written yet."""
+    """The content of the archive; nothing is written yet."""
 
-    #: Such as `3.11`: compiled modules fit only one.
+    #: Such as `3.11`: compiled modules need the same version.
     python: str
     #: Such as `linux-x86_64`.
     platform: str
-    #: Ours first, the others by name.
+    #: This project's first, the others by name.
     distributions: tuple[PackedDistribution, ...]
 
     @property
     def files(self) -> int:
-        """How many, without the launcher and the list of contents."""
+        """Number of files, without the launcher and the list of contents."""
         return sum(len(each.files) for each in self.distributions)
 
 
 def executor_environment() -> ExecutorEnvironment:
-    """What executors need, from what is installed here.
+    """The environment that executors need, from the packages installed here.
 
     Raises:
-        ConfigurationError: something of it is not installed, or not in a way that tells its files.
+        ConfigurationError: a package is not installed, or its metadata does not list its files.
     """
     found = [_own(name) for name in _OWN_PACKAGES]
     optional = [
@@ -136,15 +136,15 @@ def executor_environment() -> ExecutorEnvironment:
 
 
 def write_archive(environment: ExecutorEnvironment, output: Path, *, packed: Callable[[], None] = lambda: None) -> None:
-    """Write the archive; the same packages give the same bytes.
+    """Write the archive; the same packages result in the same bytes.
 
     Args:
-        environment: what goes in.
+        environment: content of the archive.
         output: replaced when the archive is complete.
         packed: called after each file.
 
     Raises:
-        ConfigurationError: nothing can be written there.
+        ConfigurationError: the output cannot be written.
     """
     draft = output.with_name(f"{output.name}.part")
     raw = _created(draft)
@@ -179,7 +179,7 @@ def _created(path: Path) -> BinaryIO:
 
 
 def installed(names: Iterable[str], optional: Iterable[str] = ()) -> tuple[Distribution, ...]:
-    """These distributions and all that they need on this machine, by name.
+    """These distributions and all their dependencies on this machine, by name.
 
     Raises:
         ConfigurationError: one is missing that is not optional.
@@ -211,7 +211,7 @@ def _find(name: str) -> Distribution | None:
 
 
 def _own(package: str) -> PackedDistribution:
-    """A package of ours, which may be a checkout that nobody has installed."""
+    """A package of this project, which may be a checkout that is not installed."""
     spec = importlib.util.find_spec(package)
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     if not places:
@@ -241,7 +241,7 @@ def _packed(each: Distribution) -> PackedDistribution:
 def _is_used(parts: Sequence[str]) -> bool:
     name = parts[-1]
     if parts[0] == ".." or _UNUSED_FOLDERS & set(parts):
-        # What leads out of the folder of packages are programs, which start the Python of this machine.
+        # Files outside of the folder of packages are programs, which start the Python of this machine.
         return False
     if parts[:2] == _AWS_DATA and len(parts) > 3 and parts[2] not in _USED_AWS_DATA:
         return False
@@ -257,7 +257,7 @@ def _packages() -> PurePosixPath:
 
 
 def _launcher(version: str) -> str:
-    # Executors of the same image have the interpreter that stands here, whatever their PATH says.
+    # Executors with the same image have this interpreter, regardless of their PATH.
     packer = str(Path(getattr(sys, "_base_executable", sys.executable)))
     numbers = f"({version.replace('.', ', ')})"
     return _LAUNCHER_TEXT.format(version=version, version_info=numbers, packages=_packages(), packer=_quoted(packer))
@@ -274,11 +274,11 @@ def _contents(environment: ExecutorEnvironment) -> str:
 
 
 def _compiled(source: bytes, name: str) -> bytes | None:
-    """The module compiled, valid whatever time its file gets when it is unpacked (PEP 552, unchecked hash)."""
+    """The compiled module, valid regardless of the file's time after unpacking (PEP 552, unchecked hash)."""
     try:
         code = compile(source, name, "exec", dont_inherit=True, optimize=0)
     except (SyntaxError, ValueError):
-        # Templates and tests of syntax: whoever imports them will hear of it.
+        # Templates and syntax tests: importing them reports the error.
         return None
     flags = (0b01).to_bytes(4, "little")
     return importlib.util.MAGIC_NUMBER + flags + importlib.util.source_hash(source) + marshal.dumps(code)

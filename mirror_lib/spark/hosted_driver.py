@@ -1,4 +1,4 @@
-"""A driver that a driver host forks for us: it has everything imported that a process of our own would import first."""
+"""A driver that a driver host forks: it has already imported the modules that a new process would import first."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from mirror_lib.spark.driver_host_protocol import (
     socket_address,
 )
 
-#: A host does nothing else than to answer. One that does not is stopped, or its machine is hopelessly busy.
+#: A host only responds to requests. One that does not respond is stopped, or its machine is overloaded.
 _GREETING_SECONDS = 5.0
-#: Of a driver whose end nobody could tell: what watched it was killed, as it was, too.
+#: Exit code of a driver whose end is unknown: the process that watched it was killed, as it was, too.
 _LOST = -int(signal.SIGKILL)
 
 
 class NoDriverHostError(Exception):
-    """No host gives us a driver, and none was started. It says why; whoever asked starts a process of its own."""
+    """No host provides a driver, and none was started. It has the reason; the caller starts its own process."""
 
 
 class HostedDriver:
-    """The driver, as `subprocess.Popen` shows a child; use as a context manager. It runs on when the context ends."""
+    """The driver, with the interface of `subprocess.Popen`; a context manager, whose end does not end the driver."""
 
     def __init__(self, connection: socket.socket, module: str, pid: int) -> None:
         """Args:
-        connection: to the host, which has started the driver.
-        pid: of the driver, as its host sees it.
+        connection: connection to the host, which has started the driver.
+        pid: process id of the driver, as its host sees it.
         """
         self._connection = connection
         self._module = module
@@ -64,17 +64,17 @@ class HostedDriver:
             return None
 
     def wait(self, seconds: float | None = None) -> int:
-        """Wait for its end; returns its exit code, negative when a signal ended it.
+        """Wait for its end; return its exit code, negative if a signal ended it.
 
         Raises:
-            subprocess.TimeoutExpired: it runs on.
+            subprocess.TimeoutExpired: it still runs.
         """
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         if not poll.poll(None if seconds is None else seconds * 1000):
             raise subprocess.TimeoutExpired(self._module, seconds or 0.0)
         try:
-            # Left where it is: a signal's handler that ends the driver may ask in the middle of this.
+            # It stays in the buffer: a signal handler that ends the driver may call this at the same time.
             told = self._connection.recv(EXIT_CODE.size, socket.MSG_PEEK)
         except OSError:
             return _LOST
@@ -84,33 +84,33 @@ class HostedDriver:
         return int(code)
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM); nothing happens when it has ended."""
+        """Ask it to end (SIGTERM); do nothing if it has ended."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once; nothing happens when it has ended."""
+        """Kill it; do nothing if it has ended."""
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        # By its host, which knows whether the process of this number is still the driver.
+        # Through its host, which knows whether the process with this id is still the driver.
         with suppress(OSError):
             self._connection.send(bytes([number]))
 
 
 def ask_for_driver(path: Path, request: DriverRequest, streams: Sequence[int], *, python: str) -> HostedDriver:
-    """Have the host at this socket fork a driver.
+    """Request a driver from the host at this socket.
 
     Args:
         streams: the descriptors of its input, output and error output, which stay open here.
-        python: the program that would run the driver otherwise: a name on the path, or a path.
+        python: the program that would otherwise run the driver: a name on the path, or a path.
 
     Raises:
-        NoDriverHostError: no host listens, or it would run other code than we would; nothing was started.
+        NoDriverHostError: no host listens, or its code differs from this process; nothing was started.
     """
     connection = _connected(path)
     try:
         _check(_greeting(connection), python)
-        # From here on it takes what it takes: whether a driver was started must be known.
+        # No timeout from here on: whether a driver was started must be known.
         connection.settimeout(None)
         send(connection, request.to_plain(), streams)
         answer = receive(connection)
@@ -128,10 +128,10 @@ def ask_for_driver(path: Path, request: DriverRequest, streams: Sequence[int], *
 
 
 def greeting_of(path: Path) -> Greeting:
-    """What the host at this socket greets with.
+    """The greeting of the host at this socket.
 
     Raises:
-        NoDriverHostError: none listens.
+        NoDriverHostError: no host listens.
     """
     with _connected(path) as connection:
         return _greeting(connection)

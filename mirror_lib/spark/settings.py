@@ -1,35 +1,35 @@
-"""How the Spark job wants to be run, in one place for all who start it: the DAG, the command line and the bench."""
+"""The settings of the Spark job, for all its starters: the DAG, the command line and the bench."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 SPARK_SETTINGS: Mapping[str, str] = {
-    # Attempts have effects outside Spark: a second copy of a task would only be fenced, and repeating a failed one is
-    # the next run's business.
+    # Attempts have effects outside Spark: a second copy of a task would only be fenced, and the next run retries a
+    # failed one.
     "spark.speculation": "false",
     "spark.task.maxFailures": "1",
-    # Workers that have the copy task loaded when they start.
+    # Workers in which the copy task is loaded at their start.
     "spark.python.daemon.module": "spark_jobs.daemon",
     "spark.python.worker.reuse": "true",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
-    # Records never pass through the driver's JVM: what makes long-running code fast only makes its start slow, by half
-    # the processor time of a whole cold run. Where they do, `relay.submission.submit_settings` says otherwise.
+    # Records never pass through the driver's JVM: the optimizing compiler would only slow its start, by half of the
+    # processor time of a whole cold run. For transforms, `spark.submit.submit_settings` changes it.
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
-#: Options of a JVM that works on every record: with the optimizing compiler, without which it takes 2.4 times the
-#: processor time. Rows of transforms live briefly and are large: with a third of the heap for what is young, Spark's
-#: usual share, many are moved before they die.
+#: Options of a JVM that processes every record: with the optimizing compiler, without which it takes 2.4 times the
+#: processor time. Rows of transforms are short-lived and large: with a third of the heap for the young generation,
+#: Spark's default, many are promoted before they die.
 TRANSFORMING_JVM = "-XX:+UseSerialGC -XX:NewRatio=1"
 
-#: Where executors unpack the packed environment, below their own folder.
+#: Folder of the unpacked environment, below the executors' own folder.
 _ENVIRONMENT = "environment"
 
 
 def environment_settings(archive: str) -> dict[str, str]:
-    """Settings by which executors run in a packed environment (`relay.executor_environment`).
+    """Settings with which executors use a packed environment (`spark.executor_archive`).
 
     Args:
         archive: its path here, or a URL that executors can read.

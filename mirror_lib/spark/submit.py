@@ -1,4 +1,4 @@
-"""Submitting the Spark job: what every command line of `spark-submit` says, whoever starts it."""
+"""Submit the Spark job: the common part of all command lines of `spark-submit`."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def find_spark_home(environment: Mapping[str, str]) -> Path:
 
 
 def spark_submit(spark_home: Path) -> Path:
-    """The program itself."""
+    """Path of the program."""
     return spark_home / "bin" / "spark-submit"
 
 
 def spark_defaults(environment: Mapping[str, str]) -> dict[str, str]:
-    """What `spark-defaults.conf` says to every `spark-submit` of this machine; empty where there is none.
+    """The settings in `spark-defaults.conf`, valid for every `spark-submit` of this machine; empty if there is none.
 
     Args:
         environment: the process environment of `spark-submit`.
@@ -53,15 +53,15 @@ def spark_defaults(environment: Mapping[str, str]) -> dict[str, str]:
         except ConfigurationError:
             return {}
     try:
-        # As Java reads it (`Utils.getPropertiesFromFile`): other bytes, of a comment most likely, are replaced.
+        # As in Java (`Utils.getPropertiesFromFile`): invalid bytes, most likely in a comment, are replaced.
         text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
         return {key: value.strip() for key, value in javaproperties.loads(text).items()}
     except (OSError, ValueError):
-        # What cannot be read is told by `spark-submit` itself.
+        # `spark-submit` itself reports an unreadable file.
         return {}
 
 
-#: Spark's master where nobody names another: this machine with all its cores.
+#: Default master of Spark: this machine with all its cores.
 LOCAL_MASTER = "local[*]"
 _JOB = "spark_jobs.replicate"
 _JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
@@ -86,44 +86,44 @@ def job_file() -> Path:
 
 
 def job_module(job: Path) -> str:
-    """The module of a job's file, for `python -m`: a driver that is run without `spark-submit`."""
+    """The module of a job's file, for `python -m`: a driver without `spark-submit`."""
     return f"{_JOB.partition('.')[0]}.{job.stem}"
 
 
 def runs_here(master: str) -> bool:
-    """Whether executors share this machine and therefore this Python."""
+    """True if executors use this machine and therefore this Python."""
     return master.startswith("local")
 
 
 def submit_settings(master: str, *, transforms: bool = False) -> dict[str, str]:
-    """What to pass as `--conf`.
+    """The settings for `--conf`.
 
-    All of it is needed at the time of submission: the job's own session builder comes too late for the daemon's module
-    where a session exists already. Executors of a cluster have their own Python, named by `PYSPARK_PYTHON` or the
-    cluster's defaults; those on this machine use ours. Their JVMs have Spark's own options.
+    All of them are needed at submission: with an existing session, the job's own session builder would be too late for
+    the daemon's module. Executors of a cluster have their own Python, from `PYSPARK_PYTHON` or the cluster's defaults;
+    executors on this machine use this Python. Their JVMs have Spark's default options.
 
     Args:
         master: Spark's master URL.
-        transforms: whether records go through transforms, and with them through the JVM of every executor: on this
-            machine that is the driver's.
+        transforms: whether records go through transforms, and so through the JVM of every executor: on this machine
+            that is the driver's.
     """
     settings = {**SPARK_SETTINGS, "spark.pyspark.driver.python": sys.executable}
     if transforms and runs_here(master):
         settings[_JAVA_OPTIONS[0]] = TRANSFORMING_JVM
     chosen = spark_defaults(os.environ)
     if any(name in chosen for name in _JAVA_OPTIONS):
-        # An administrator has chosen: ours would replace them, or contradict them by another collector.
+        # The administrator's choice wins: these options would replace it, or select another garbage collector.
         del settings[_JAVA_OPTIONS[0]]
     if runs_here(master):
         settings["spark.pyspark.python"] = sys.executable
         if not any(name.startswith("spark.ui.") for name in chosen):
-            # Nobody looks at the page of a session that lives for seconds, and its server takes a second to start.
+            # The UI of a session that lives for seconds is of no use, and its server takes a second to start.
             settings["spark.ui.enabled"] = "false"
     return settings
 
 
 def checkout_path(environment: Mapping[str, str]) -> dict[str, str]:
-    """`PYTHONPATH` by which the driver, another process, finds a package that is a checkout; empty if it is installed.
+    """`PYTHONPATH` for the driver process to find a package that is a checkout; empty if it is installed.
 
     Args:
         environment: the process environment to which the result is to be added.

@@ -1,4 +1,4 @@
-"""Backfills: bounded copies beside a flow."""
+"""Backfills: bounded copies next to a flow."""
 
 import lazy_loader
 

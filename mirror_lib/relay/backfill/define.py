@@ -1,4 +1,4 @@
-"""Looking up what a backfill copies, and estimating it: topics, times and ends become offsets once, in the ledger."""
+"""Resolve what a backfill copies, and estimate it: topics, times and ends become offsets once, in the ledger."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from mirror_lib.sync import hidden_topics
 from mirror_lib.sync.topics import TopicSync, apply_flow_topics
 from mirror_lib.topology import FlowTopology, TopicPartition
 
-#: The flow's newest runs, by which its speed is judged.
+#: Number of the flow's latest runs from which its speed is measured.
 _SPEED_RUNS = 20
-#: In an error.
+#: Maximum number of logs that an error shows.
 _LOGS_SHOWN = 3
 
 
@@ -50,9 +50,9 @@ def backfill_flow(flow: FlowConfig, backfill: Backfill) -> FlowConfig:
         update={
             "flow": backfill.flow,
             "rename": Rename(explicit=backfill.targets),
-            # A sync with a lower offset would make every reader forget those of the flow.
+            # A sync with a lower offset would make every reader forget the flow's syncs.
             "emit_offset_syncs_enabled": False,
-            # Late records are fetched again and again into the same topic, as long as their writer is not found.
+            # Late records are fetched into the same topic repeatedly until their producer is found.
             "existing_target": ExistingTarget.APPEND if appends else flow.existing_target,
             "handovers": _with_handed_over(flow).handovers,
         }
@@ -60,12 +60,12 @@ def backfill_flow(flow: FlowConfig, backfill: Backfill) -> FlowConfig:
 
 
 def _with_handed_over(flow: FlowConfig) -> FlowConfig:
-    """The flow with the topics that cutovers took from it: into other topics a backfill may still copy them."""
+    """The flow including the topics that cutovers removed from it: a backfill may still copy them into other topics."""
     return flow.model_copy(update={"handovers": replace(flow.handovers, away=frozenset())})
 
 
 def backfill_topology(flow: FlowConfig, backfill: Backfill) -> FlowTopology:
-    """The topics of a backfill, and what they are called on the target."""
+    """The topics of a backfill, with their target topics."""
     return flow_topology(backfill_flow(flow, backfill), [re.escape(topic) for topic in sorted(backfill.targets)])
 
 
@@ -79,13 +79,13 @@ def request_of(
     into_suffix: str | None = None,
     into_same: bool = False,
 ) -> BackfillRequest:
-    """A request from what a person wrote.
+    """Return the request that an operator's options describe.
 
     Args:
-        into_same: into the topics that the flow itself writes; said in so many words, since what is there twice stays.
+        into_same: copy into the flow's own target topics. It must be explicit, since duplicates there remain.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: the options are invalid.
     """
     if sum(map(bool, (into, into_suffix, into_same))) != 1:
         raise ConfigurationError(
@@ -125,13 +125,13 @@ def _bound(name: str, text: str) -> FirstStart:
 
 
 def stored_backfill(flow: FlowConfig, ledger: Ledger, name: str) -> Backfill | None:
-    """A backfill that was defined before, None when the name is new."""
+    """A backfill from the ledger, None if the name is new."""
     row = ledger.backfills.find(str(flow.flow), name)
     return None if row is None else _of_row(flow, row)
 
 
 def every_backfill(flow: FlowConfig, ledger: Ledger) -> tuple[Backfill, ...]:
-    """All backfills of a flow that were defined, newest first."""
+    """All backfills of a flow in the ledger, newest first."""
     return tuple(_of_row(flow, row) for row in ledger.backfills.of_flow(str(flow.flow)))
 
 
@@ -153,15 +153,15 @@ def _of_row(flow: FlowConfig, row: BackfillRow) -> Backfill:
 def find_backfill(
     flow: FlowConfig, clusters: FlowClusters, ledger: Ledger | None, request: BackfillRequest | None, name: str | None
 ) -> tuple[Backfill, bool]:
-    """The backfill of a request or a name, and whether it was defined before; changes nothing.
+    """Return the backfill of a request or a name, and whether it is in the ledger; change nothing.
 
     Args:
-        request: None to take up a backfill by its name alone.
-        name: None for the request's own.
+        request: None to find a backfill by its name only.
+        name: None for the name that the request derives.
 
     Raises:
-        ConfigurationError: there is none of that name, it stands for another request, or no topic is selected.
-        MirrorError: a cluster cannot be asked.
+        ConfigurationError: the name is unknown or belongs to another request, or no topic is selected.
+        MirrorError: a cluster does not respond.
     """
     if name is None:
         if request is None:
@@ -191,7 +191,7 @@ def find_backfill(
 def _of_late_writes(
     flow: FlowConfig, clusters: FlowClusters, ledger: Ledger | None, request: BackfillRequest
 ) -> tuple[Backfill, bool]:
-    """The backfill of the late records that nobody has fetched yet: one that was begun is ended first."""
+    """The backfill of the late records that are not fetched yet. A backfill that has started is finished first."""
     for row in ledger.backfills.of_flow(str(flow.flow)) if ledger else ():
         if ledger is None or row.definition["request"] != request.to_dict():
             continue
@@ -200,14 +200,14 @@ def _of_late_writes(
         if any(each.source not in fetched or fetched[each.source].offset + 1 < each.following for each in known.ranges):
             return known, True
     found = _resolve(flow, clusters, ledger, request, request.derived_name)
-    # The same request fetches others the next time.
+    # The same request fetches other records next time.
     return replace(found, name=found.name_by_ranges), False
 
 
 def prepare_backfill(
     flow: FlowConfig, clusters: FlowClusters, ledger: Ledger, request: BackfillRequest | None, name: str | None
 ) -> tuple[BackfillEstimate, TopicSync | None]:
-    """Define a backfill in the ledger, unless it is, and create its target topics; returns what is left to copy.
+    """Define a backfill in the ledger if it is new, create its target topics, and return what remains to copy.
 
     Raises:
         ConfigurationError: as `find_backfill`.
@@ -219,7 +219,7 @@ def prepare_backfill(
             flow=str(flow.flow), name=backfill.name, definition=backfill.to_dict(), created_at=backfill.created_at
         )
     )
-    # Another may have been quicker.
+    # Another process may have defined it first.
     backfill = stored_backfill(flow, ledger, backfill.name) or backfill
     topics = None
     if backfill.ranges and not backfill.into_live:
@@ -235,7 +235,7 @@ def estimate(
     *,
     defined: bool,
 ) -> BackfillEstimate:
-    """What a backfill still has to do; changes nothing."""
+    """Estimate the remaining work of a backfill; change nothing."""
     positions = _positions(flow, clusters, backfill) if defined else {}
     sources = [each.source for each in backfill.ranges]
     logs = _logs(clusters, sources, FirstStart(reset="earliest"))
@@ -325,10 +325,10 @@ def _nothing_to_copy(flow: FlowConfig, request: BackfillRequest, why: str) -> Co
 def _targets(
     flow: FlowConfig, clusters: FlowClusters, request: BackfillRequest
 ) -> tuple[Mapping[str, TopicDescription], Mapping[str, str]]:
-    """The source topics and what they are called on the target.
+    """The source topics and their target topics.
 
     Raises:
-        ConfigurationError: none is selected, or a target is not free for them.
+        ConfigurationError: no topic is selected, or a target topic is already in use.
     """
     where = Where(flow=str(flow.flow))
     moved, flow = flow.handovers.away, _with_handed_over(flow)

@@ -1,4 +1,4 @@
-"""What a backfill is: a bounded copy beside a flow, with a name by which it is repeated."""
+"""The backfill: a bounded copy next to a flow, with a name by which it is repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_lib.config import FirstStart
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology import FlowId, TopicPartition
 
-#: What `--from` says for the records that were written after a cutover.
+#: Value of `--from` for the records that were written after a cutover.
 FROM_CUTOVER = "cutover"
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,80}")
 _DERIVED_LENGTH = 12
@@ -22,31 +22,31 @@ _DERIVED_LENGTH = 12
 
 @dataclass(frozen=True, slots=True)
 class BackfillRequest:
-    """What somebody asks for. The same request is the same backfill, unless it is given another name."""
+    """The request for a backfill. The same request is the same backfill, unless it is given another name."""
 
     flow: FlowId
-    #: Java regexes of source topics; never more than the flow takes.
+    #: Java regexes of source topics, within the topics that the flow selects.
     topics: tuple[str, ...]
     #: The first offset.
     begin: FirstStart
-    #: The first offset that is not copied any more.
+    #: The offset after the last one to copy.
     end: FirstStart
     #: The target topic, for a single source topic.
     into: str | None = None
-    #: Behind the name that each topic has on the target.
+    #: Suffix of the name that each topic has on the target.
     into_suffix: str | None = None
-    #: Only records that were written after a cutover (`late_writes`), instead of all from `begin` on.
+    #: Only records that were written after a cutover (`late_writes`), instead of all records from `begin`.
     after_cutover: bool = False
 
     @property
     def derived_name(self) -> str:
-        """A name that only depends on the request."""
+        """A name that depends only on the request."""
         content = json.dumps({**self.to_dict(), "topics": sorted(set(self.topics))}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:_DERIVED_LENGTH]
 
     @property
     def takes_nothing(self) -> bool:
-        """Whether no log can have a record in the range, as far as its two ends tell."""
+        """True if the two ends show that the range is empty in any log."""
         begin, end = self.begin, self.end
         if begin.reset == "latest" or end.reset == "earliest":
             return True
@@ -66,7 +66,7 @@ class BackfillRequest:
 
     @property
     def begins(self) -> str:
-        """The beginning as it can be written again."""
+        """The beginning in the syntax of the option."""
         return FROM_CUTOVER if self.after_cutover else shown_bound(self.begin)
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class BackfillRequest:
 
 
 def shown_bound(bound: FirstStart) -> str:
-    """A bound as it can be written again."""
+    """A bound in the syntax of the option."""
     if bound.reset is not None:
         return bound.reset
     if bound.offset is not None:
@@ -96,22 +96,22 @@ class BackfillRange:
 
     @property
     def offsets(self) -> int:
-        """How many there are; at most so many records."""
+        """Number of offsets: an upper bound for the number of records."""
         return self.following - self.first
 
 
 def backfill_id(flow: FlowId, name: str) -> FlowId:
-    """By which the lock, the writers and the rows in the ledger of a flow's backfill are named."""
+    """The id that names the lock, the writers and the ledger rows of a flow's backfill."""
     return FlowId(flow.source, flow.target, f"backfill-{name}")
 
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A request whose topics, times and ends were looked up, once and for all its runs."""
+    """A request with its topics, times and ends resolved once, for all its runs."""
 
     name: str
     request: BackfillRequest
-    #: Whether it goes into the topics that the flow itself writes.
+    #: True if it writes to the flow's own target topics.
     into_live: bool
     #: None of them is empty.
     ranges: tuple[BackfillRange, ...]
@@ -119,19 +119,19 @@ class Backfill:
 
     @property
     def name_by_ranges(self) -> str:
-        """A name that depends on the request and on what it means today."""
+        """A name that depends on the request and on the offsets that it resolves to today."""
         ranges = [[*each.source, each.first, each.following] for each in self.ranges]
         content = json.dumps([self.request.to_dict(), ranges], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:_DERIVED_LENGTH]
 
     @property
     def flow(self) -> FlowId:
-        """By which its lock, its writers and its rows in the ledger are named."""
+        """The id that names its lock, its writers and its ledger rows."""
         return backfill_id(self.request.flow, self.name)
 
     @property
     def connector(self) -> str:
-        """By which its positions are named in the flow's position topic."""
+        """The connector name of its positions in the flow's position topic."""
         return f"MirrorBackfill-{self.name}"
 
     @property
@@ -181,10 +181,10 @@ class Backfill:
 
 
 def checked_name(name: str) -> str:
-    """The name itself.
+    """Return the name.
 
     Raises:
-        ConfigurationError: it cannot be one, since it becomes part of other names.
+        ConfigurationError: the name is invalid. It becomes part of other names.
     """
     if not _NAME.fullmatch(name):
         raise ConfigurationError(

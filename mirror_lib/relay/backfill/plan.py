@@ -1,4 +1,4 @@
-"""What a run of a backfill copies, and how long that may take. Pure: facts in, plan out."""
+"""Plan a backfill's run and estimate its duration. Pure: facts in, plan out."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, RunPlan
 from mirror_lib.topology import TopicPartition
 
-#: What an offset is taken to cost where the cluster does not say how large its logs are.
+#: Assumed bytes per offset if the cluster does not report the sizes of its logs.
 _BYTES_PER_OFFSET = 1024
 
 
 def bound_offset(bound: FirstStart, log_start: int, log_end: int, at_time: OffsetFact | None) -> int:
-    """The offset of a bound, which the log has, or its end.
+    """The offset of a bound, limited to the extent of the log.
 
     Args:
-        at_time: what the source said of a bound that is a time; negative where all records are older.
+        at_time: the source's response for a bound that is a time; negative if all records are older.
     """
     if bound.reset is not None:
         return log_start if bound.reset == "earliest" else log_end
@@ -31,13 +31,13 @@ def bound_offset(bound: FirstStart, log_start: int, log_end: int, at_time: Offse
 
 
 def bounded(fact: PartitionFacts, wanted: BackfillRange, *, accept_gaps: bool = False) -> PartitionFacts:
-    """The facts of a partition as if its log were only as long as the range.
+    """The facts of a partition as if its log had only the range.
 
-    Where it was never copied it stands at the range's beginning: what the source has lost since that was looked up is
-    then a loss like any other.
+    A partition that was never copied starts at the range's beginning: records that the source deletes after the
+    definition are then a loss like any other.
 
     Args:
-        accept_gaps: to go on behind records that the source has deleted.
+        accept_gaps: skip records that the source has deleted.
     """
     position = wanted.first if fact.position is None else fact.position
     following = max(wanted.following, position)
@@ -58,7 +58,7 @@ def bounded(fact: PartitionFacts, wanted: BackfillRange, *, accept_gaps: bool = 
 
 
 def within_budget(plan: RunPlan, max_bytes: int | None) -> RunPlan:
-    """The plan with its ends moved forward so far that about so many bytes are copied; evenly in all partitions."""
+    """The plan with lower ends, so that it copies about `max_bytes`, spread evenly over all partitions."""
     if max_bytes is None:
         return plan
     if max_bytes <= 0:
@@ -82,47 +82,47 @@ def _shortened(partition: PartitionPlan, part: int, whole: int) -> PartitionPlan
 
 @dataclass(frozen=True, slots=True)
 class RangeEstimate:
-    """How far one partition is, and what is left of it."""
+    """The position of one partition, and the remaining bytes."""
 
     wanted: BackfillRange
     #: The source offset to copy next.
     position: int
-    #: Of what is left; None where the cluster does not say.
+    #: Remaining bytes; None if the cluster does not report sizes.
     bytes: int | None
 
     @property
     def offsets(self) -> int:
-        """What is left; at most so many records."""
+        """Number of remaining offsets: an upper bound for the number of records."""
         return max(self.wanted.following - self.position, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillEstimate:
-    """What a backfill still has to do; printable before anything is done."""
+    """The remaining work of a backfill. It can be printed before anything is written."""
 
     backfill: Backfill
-    #: Whether the ledger knows it: its ranges are then fixed.
+    #: True if the ledger has it: its ranges are then fixed.
     defined: bool
     ranges: tuple[RangeEstimate, ...]
-    #: Bytes that the flow's own runs copied in a second, None where nothing has been copied lately.
+    #: Bytes per second of the flow's own runs, None if they copied nothing lately.
     measured_rate: float | None = None
-    #: Those runs were too small to measure: it may be much faster.
+    #: True if those runs were too small to measure: the rate may be much higher.
     at_least: bool = False
     bytes_per_second: int | None = None
 
     @property
     def offsets(self) -> int:
-        """At most so many records are left."""
+        """Number of remaining offsets: an upper bound for the number of records."""
         return sum(each.offsets for each in self.ranges)
 
     @property
     def bytes(self) -> int:
-        """Of the source's log; a lower bound where some sizes are unknown."""
+        """Remaining bytes of the source's log; a lower bound if some sizes are unknown."""
         return sum(each.bytes or 0 for each in self.ranges)
 
     @property
     def seconds(self) -> float | None:
-        """How long copying takes at the flow's own rate or the limit; None where neither is known."""
+        """Seconds that the copy takes at the flow's own rate or at the limit; None if neither is known."""
         rates = [rate for rate in (self.measured_rate, self.bytes_per_second) if rate]
         return self.bytes / min(rates) if rates else None
 
@@ -159,12 +159,12 @@ def estimate_range(
     extent: tuple[int, int],
     sizes: Mapping[TopicPartition, int],
 ) -> RangeEstimate:
-    """What is left of a range.
+    """The remaining part of a range.
 
     Args:
         position: the source offset to copy next, None before the first run.
-        extent: where the source's log begins and ends.
-        sizes: bytes of whole partitions, as far as the cluster says.
+        extent: first offset and end of the source's log.
+        sizes: bytes of whole partitions, as far as the cluster reports them.
     """
     begin = wanted.first if position is None else position
     log_start, log_end = extent

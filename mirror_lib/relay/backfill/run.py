@@ -1,7 +1,7 @@
-"""Running a backfill: a bounded copy beside a flow, by the flow's own protocol and under a name of its own.
+"""Run a backfill: a bounded copy next to a flow, with the flow's protocol and its own name.
 
-Positions, writers, run lock and rows in the ledger bear the backfill's name, so nothing of the flow's is touched, and a
-backfill that is repeated goes on where it stood. docs/backfill.md says what happens where both write into one topic.
+Positions, writers, run lock and ledger rows have the backfill's name, so it does not touch those of the flow, and a
+repeated backfill continues at its position. docs/backfill.md describes what happens if both write to one topic.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
-#: A rest of the budget that is not worth another round.
+#: Remaining share of the budget below which another round is not worth its cost.
 _NEGLIGIBLE = 0.05
 
 
@@ -54,18 +54,18 @@ def run_backfill(
     options: RunOptions,
     max_bytes: int | None = None,
 ) -> RunReport:
-    """Copy what is left of a backfill, or as much as its budget allows.
+    """Copy the rest of a backfill, or as much as its budget allows.
 
     Args:
         flow: the flow itself.
-        name: of a backfill that was defined (`backfill_define.prepare_backfill`).
+        name: of a backfill that was defined (`prepare_backfill`).
         make_runner: as for `replicate`.
-        options: of these the topics are ignored; `Decision.ACCEPT` goes on behind what the source has deleted.
-        max_bytes: about so much is copied by this run.
+        options: their topics are ignored; `Decision.ACCEPT` skips records that the source has deleted.
+        max_bytes: this run copies about as many bytes.
 
     Raises:
         ConfigurationError: there is no such backfill.
-        RunLockedError: another run of the backfill is active or, where it goes into the flow's topics, of the flow.
+        RunLockedError: another run of the backfill is active or, if it writes to the flow's topics, a run of the flow.
         MirrorError: a cluster cannot be reached, or the ledger cannot be used.
     """
     backfill = stored_backfill(flow, ledger, name)
@@ -95,7 +95,7 @@ def run_backfill(
         try:
             report = copy()
         except BaseException:
-            # What was not begun is given back; there is a more important error to tell.
+            # Release the partitions that were not started; the original error is more important.
             with suppress(MirrorError):
                 live.settle()
             raise
@@ -104,10 +104,10 @@ def run_backfill(
 
 
 def _settle_late_writes(flow: FlowConfig, backfill: Backfill, ledger: Ledger, *, by: str) -> None:
-    """Close the gaps of late records that are on the target now."""
+    """Close the gaps of late records that are on the target by now."""
     own = backfill_flow(flow, backfill)
     with FlowClusters.connect(flow, connector=backfill.connector) as clusters:
-        # A run that died behind its last position has not told the ledger.
+        # A run that died after it stored its last position has not updated the ledger.
         stored = clusters.positions.read_all().positions
         ledger.save_positions([position_row(own, each.position) for each in stored.values()])
         names = [re.escape(topic) for topic in sorted(backfill.targets)]
@@ -120,13 +120,13 @@ def _settle_late_writes(flow: FlowConfig, backfill: Backfill, ledger: Ledger, *,
 
 
 class BackfillPlanner:
-    """Plans the rounds of one run of a backfill (`run_model.Planner`)."""
+    """Plans the rounds of one run of a backfill (`relay.run_options.Planner`)."""
 
     def __init__(
         self, flow: FlowConfig, backfill: Backfill, ledger: Ledger, options: RunOptions, max_bytes: int | None
     ) -> None:
         self.connector = backfill.connector
-        #: Set where the backfill goes into the flow's own topics.
+        #: Set if the backfill writes to the flow's own topics.
         self.live: LiveSide | None = None
         self._flow = backfill_flow(flow, backfill)
         self._topology = backfill_topology(flow, backfill)
@@ -137,7 +137,7 @@ class BackfillPlanner:
         self._left = max_bytes
 
     def plan(self, clusters: FlowClusters) -> RunPlan:
-        """What is left of the ranges, or as much as the budget allows."""
+        """The remaining ranges, or as much of them as the budget allows."""
         if not self._backfill.ranges:
             return RunPlan(flow=self._flow.flow, bins=(), problems=(), idle=0)
         found, problems = gather_facts(self._flow, self._topology, clusters)
@@ -161,17 +161,17 @@ class BackfillPlanner:
         return within_budget(plan, self._left)
 
     def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:  # noqa: ARG002
-        """Let the flow know, where it writes to the same topics."""
+        """Mark the flow's positions if the backfill writes to the same topics."""
         if self.live is not None:
             self.live.mark(plan.partitions)
 
     def copied(self, results: Sequence[PartitionResult]) -> None:
-        """Count what was copied against the budget."""
+        """Subtract what was copied from the budget."""
         if self._left is not None:
             self._left -= sum(result.bytes for result in results)
 
     def with_way_on(self, error: MirrorError) -> MirrorError:
-        """The error of a partition, with the way on of a backfill."""
+        """The error of a partition, with the resolution for a backfill."""
         return self._told(error)
 
     def _of_plan(self, clusters: FlowClusters, problem: PartitionProblem) -> MirrorError:
@@ -224,7 +224,7 @@ class BackfillPlanner:
         strict = bounded(fact, wanted)
         stored = clusters.positions_at_plan.positions.get(fact.source)
         interrupted = stored is not None and stored.position.state is not PositionState.CLOSED
-        # What an interrupted run left on the target is compared with the source from where it began.
+        # What an interrupted run wrote to the target is compared with the source from where that run started.
         if self._options.losses is not Decision.ACCEPT or interrupted:
             return strict
         position = wanted.first if strict.position is None else strict.position

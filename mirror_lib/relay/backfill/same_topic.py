@@ -1,11 +1,11 @@
 """A backfill into the topics of the flow itself: how the flow and the backfill write one after the other.
 
-The flow knows the offset at which its next batch lands, so records of a backfill behind it would look like another
-writer's. While a backfill may be writing, the flow's position is therefore open and names it (`Position.backfill`): the
-flow then refuses the partition instead of comparing. In the end the flow's position is closed again, at the same source
-offset and at the target's new end. The flow's run lock is held all the time, so that no run of it meets a mark.
+The flow knows the target offset of its next batch, so it would report a backfill's records as unexpected records. While
+a backfill may be writing, the flow's position is therefore `open` and names it (`Position.backfill`): the flow then
+refuses the partition instead of comparing. At the end the flow's position is closed again, at the same source offset
+and at the target's new end. The backfill holds the flow's run lock all the time, so no run of the flow finds a mark.
 
-What a backfill appends is not in the flow's offset map: it would go back in the source.
+The records of a backfill are not in the flow's offset map: source offsets would decrease there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from mirror_lib.topology import TopicPartition
 
 
 class LiveSide:
-    """The positions of the flow itself, as a backfill into its topics uses them; a context."""
+    """A context that marks and closes the positions of the flow itself, for a backfill into its topics."""
 
     def __init__(self, flow: FlowConfig, backfill: Backfill, ledger: Ledger, lease: RunLease, *, run_id: str) -> None:
         """Args:
@@ -77,10 +77,10 @@ class LiveSide:
         self._stack.__exit__(kind, error, trace)
 
     def prepare(self, clusters: FlowClusters, ranges: Sequence[BackfillRange]) -> dict[TopicPartition, MirrorError]:
-        """Let the backfill begin behind what the flow has written meanwhile; returns what it must not touch.
+        """Let the backfill start after what the flow has written meanwhile; return the errors of excluded partitions.
 
         Args:
-            clusters: whose snapshot of the backfill's positions is the newest; it is changed.
+            clusters: has the newest snapshot of the backfill's positions, which is changed.
         """
         self._snapshot = self._live.read_all()
         ends = clusters.target_admin.list_offsets([each.target for each in ranges], OffsetSpec.LATEST)
@@ -115,7 +115,7 @@ class LiveSide:
         )
 
     def marked_at(self, source: TopicPartition) -> int | None:
-        """The next source offset of the flow, where it waits for this backfill; None where it does not wait."""
+        """The next source offset of the flow if it waits for this backfill; else None."""
         live = self._position(source)
         return live.offset + 1 if live is not None and self._marked(live) else None
 
@@ -128,7 +128,7 @@ class LiveSide:
         return again(self._flow.flow, self._backfill.name)
 
     def _still_ours(self, each: BackfillRange) -> MirrorError | None:
-        """An interrupted run of the backfill is taken over, if the flow has waited for it."""
+        """Return an error if the flow has not waited for the interrupted run, which can then not be taken over."""
         live = self._position(each.source)
         if live is not None and self._marked(live):
             return None
@@ -140,7 +140,7 @@ class LiveSide:
         )
 
     def _free(self, each: BackfillRange, end: int, own: Position | None) -> MirrorError | None:
-        """Whether nobody is writing, and all that stands on the target is accounted for."""
+        """Return an error if another producer may be writing, or if the target's end is not the expected one."""
         live = self._position(each.source)
         anew = copy_anew(self._backfill, each.source.topic)
         if live is not None and live.target_offset is None and live.offset != NOTHING_COPIED:
@@ -166,7 +166,7 @@ class LiveSide:
             )
         expected = live.target_offset
         if self._marked(live):
-            # A run of ours that ended between its own last position and the flow's.
+            # A run of this backfill ended after it stored its own last position and before the flow's.
             expected = max(expected, (own.target_offset if own else None) or 0)
         elif live.state is not PositionState.CLOSED:
             expected = -1
@@ -178,7 +178,7 @@ class LiveSide:
                 where=self._where(each),
                 action=f"Run the flow, which takes over: {self._run_flow}. Then repeat this: {self._again}.",
             )
-        # A flow without new records does not look at what others have written.
+        # A flow without new records does not check for unexpected records.
         resume = let_flow_continue(self._flow.flow, each.source, live.offset + 1)
         return DirtyStartError(
             f"{each.target} ends at {end}, but flow {self._flow.flow} has copied up to {expected}: somebody else wrote "
@@ -188,10 +188,10 @@ class LiveSide:
         )
 
     def mark(self, partitions: Iterable[PartitionPlan]) -> None:
-        """Let the flow's positions say that this backfill writes from now on.
+        """Mark the flow's positions: this backfill writes from now on.
 
         Raises:
-            RunLockedError: the flow's lock was lost, or a run of the flow has opened a partition all the same.
+            RunLockedError: the flow's lock was lost, or a run of the flow has claimed a partition nevertheless.
             MirrorError: the position topic cannot be written.
         """
         marks = []
@@ -210,7 +210,7 @@ class LiveSide:
         for stored in self._live.read_since(self._snapshot):
             other = stored.position
             claimed = claims.get(other.source)
-            # Only a run that had lost its lock can do so; what it wrote with an older claim does not count.
+            # Only a run that has lost its lock does this; what it wrote with an older claim does not count.
             if claimed is not None and other.run_id != self._run_id and (other.claim or claimed) >= claimed:
                 raise RunLockedError(
                     f"run {other.run_id or 'unknown'} opened {other.source} at the same time.",
@@ -219,9 +219,9 @@ class LiveSide:
                 )
 
     def settle(self) -> None:
-        """Close the flow's positions again, of all partitions that the backfill does not write to any more.
+        """Close the flow's positions of all partitions that the backfill does not write to any more.
 
-        Where a run was interrupted they stay as they are, until the backfill is repeated.
+        Positions of an interrupted run stay open until the backfill is repeated.
 
         Raises:
             RunLockedError: the flow's lock was lost.
@@ -235,7 +235,7 @@ class LiveSide:
                 continue
             if mine is not None and mine.position.state is not PositionState.CLOSED:
                 continue
-            # Marked, and never begun: the backfill's position may be missing, or of an earlier run.
+            # Marked, but never started: the backfill's position may be missing, or belong to an earlier run.
             ended = mine.position.target_offset if mine is not None else None
             target_offset = max(stored.position.target_offset or 0, ended or 0)
             closed.append(

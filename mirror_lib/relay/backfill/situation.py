@@ -1,4 +1,4 @@
-"""The states of a flow's backfills as the ledger has them."""
+"""The states of a flow's backfills in the ledger."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class Situation:
 
     backfill: Backfill
     state: State
-    #: Source offsets that the ledger does not know to be copied; a run that died may have copied more.
+    #: Source offsets that are not copied according to the ledger; a run that died may have copied more.
     left: int
-    #: Of its last run.
+    #: The last run.
     run: RunRow | None
 
     @property
     def what(self) -> str:
-        """Why it is in this state."""
+        """Description of its state."""
         error = self._error
         return str(error["what"]) if self.state is State.STOPPED and error else STATES[self.state].description
 
     @property
     def do(self) -> str:
-        """What to do; empty where nothing is left to do."""
+        """Operator action; empty if nothing remains to do."""
         error = self._error
         if self.state is State.STOPPED and error and error.get("action"):
             return str(error["action"])
@@ -59,9 +59,9 @@ class Situation:
 
 
 def situations_of(flow: FlowConfig, ledger: Ledger) -> list[Situation]:
-    """The backfills of a flow with their states, newest first; asks the ledger alone."""
+    """The backfills of a flow with their states, newest first; only the ledger is queried."""
     found = every_backfill(flow, ledger)
-    # The locks first: a run notes its end before it gives its lock up.
+    # Read the locks first: a run records its end before it releases its lock.
     held = {name: LockHolder.parse(row.holder) for name, row in ledger.lock_holders().items()}
     return [_situation(each, ledger, str(each.flow) in held and not _is_dead(held[str(each.flow)])) for each in found]
 

@@ -1,8 +1,8 @@
-"""The states in which a backfill can be, and the way on from each. Pure.
+"""The states of a backfill, and how to continue from each. Pure.
 
 One table for messages, `mirror backfill list`, `mirror backfill states` and the documentation. A partition of a
-backfill stops for the reasons of a flow's partitions, but `mirror gaps` and `mirror position set` do not decide about
-it: the way on is to repeat the backfill, or to copy the range into a topic that nobody has written to.
+backfill stops for the same reasons as a flow's partition, but `mirror gaps` and `mirror position set` do not apply to
+it: repeat the backfill, or copy the range into a topic that has no other producer.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from mirror_lib.errors import (
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.topology import FlowId, TopicPartition
 
-#: Behind the name of a target topic that is copied anew.
+#: Suffix of a target topic for a new copy of the range.
 _ANEW = ".anew"
 
 
 class State(StrEnum):
-    """Where a backfill is."""
+    """The state of a backfill."""
 
     DEFINED = "defined"
     RUNNING = "running"
@@ -60,11 +60,11 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What is said of a state."""
+    """Description of a state, and what to do."""
 
-    #: For people.
+    #: For operators.
     description: str
-    #: What to do, with `{again}`; empty where nothing is left to do.
+    #: What to do, with `{again}`; empty if nothing remains to do.
     do: str
 
 
@@ -91,15 +91,15 @@ class Stop:
     """Why a partition of a backfill stops, and how it continues."""
 
     way: Way
-    #: Before the command.
+    #: Text in front of the command.
     advice: str = ""
-    #: The source is another history: the offsets of the range mean nothing in it.
+    #: The source has another history: the offsets of the range have no meaning there.
     whole: bool = False
 
 
 _KEPT = "What was copied stays. "
-#: By reason code; all others are corrected outside (a login, a setting, a cluster that does not answer), and a repeated
-#: run then continues.
+#: By reason code. All others are fixed outside (credentials, a setting, a cluster that does not respond), and a
+#: repeated run then continues.
 STOPS: Mapping[str, Stop] = {
     RetentionGapError.reason: Stop(Way.ACCEPT, "Raise the source topic's retention. "),
     OffsetOutOfRangeError.reason: Stop(Way.REPEAT, "The next run says which records were deleted. "),
@@ -127,19 +127,19 @@ STOPS: Mapping[str, Stop] = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the ledger says of a backfill, as far as its state depends on it."""
+    """The facts from the ledger that determine a backfill's state."""
 
-    #: A process that lives holds its lock.
+    #: A live process holds its lock.
     carried: bool
-    #: Of its last run; None before the first.
+    #: State of its last run; None before the first.
     run_state: str | None
     #: Reason code of that run's error.
     reason: str | None
-    #: Whether offsets are left.
+    #: True if offsets remain.
     left: bool
 
 
-#: Reason codes of runs that ended without their own words.
+#: Reason codes of runs that ended without an error of their own.
 _UNSPOKEN = frozenset({"run-died", "spark-job", "interrupted", "unexpected"})
 
 
@@ -157,22 +157,22 @@ def state_of(known: Known) -> State:
 
 
 def again(flow: FlowId, name: str, *more: str) -> str:
-    """The command that repeats a backfill, as messages name it."""
+    """The command that repeats a backfill, for messages."""
     plain = FlowId(flow.source, flow.target)
     words = ("mirror backfill run", f"--flow '{plain}'", f"--name {name}", *more)
     return f"`{' '.join(words)}`"
 
 
 def or_dag(name: str, accept: str = "") -> str:
-    """The same in Airflow."""
+    """How to repeat it in Airflow, for messages."""
     return f"or trigger the flow's backfill DAG with the name {name}{accept}"
 
 
 def copy_anew(backfill: Backfill, topic: str, *, whole: bool = False) -> str:
-    """The command that copies a topic's range into a topic that nobody has written to.
+    """The command that copies a topic's range into a topic that has no other producer.
 
     Args:
-        whole: copy all that the source holds: the offsets of the range are about another history.
+        whole: copy all that the source has: the offsets of the range belong to another history.
     """
     request = backfill.request
     plain = FlowId(request.flow.source, request.flow.target)
@@ -184,9 +184,9 @@ def copy_anew(backfill: Backfill, topic: str, *, whole: bool = False) -> str:
 
 
 def _bounds(backfill: Backfill, ranges: Sequence[BackfillRange]) -> tuple[str, str]:
-    """Bounds that hold for all partitions of a topic: its offsets where it has one, else what was asked for."""
+    """Bounds for all partitions of a topic: its offsets if it has one partition, else the request's bounds."""
     if len(ranges) == 1 or (ranges and backfill.request.after_cutover):
-        # Records that a backfill has copied count as fetched: `cutover` would leave them out.
+        # Records that a backfill has copied count as fetched: `cutover` would skip them.
         first, following = min(each.first for each in ranges), max(each.following for each in ranges)
         return f"offset {first}", f"offset {following}"
     asked = backfill.request.to_dict()
@@ -196,11 +196,11 @@ def _bounds(backfill: Backfill, ranges: Sequence[BackfillRange]) -> tuple[str, s
 def with_way_on(
     backfill: Backfill, error: MirrorError, *, interrupted: bool = False, marked_at: int | None = None
 ) -> MirrorError:
-    """The error of a partition, with the way on for a backfill instead of the one for the flow.
+    """The error of a partition, with the resolution for a backfill instead of the one for the flow.
 
     Args:
-        interrupted: a run that was interrupted may have written records that only the source's can tell.
-        marked_at: the next source offset of the flow itself, where it waits for this backfill.
+        interrupted: an interrupted run may have written records that only a comparison with the source identifies.
+        marked_at: the next source offset of the flow itself if it waits for this backfill.
     """
     stop, topic = STOPS.get(error.reason), error.where.topic
     if stop is None or topic is None:
@@ -227,7 +227,7 @@ def with_way_on(
 
 
 def let_flow_continue(flow: FlowId, source: TopicPartition, offset: int) -> str:
-    """How a flow continues behind the end of its target."""
+    """How a flow continues after the end of its target."""
     plain = FlowId(flow.source, flow.target)
     return (
         f"`mirror position set --flow '{plain}' --topic {source.topic} --partition "
@@ -236,13 +236,13 @@ def let_flow_continue(flow: FlowId, source: TopicPartition, offset: int) -> str:
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
-    """What is said in each state: state, who acts, what to do."""
+    """Rows of the table of states: state, description, what to do."""
     for state, stand in STATES.items():
         yield state.value, stand.description, stand.do.format(again=again(FlowId("A", "B"), "NAME")) or "nothing"
 
 
 def stop_rows() -> Iterator[tuple[str, str, str]]:
-    """Each reason code that stops a partition of a backfill, how it continues, and what to see to before."""
+    """Each reason code that stops a partition of a backfill, how it continues, and what to check before."""
     for reason, stop in sorted(STOPS.items()):
         yield reason, stop.way.value, stop.advice.strip()
 

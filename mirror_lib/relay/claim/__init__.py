@@ -1,4 +1,4 @@
-"""Claiming partitions: fence the writer before, and find where to start."""
+"""Claiming partitions: fence the earlier writer, and find the start."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
-"""Opening positions before a copy: take over the writer's identity, say so in the position topic, see who was before.
+"""Claim partitions before a copy: take over the writer's identity, store a claim, detect earlier claims.
 
-This is the beginning of the commit protocol (docs/architecture.md, "Exactly once"). A start is clean when the last
-record of a partition is `closed` and its target ends where the record says; then nothing is fenced and nothing read.
-Any other start becomes a take-over, which the copy task makes (mirror_lib.relay.takeover.recovery), or is refused.
+This is the beginning of the commit protocol (docs/architecture.md, "Exactly once"). A start is clean if the last
+record of a partition is `closed` and its target ends where the record says; nothing is then fenced or read.
+Any other start is a take-over, which the copy task does (mirror_lib.relay.takeover.recovery), or is refused.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from mirror_lib.relay.planning import FlowClusters, of_flow
 from mirror_lib.topology import FlowId, TopicPartition
 from mirror_lib.transform import TransformChain
 
-#: Transaction coordinators are asked for this many partitions at a time.
+#: Number of partitions for which transaction coordinators are asked at a time.
 _CONCURRENT_TAKEOVERS = 64
 _TAKEOVER_SECONDS = 60.0
-#: Kafka's own way to say that there is no producer.
+#: Kafka's value for "no producer".
 _NO_PRODUCER = -1
 
 
 def open_partitions(
     flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str
 ) -> tuple[tuple[tuple[OpenPartition, ...], ...], tuple[PartitionProblem, ...]]:
-    """Open every planned partition; returns the bins of those that may be copied, and why the others may not."""
+    """Claim every planned partition; return the bins of those that may be copied, and the errors of the others."""
     if not plan.partitions:
         return (), ()
     refused: dict[TopicPartition, MirrorError] = {}
@@ -57,7 +57,7 @@ def open_partitions(
             transactions = transactions_of(flow, chains.get(start.partition.source.topic), target, merged=merged)
             opened[start.partition.source] = _opened(flow, start, identity, claim, transactions)
     clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
-    # Of two runs that open at the same time, the later record sees the earlier one, and takes over from its run.
+    # If two runs claim at the same time, the later record sees the earlier one, and takes over from its run.
     claimed = _claimed_by_others(clusters, opened, run_id)
     for source, other in claimed.items():
         taken = _from_claimant(flow, opened[source], other, known=source in clusters.positions_at_plan.positions)
@@ -66,7 +66,7 @@ def open_partitions(
             refused[source] = of_flow(flow, taken, source)
         else:
             opened[source] = taken
-    # Both claims have the same number, so far.
+    # Both claims have the same number so far.
     clusters.positions.write([open_position(opened[source], run_id) for source in claimed if source in opened])
     bins = tuple(tuple(opened[p.source] for p in bin_ if p.source in opened) for bin_ in plan.bins)
     problems = tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
@@ -74,7 +74,7 @@ def open_partitions(
 
 
 def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, TransformChain]:
-    """What the records of those source topics go through that are not copied as they are."""
+    """The transform chains of those source topics that have one."""
     transforms = flow.transforms
     if not transforms:
         return {}
@@ -89,7 +89,7 @@ def _opened(
     fenced = flow.fencing is Fencing.TRANSACTIONAL
     takeover = start.takeover
     if takeover is not None:
-        # Until the copy task has an identity of its own, the last known one says whom to fence.
+        # Until the copy task has its own identity, the last known one names the producer to fence.
         identity = ProducerIdentity(
             _NO_PRODUCER if takeover.producer_id is None else takeover.producer_id,
             _NO_PRODUCER if takeover.epoch is None else takeover.epoch,
@@ -110,7 +110,7 @@ def _opened(
 def _from_claimant(
     flow: FlowConfig, opened: OpenPartition, claim: _Claim, *, known: bool
 ) -> OpenPartition | MirrorError:
-    # Without a position nothing says which of the target's records stood there before the other run's first start.
+    # Without a position it is unknown which of the target's records existed before the other run's first start.
     if claim.other is None or claim.other.backfill is not None or not (known or opened.target_offset == 0):
         return DirtyStartError(
             claim.why, action="Let only one run of a flow be active; run again when the other has ended."
@@ -118,7 +118,7 @@ def _from_claimant(
     number = max(opened.claim, claim.other.claim or 0) + 1
     if opened.takeover is not None:
         return replace(opened, claim=number)
-    # Ours was a clean start: all up to the target's end is certain, and what the other run writes lies behind it.
+    # This run had a clean start: all records up to the target's end are certain, and the other run appends after it.
     takeover = Takeover(
         opened.plan.start,
         opened.target_offset,
@@ -136,11 +136,11 @@ def _from_claimant(
 def store_first_positions(
     flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str
 ) -> tuple[PartitionProblem, ...]:
-    """Store where partitions begin that have nothing to copy yet, so that the next run compares them like any other.
+    """Store the start of partitions that have nothing to copy yet, so that the next run compares them like any other.
 
-    MirrorMaker 2 continues there too: a position before the first offset is negative, which it takes for none.
+    MirrorMaker 2 continues there too: a position before the first offset is negative, which it treats as missing.
 
-    Returns why some could not begin.
+    Return the errors of partitions that could not start.
     """
     refused: dict[TopicPartition, MirrorError] = {}
     if plan.first_seen:
@@ -165,21 +165,21 @@ def store_first_positions(
     return tuple(
         PartitionProblem(source, error)
         for source, error in sorted(refused.items())
-        # One that begins at its beginning can wait for its first record: until then nothing is passed over.
+        # A partition that starts at `earliest` can wait for its first record: nothing is skipped until then.
         if starts.of(source.topic) != EARLIEST
     )
 
 
 def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> None:
-    """Complete the positions of idle partitions with what they are about: target topic, its id, and cluster ids.
+    """Add target topic, its id, and cluster ids to the positions of idle partitions.
 
-    Positions of MirrorMaker 2 and of version 0.1.0 have none of it. The plan has compared them with both logs.
+    Positions of MirrorMaker 2 and of version 0.1.0 have none of these. The plan has compared them with both logs.
     """
     snapshot = clusters.positions_at_plan
     named = []
     for partition in plan.unnamed:
         position = snapshot.positions[partition.source].position
-        # MirrorMaker 2 numbers no claims: of its positions the newest record counts.
+        # MirrorMaker 2 has no claim numbers: of its positions the newest record counts.
         if position.claim is not None:
             position = replace(position, claim=snapshot.claims.get(partition.source, 0) + 1, run_id=run_id)
         named.append(partition.named(position))
@@ -187,7 +187,7 @@ def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> Non
 
 
 class _Start(NamedTuple):
-    """A partition that may begin: behind the end of its target, or by taking over."""
+    """A partition that may start: at the end of its target, or with a take-over."""
 
     partition: PartitionPlan
     ends: TargetEnds
@@ -200,7 +200,7 @@ def _starts(
     clusters: FlowClusters,
     refused: dict[TopicPartition, MirrorError],
 ) -> list[_Start]:
-    """How each partition begins; those that may not go to `refused`."""
+    """How each partition starts; partitions that may not start go to `refused`."""
     last = {source: stored.position for source, stored in clusters.positions_at_plan.positions.items()}
     ends = _target_ends(clusters, partitions, refused)
     rules = StartRules(flow.flow, flow.existing_target, flow.run_lease_seconds, _syncs(flow, partitions, last))
@@ -222,7 +222,7 @@ def _starts(
 def _syncs(
     flow: FlowConfig, partitions: Sequence[PartitionPlan], last: Mapping[TopicPartition, Position]
 ) -> Mapping[TopicPartition, OffsetSync]:
-    """The newest offset-syncs, when MirrorMaker 2 wrote a position of these partitions."""
+    """The newest offset-syncs if MirrorMaker 2 wrote a position of these partitions."""
     if not any(needs_sync(last.get(partition.source)) for partition in partitions):
         return {}
     connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
@@ -234,10 +234,10 @@ def _syncs(
 def _check_readable(
     flow: FlowId, partition: PartitionPlan, writers: Iterable[TopicPartition], snapshot: PositionSnapshot
 ) -> None:
-    """Whether the position of everything that goes to the same target partition is known.
+    """Check that the positions of all source partitions with the same target partition are known.
 
     Raises:
-        DirtyStartError: one of them cannot be read.
+        DirtyStartError: one of the positions cannot be read.
     """
     unreadable = next((source for source in writers if source in snapshot.unreadable), None)
     if unreadable is not None:
@@ -270,7 +270,7 @@ def _target_ends(
 def _identities(
     flow: FlowConfig, targets: Iterable[TopicPartition], target: Connection
 ) -> dict[TopicPartition, ProducerIdentity | MirrorError]:
-    """A writer's identity for every target partition, many at a time."""
+    """A writer's identity for every target partition, fetched in parallel."""
 
     async def all_at_once() -> dict[TopicPartition, ProducerIdentity | MirrorError]:
         limit = asyncio.Semaphore(_CONCURRENT_TAKEOVERS)
@@ -295,10 +295,10 @@ def _identities(
 
 
 class _Claim(NamedTuple):
-    """Why a partition that we opened is not ours alone."""
+    """Why this run is not the only one that claims a partition."""
 
     why: str
-    #: The other run's record, when taking over from it is possible.
+    #: The other run's record if taking over from it is possible.
     other: Position | None = None
 
 
@@ -314,14 +314,14 @@ def _claimed_by_others(
             ours.add(source)
             continue
         if source in opened and (stored.position.claim or opened[source].claim) < opened[source].claim:
-            # Of a run that was overtaken and woke up.
+            # The record of a run that was taken over and resumed.
             continue
         at_all[source] = stored.position
         if source not in ours:
             before_us[source] = stored.position
     claimed = {}
     for source, partition in opened.items():
-        # Records about different source partitions have no common order: in a merge both runs stand back.
+        # Records about different source partitions have no common order: in a merge both runs give the partition up.
         others = [other for other in clusters.sources_of(partition.plan.target) if other != source and other in at_all]
         if source not in ours:
             claimed[source] = _Claim(

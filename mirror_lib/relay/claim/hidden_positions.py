@@ -1,4 +1,4 @@
-"""Positions that nobody can read, since a transaction of a run that died hangs in front of them."""
+"""Positions that cannot be read because a dead run's hanging transaction blocks the last stable offset."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mirror_lib.topology import TopicPartition
 
 
 def uncover_positions(flow: FlowConfig, target: Connection, partitions: Collection[int]) -> bool:
-    """End what hangs in partitions of the position topic, as it was decided; returns whether anything did.
+    """End hanging transactions in partitions of the position topic by their coordinators' decision; return True if any.
 
-    Only what a flow's own producers have there is ended, and nothing that is still to be decided.
+    Only transactions of the flow's own producers are ended, and none that is undecided.
 
     Raises:
-        MirrorError: the target did not answer in time, or refused.
+        MirrorError: the target did not respond in time, or refused the request.
     """
     return asyncio.run(_uncovered(flow, target, partitions))
 

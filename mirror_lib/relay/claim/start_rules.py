@@ -1,4 +1,4 @@
-"""How a partition's copy may begin: by what its last position record and the end of its target say. Pure."""
+"""How a partition's copy may start, by its last position record and the end of its target. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class TargetEnds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StartRules:
-    """What a flow's configuration and the offset-syncs topic say about starts.
+    """A flow's settings and offset-syncs that determine starts.
 
     Attributes:
-        existing_target: what a first start does where the target holds records.
-        lease_seconds: how long a former writer may still live.
-        syncs: the newest offset-sync of the partitions that MirrorMaker 2 copied last.
+        existing_target: what a first start does if the target has records.
+        lease_seconds: how long an earlier writer may still be alive.
+        syncs: the newest offset-syncs of the partitions that MirrorMaker 2 copied last.
     """
 
     flow: FlowId
@@ -38,7 +38,7 @@ class StartRules:
 
 
 def needs_sync(position: Position | None) -> bool:
-    """Whether MirrorMaker 2 wrote the position, so that only an offset-sync tells where its records are."""
+    """True if MirrorMaker 2 wrote the position, so that only an offset-sync shows where its records are."""
     return position is not None and position.target_offset is None and position.offset != NOTHING_COPIED
 
 
@@ -49,23 +49,23 @@ def start_of(
     writers: Iterable[TopicPartition],
     ends: TargetEnds,
 ) -> Takeover | None:
-    """None when copying may begin behind the target's end; else the pair of offsets behind which nothing is certain.
+    """None if copying may start at the target's end; else the pair of offsets after which nothing is certain.
 
     Args:
         last: the last record of every source partition.
-        writers: all source partitions that go to this target partition; more than one in a merge.
-        ends: what the target partition holds now.
+        writers: all source partitions that are copied to this target partition; more than one in a merge.
+        ends: the extent of the target partition now.
 
     Raises:
-        TargetNotEmptyError: nothing was ever copied, yet there are records.
-        TargetTruncatedError: the target holds less than was copied.
-        DirtyStartError: what was copied cannot be found out, or a backfill has not ended.
+        TargetNotEmptyError: nothing was ever copied, but the target has records.
+        TargetTruncatedError: the target has less than was copied.
+        DirtyStartError: it is not possible to find what was copied, or a backfill has not ended.
     """
     known = [last[source] for source in writers if source in last and _is_about(last[source], partition.target)]
     _check_backfills(rules, partition, known)
     expected = max((position.target_offset for position in known if position.target_offset is not None), default=None)
     closed = all(position.state is PositionState.CLOSED for position in known)
-    # A marker may lack that the coordinator left out (KAFKA-20734): whoever takes over sees to it first.
+    # The coordinator may not have written a marker (KAFKA-20734): a take-over checks that first.
     unmarked = any(position.in_transactions and position.state is PositionState.OPEN for position in known)
     if expected is not None and ends.end < expected and not unmarked:
         raise TargetTruncatedError(
@@ -84,7 +84,7 @@ def start_of(
     if merged:
         if closed or not all(each.in_transactions or each.state is PositionState.CLOSED for each in known):
             raise _merged(rules, partition, known, ends)
-        # One that is new in the merge begins where it is planned to.
+        # A source that is new in the merge starts at its planned offset.
         position = position or Position(*partition.source, partition.start - 1, expected, in_transactions=True)
     assert position is not None
     if position.target_offset is not None:
@@ -98,22 +98,22 @@ def start_of(
             left_out=position.left_out,
             runs=position.runs,
             routes=position.routes,
-            # Of those that are merged some may have been closed before the others were opened.
+            # Some sources of a merge may have been closed before the others were claimed.
             in_transactions=position.in_transactions or merged,
         )
     return _from_mirror_maker(rules, partition, position, ends)
 
 
 def _is_about(position: Position, target: TopicPartition) -> bool:
-    """Whether what a position tells was written to this topic; the rules may name another one by now.
+    """True if a position is about this topic; the replication policy may name another one by now.
 
-    The plan has compared positions behind which records are. The others are of first runs that were interrupted.
+    The plan has compared positions after which there are records. The others are of interrupted first runs.
     """
     return position.target_topic in (None, target.topic)
 
 
 def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterable[Position]) -> None:
-    """A backfill's records are not the source's next ones: only the backfill itself can say how far it came."""
+    """Refuse a start after a backfill: its records are not the source's next ones, and only it knows its progress."""
     for position in known:
         if position.backfill is not None and position.state is PositionState.OPEN:
             raise DirtyStartError(
@@ -140,7 +140,7 @@ def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: Target
 def _from_mirror_maker(
     rules: StartRules, partition: PartitionPlan, position: Position, ends: TargetEnds
 ) -> Takeover | None:
-    """MM2 keeps no target offset, but its newest offset-sync is a certain pair, at most `offset.lag.max` behind."""
+    """MM2 stores no target offset, but its newest offset-sync is a certain pair, at most `offset.lag.max` behind."""
     sync = (rules.syncs or {}).get(partition.source)
     if sync is None:
         raise DirtyStartError(

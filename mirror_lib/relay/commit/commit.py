@@ -1,9 +1,9 @@
-"""Committing a round: what only the ledger keeps, then positions and offset-syncs to Kafka, then the run's account.
+"""Commit a round: first what only the ledger stores, then positions and offset-syncs in Kafka, then the run's account.
 
-The gaps and the offset map come first, since nobody could tell them any more behind a position that has passed them; a
-run that dies before its positions are stored is taken over, and its successor finds the same again. In all else Kafka
-wins when the two differ, so it is written before: a run that dies in between repeats nothing, and its ledger row stays
-unfinished for all to see. A refusal by Kafka does not keep what was copied out of the ledger.
+Gaps and the offset map come first, since they cannot be found any more once a position has passed them; a run that
+dies before it stores its positions is taken over, and its successor finds the same again. For all other state Kafka is
+the source of truth and is written before the ledger: if a run dies in between, nothing is copied again, and its
+ledger row stays unfinished. If Kafka refuses a write, the ledger still records what was copied.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, Par
 from mirror_lib.relay.planning import FlowClusters, find_lost_deletions, note_lost_deletions
 from mirror_lib.topology import TopicPartition
 
-#: So many runs are some hundred kilobytes at most.
+#: Maximum number of runs in a row, some hundred kilobytes.
 _RUNS_PER_ROW = 50_000
 
 
@@ -33,20 +33,20 @@ def commit_round(
     *,
     round_number: int,
 ) -> tuple[PartitionProblem, ...]:
-    """Store what a round did. Partitions whose end is not certain keep their `open` position.
+    """Store the results of a round. Partitions whose end is not certain keep their `open` position.
 
-    Returns the partitions in which deletions may be lost.
+    Return the partitions in which deletions may be lost.
     """
     opened = {partition.plan.source: partition for bin_ in job.bins for partition in bin_}
     positions = closed_positions(opened, results, job.run_id)
     stored: list[Position] = []
-    # First of all: no position may pass records of which nobody would know that they were left out.
+    # First: no position may pass skipped records that are not recorded anywhere.
     for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
         ledger.record_gap(gap)
     plans = {source: each.plan for source, each in opened.items()}
     late = find_lost_deletions(job.flow, results, plans, clusters, ledger)
     note_lost_deletions(job.flow, late, plans, ledger, run_id=job.run_id)
-    # Nor any whose place on the target nobody would know. If the run dies here, the next one finds the same again.
+    # Nor records whose target offset is not recorded. If the run dies here, the next one finds the same again.
     ledger.append_segments(
         [row for result in results for row in segment_rows(flow, job.run_id, result.source, result.runs)]
     )
@@ -67,9 +67,9 @@ def commit_round(
 def closed_positions(
     opened: dict[TopicPartition, OpenPartition], results: Sequence[PartitionResult], run_id: str
 ) -> list[Position]:
-    """The records that end a run: for every partition whose end on both sides is known.
+    """The records that end a run, for every partition with a known end on both sides.
 
-    In a merge the partitions that share a target all carry its final end, whichever of them wrote last.
+    In a merge all partitions that share a target have its final end, regardless of which of them wrote last.
     """
     ends: dict[TopicPartition, int] = {}
     uncertain = {result.target for result in results if not result.certain}
@@ -101,7 +101,7 @@ def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) ->
     syncs = [
         OffsetSync(result.source.topic, result.source.partition, upstream, downstream)
         for result in results
-        # MM2 forgets its state at a restart, and each run of ours is one.
+        # MM2 forgets its state at a restart, and each run is a restart.
         for upstream, downstream in flush_syncs(EmissionState(), result.runs, flow.offset_lag_max)[0]
     ]
     if not syncs:
@@ -112,7 +112,7 @@ def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) ->
 
 
 def position_row(flow: FlowConfig, position: Position) -> offset_rows.PositionRow:
-    """A position as the ledger keeps it."""
+    """A position as a ledger row."""
     return offset_rows.PositionRow(
         flow=str(flow.flow),
         topic=position.topic,
@@ -130,7 +130,7 @@ def position_row(flow: FlowConfig, position: Position) -> offset_rows.PositionRo
 def segment_rows(
     flow: FlowConfig, run_id: str, source: TopicPartition, runs: Sequence[OffsetRun]
 ) -> list[offset_rows.SegmentRow]:
-    """What a partition's run adds to the offset map; runs of a topic with many holes take several rows."""
+    """The segments that a partition's run adds to the offset map; topics with many holes take several rows."""
     parts = (runs[start : start + _RUNS_PER_ROW] for start in range(0, len(runs), _RUNS_PER_ROW))
     return [
         offset_rows.SegmentRow(
@@ -152,11 +152,11 @@ def segment_rows(
 def routed_rows(
     flow: FlowConfig, job: CopyJob, opened: OpenPartition, result: PartitionResult
 ) -> list[offset_rows.RoutedRangeRow]:
-    """Where a partition's run has written, if its transforms may choose that.
+    """Target partitions to which a partition's run has written, if its transforms choose them.
 
-    Of an end that is not certain nothing is noted: the next run finds all of it again, and notes it.
+    If the end is not certain, nothing is recorded: the next run finds all of it again, and records it.
     """
-    # An attempt before may have committed transactions, behind which the last one began.
+    # An earlier attempt may have committed transactions, and the last one started after them.
     first = min(result.start, opened.plan.start)
     own_first = min([result.target_first, *(run.target_first for run in result.runs[:1])])
     chain = job.chains.get(result.source.topic)
@@ -185,7 +185,7 @@ def routed_rows(
 
 
 def partition_row(run_id: str, round_number: int, result: PartitionResult) -> rows.PartitionRunRow:
-    """A result as the ledger keeps it."""
+    """A result as a ledger row."""
     return rows.PartitionRunRow(
         run_id=run_id,
         round=round_number,

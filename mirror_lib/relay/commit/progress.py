@@ -1,7 +1,7 @@
-"""Progress while a round copies, seen from the driver: how far the target's ends have come.
+"""Progress of a round, observed by the driver: how far the target's ends have moved.
 
-Executors report only when they are done, but every target partition has one writer, so its log end tells exactly how
-many records of this round are there. That is a few requests, and no back channel from the executors.
+Executors report only at their end, but every target partition has one writer, so its log end offset shows how many
+records of this round it has. That takes a few requests, and no back channel from the executors.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 2.0
-#: A look may take this share of the time: with very many partitions it takes a while.
+#: Maximum share of the time for observing: with very many partitions it takes seconds.
 _SHARE_OF_TIME = 0.05
 _LOG_EVERY = 5
 
 
 class RoundProgress:
-    """A context in which the ledger's rows of a round follow the copy, every two seconds where that costs little."""
+    """A context that updates the ledger rows of a round every two seconds if that costs little."""
 
     def __init__(self, job: CopyJob, clusters: FlowClusters, ledger: Ledger, *, round_number: int) -> None:
         self._job = job
@@ -37,7 +37,7 @@ class RoundProgress:
         self._ledger = ledger
         self._round = round_number
         self._partitions = [partition for bin_ in job.bins for partition in bin_]
-        #: Records of each partition that the ledger knows of.
+        #: Records of each partition that the ledger has.
         self._told: dict[TopicPartition, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="round-progress", daemon=True)
@@ -65,7 +65,7 @@ class RoundProgress:
             pause = max(_INTERVAL_SECONDS, (time.monotonic() - began) / _SHARE_OF_TIME)
 
     def _courtesy(self, work: Callable[[], None]) -> None:
-        """The copy has its own account, and its positions are open: nothing here may end the round."""
+        """Do optional work: an error here does not end the round, which has its own account and open positions."""
         try:
             work()
         except MirrorError as error:

@@ -1,8 +1,8 @@
-"""Telling readers of the offset-syncs topic that the earlier syncs of a partition are about records that are gone.
+"""Make readers of the offset-syncs topic forget the earlier syncs of a partition: their records no longer exist.
 
-A decision lets a copy continue in an empty topic, and what MirrorMaker 2 remembers of the former one would translate
-to offsets that do not exist. Its reader forgets the syncs of a partition when one with a lower source offset comes
-(Java `OffsetSyncStore`). So the sync that is written here has a lower one than any record.
+A resolution lets a copy continue in an empty topic, and MirrorMaker 2 would translate by the syncs of the former
+topic, to offsets that do not exist. Its reader forgets the syncs of a partition when it reads one with a lower source
+offset (Java `OffsetSyncStore`). So the sync that is written here has a lower offset than any record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mirror_lib.topology import TopicPartition
 
 
 def rewind_syncs(flow: FlowConfig, next_offsets: Mapping[TopicPartition, int]) -> None:
-    """Let all source offsets translate to where the next copied record lands, until syncs of newer records come.
+    """Make all source offsets translate to the offset of the next copied record, until syncs of newer records follow.
 
     Args:
         next_offsets: the target offset of the next copied record, by source partition.
@@ -28,12 +28,12 @@ def rewind_syncs(flow: FlowConfig, next_offsets: Mapping[TopicPartition, int]) -
     """
     if not next_offsets or not flow.emit_offset_syncs_enabled:
         return
-    # A reader translates an offset behind a sync to the one after its target offset.
+    # A reader translates an offset after a sync to the sync's target offset plus one.
     syncs = [OffsetSync(*source, BEFORE_ALL, following - 1) for source, following in sorted(next_offsets.items())]
     connection = Connection.from_settings(flow.clients.offset_syncs_producer)
     try:
         with OffsetSyncWriter(connection, offset_syncs_topic(flow)) as writer:
             writer.write(syncs)
     except TopicMissingError:
-        # Nobody has read a sync from it.
+        # The topic does not exist, so no reader has syncs of it.
         return

@@ -1,6 +1,6 @@
-"""The account of one round: what it was expected to cost, what it cost, and how old its records were.
+"""The account of one round: its expected cost, its cost, and the age of its records.
 
-It is for people and for later expectations: a ledger that does not answer costs a line in the log, and never a round.
+It is for operators and for later estimates: a ledger that does not respond causes a log line, and ends no round.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Step(Enum):
-    """A part of a round that takes time, by the column that keeps it."""
+    """A part of a round that takes time, named by its ledger column."""
 
     PLANNING = "planning_seconds"
     OPENING = "opening_seconds"
@@ -34,7 +34,7 @@ class Step(Enum):
 
 
 class RoundAccount:
-    """Keeps the ledger's row of one round."""
+    """Writes the ledger's row of one round."""
 
     def __init__(self, ledger: Ledger, *, flow: str, run_id: str, number: int) -> None:
         self._ledger = ledger
@@ -42,7 +42,7 @@ class RoundAccount:
 
     @property
     def row(self) -> RoundRow:
-        """What is known by now."""
+        """The row with all values known so far."""
         return self._row
 
     @contextmanager
@@ -56,10 +56,10 @@ class RoundAccount:
             self._row = replace(self._row, **{step.value: getattr(self._row, step.value) + passed})
 
     def planned(self, plan: RunPlan) -> None:
-        """Note what there is to do and what is expected of it.
+        """Record the lag and the expected cost.
 
-        A round with nothing to copy is noted only when it is the first: flows that look every second would fill the
-        table with nothing.
+        A round with nothing to copy is recorded only if it is the first of the run: flows that check for new records
+        every second would fill the table with empty rows.
         """
         if not plan.partitions and self._row.number > 1:
             return
@@ -68,7 +68,7 @@ class RoundAccount:
         self.begins(plan)
 
     def begins(self, plan: RunPlan) -> None:
-        """Note what this round is to copy, where that is not all that there is to do."""
+        """Record what this round copies, if that is not all of the lag."""
         records, size = _outstanding(plan)
         expected = _courtesy(lambda: expectation(plan, self._ledger, self._row.flow), "what a round costs is not known")
         self._row = replace(
@@ -85,10 +85,10 @@ class RoundAccount:
     def committed(
         self, bins: Sequence[Sequence[OpenPartition]], results: Sequence[PartitionResult], now: datetime
     ) -> None:
-        """Note what became of it.
+        """Record the result.
 
         Args:
-            bins: of the job.
+            bins: bins of the job.
             now: the moment of the commit.
         """
         copied = {result.source: result.bytes for result in results}
@@ -109,7 +109,7 @@ class RoundAccount:
 
 
 def expectation(plan: RunPlan, ledger: Ledger | None, flow: str) -> Expectation:
-    """What a round of a plan costs, by the earlier rounds of a flow; without a ledger, what the log sizes alone tell.
+    """Expected cost of a planned round, by the flow's earlier rounds; without a ledger, by the log sizes only.
 
     Raises:
         LedgerError: the ledger cannot be used.
@@ -126,9 +126,9 @@ def expectation(plan: RunPlan, ledger: Ledger | None, flow: str) -> Expectation:
 
 
 def record_ages_ms(results: Sequence[PartitionResult], now: datetime) -> tuple[int | None, int | None]:
-    """From the times of the oldest and of the newest record that was copied until now; never below 0.
+    """Ages in ms of the oldest and the newest copied record; never below 0.
 
-    Clocks that are ahead make ages below 0, and records may have no time at all (Kafka's -1).
+    Clocks that run ahead would make ages negative, and records may have no timestamp (Kafka's -1).
     """
     moment = int(now.timestamp() * 1000)
     first = [each.first_timestamp for each in results if each.first_timestamp is not None and each.first_timestamp >= 0]
@@ -140,7 +140,7 @@ def record_ages_ms(results: Sequence[PartitionResult], now: datetime) -> tuple[i
 
 
 def _outstanding(plan: RunPlan) -> tuple[int, int | None]:
-    """Offsets and, where the sizes of all partitions are told, bytes."""
+    """Lag in offsets and in bytes; None if the size of a partition is unknown."""
     partitions = plan.partitions
     size = sum(each.estimated_bytes for each in partitions)
     return sum(each.end - each.start for each in partitions), size if all(map(_is_sized, partitions)) else None

@@ -1,4 +1,4 @@
-"""What turns the fetches of a source partition into parts for whoever takes them: batches, or rows."""
+"""The interface that turns the fetches of a source partition into parts for the writer: batches or rows."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from mirror_lib.errors import MirrorError
 
 
 class Part(Protocol):
-    """Some of what was read, in the order of its offsets."""
+    """Some of the fetched records, in the order of their offsets."""
 
-    #: The source offset to go on from once this part is where it belongs.
+    #: The source offset at which the copy continues once this part is written.
     source_next: int
 
 
 class Assembler(Protocol):
-    """One source partition, fetch by fetch; `BatchAssembler` is the example for what each member means."""
+    """One source partition, fetch by fetch; `BatchAssembler` shows what each member means."""
 
     next_offset: int
     leader_epoch: int
 
     @property
     def failure(self) -> MirrorError | None:
-        """Why the partition cannot go on at `next_offset`."""
+        """Why the partition cannot continue at `next_offset`."""
 
     @property
     def finished(self) -> bool:
-        """Whether everything before the end was fed."""
+        """True if everything before the end was fed."""
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that wait for more."""
+        """Buffered bytes that wait for more."""
 
     def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> Sequence[Part]:
-        """Take what a fetch returned, and give what became ready."""
+        """Take the response to a fetch, and return the parts that are complete."""
 
     @property
     def has_more(self) -> bool:
-        """Whether there may be more in what was fed, which is only made once `more` is called."""
+        """True if the fed data may hold further parts, which are made when `more` is called."""
 
     def more(self) -> Sequence[Part]:
-        """Give what comes next of what was fed."""
+        """Return the next parts of the fed data."""
 
     def take_left_out(self) -> list[LeftOut]:
-        """What was left out since the last call."""
+        """Return the records skipped since the last call."""
 
     def flush(self) -> Part | None:
-        """Give what waits for more."""
+        """Return the incomplete part."""
 
     def discard(self) -> None:
-        """Let go of what waits for more."""
+        """Drop the incomplete part."""
 
     def skip_to_end(self) -> Part | None:
-        """Declare that the source holds nothing more before the end; gives what waited."""
+        """Declare that the source has no more records before the end; return the incomplete part."""
 
     def gather_up_to(self, size: int) -> None:
         """Make parts of about this size from now on."""

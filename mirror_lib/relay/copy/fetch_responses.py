@@ -1,4 +1,4 @@
-"""What becomes of the answers to a copy task's fetches: batches for the target, another try, or a partition's end."""
+"""Handling of the responses to a copy task's fetches: batches for the target, a retry, or a partition's end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mirror_lib.topology import Grant, Operation, TopicPartition
 
 
 class FetchAnswers:
-    """Works on what the source answers, partition by partition, in the order of the offsets."""
+    """Handles the source's responses, for each partition in the order of the offsets."""
 
     def __init__(
         self,
@@ -41,11 +41,11 @@ class FetchAnswers:
         room: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Args:
-        deliver: gets each partition with the parts that became ready.
-        settled: told of a partition that may have ended.
-        lost_leader: has the leaders looked for again.
-        wake: has fetches sent again, after a pause.
-        room: waits until there is memory for another part, of assemblers that make them one by one.
+        deliver: called for each partition with the parts that are complete.
+        settled: called for a partition that may have ended.
+        lost_leader: refreshes the leaders.
+        wake: sends fetches again, after a pause.
+        room: waits for memory for another part, for assemblers that make parts one at a time.
         """
         self._client = client
         self._read_committed = read_committed
@@ -60,15 +60,15 @@ class FetchAnswers:
     async def work_on(
         self, place: Place, copies: list[PartitionCopy], answers: list[FetchedPartition], failure: MirrorError | None
     ) -> None:
-        """Work on one answer.
+        """Handle one response.
 
         Args:
-            place: that was asked.
-            copies: the partitions that it was asked for.
-            failure: why there is no answer.
+            place: the replica that was asked.
+            copies: the partitions in the request.
+            failure: why there is no response.
         """
         now = time.monotonic()
-        # A partition that was answered may be asked for again before the others are worked on.
+        # A partition with a response may be requested again before the others are handled.
         unanswered = {copy.source: copy for copy in copies}
         for answer in answers:
             copy = unanswered.pop(TopicPartition(answer.topic, answer.partition))
@@ -89,7 +89,7 @@ class FetchAnswers:
                 self.retry(copy, failure or BrokerUnreachableError("the broker left the partition out of its answer."))
 
     def _believed(self, place: Place, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> bool:
-        """False where another replica is to be asked instead, by the next request."""
+        """False if the next request must ask another replica instead."""
         readable_to = self._readable_to(answer)
         end = copy.opened.plan.end
         return copy.read_done or self._replicas.takes(place, answer, readable_to=readable_to, end=end, alone=alone)
@@ -115,24 +115,25 @@ class FetchAnswers:
             ready = assembler.more()
 
     async def _has_room(self, copy: PartitionCopy) -> bool:
-        """Wait for memory; False where the partition has ended meanwhile."""
+        """Wait for memory; return False if the partition has ended meanwhile."""
         if self._room is not None:
             await self._room()
         return not copy.read_done
 
     async def _go_on(self, copy: PartitionCopy, answer: FetchedPartition, ready: Sequence[Part], before: int) -> bool:
-        """Deliver what was made of an answer, of which all before the offset `before` was delivered; False at the end
-        of the partition.
+        """Deliver the parts of a response that was delivered up to the offset `before`.
+
+        Return False at the end of the partition.
         """
         assembler = copy.assembler
         if assembler.finished and assembler.failure is None:
-            # Before anything is sent, which writes into the batches.
+            # Read it first: sending writes into the batches.
             copy.read_last = last_record(answer.records, end=copy.opened.plan.end) or copy.read_last
         if assembler.next_offset > before:
             copy.backoff.progressed()
             copy.empty_fetches = 0
         left_out = assembler.take_left_out()
-        # Nothing may wait in the assembler while something is left out: an acknowledgement would let it overtake.
+        # No batch may wait in the assembler while records are skipped: a later acknowledgement would overtake it.
         if left_out or assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
             held = assembler.flush()
             if held is not None:
@@ -148,7 +149,7 @@ class FetchAnswers:
         return not copy.read_done
 
     async def _left_out(self, copy: PartitionCopy, ready: Sequence[Part], left_out: list[LeftOut]) -> bool:
-        """See to what is left out before anything behind it is sent; returns whether the partition goes on."""
+        """Record skipped records before anything after them is sent; return whether the partition continues."""
         try:
             await self._omissions.leave_out(copy, left_out)
         except MirrorError as error:
@@ -161,7 +162,7 @@ class FetchAnswers:
         return not copy.read_done
 
     def _incomplete(self, copy: PartitionCopy, *, alone: bool) -> None:
-        """Only part of a batch came. A partition that is asked for alone always gets a whole one (KIP-74)."""
+        """Handle a truncated batch. A partition that is requested alone always gets a whole one (KIP-74)."""
         copy.empty_fetches += 1
         if alone:
             self.retry(
@@ -180,7 +181,7 @@ class FetchAnswers:
             if alone and copy.empty_fetches > 1:
                 await self._skip_removed(copy, leader)
             else:
-                # The broker is well; others took what there was room for.
+                # The broker is healthy; other partitions used up the response.
                 copy.backoff.progressed()
         else:
             self.retry(
@@ -194,10 +195,10 @@ class FetchAnswers:
             )
 
     async def _skip_removed(self, copy: PartitionCopy, leader: int) -> None:
-        """Nothing stands between here and the end, since compaction removed it after the plan was made.
+        """Skip to the end: there are no records before it, since compaction removed them after the plan was made.
 
-        Unless it lies in remote storage: a broker that waits for that in vain answers without records and without an
-        error (Java `DelayedRemoteFetch.onComplete`).
+        Unless they are in remote storage: a broker whose remote read times out returns neither records nor an error
+        (Java `DelayedRemoteFetch.onComplete`).
         """
         try:
             local_start = await self._client.local_log_start(leader, copy.source)
@@ -224,13 +225,13 @@ class FetchAnswers:
             self._settled(copy)
 
     def _diverged(self, copy: PartitionCopy, end: int) -> None:
-        """The leader does not know the epoch that was read last, or has another log where it ended."""
+        """Handle a leader that does not know the last fetched epoch, or whose log differs at its end."""
         if copy.read_done:
             return
         offset = copy.assembler.next_offset
         if end >= offset:
-            # Nothing that was read is gone: what else was of that epoch was compacted away, or never copied. As in
-            # `losses`, only an end before the next offset tells of a loss.
+            # No fetched record is lost: the rest of that epoch was compacted away, or never replicated. As in
+            # `source_losses`, only an end before the next offset means a loss.
             copy.assembler.leader_epoch = UNKNOWN_EPOCH
             return
         copy.fail(
@@ -260,7 +261,7 @@ class FetchAnswers:
         error = error_for_code(
             answer.error_code, where=copy.where(offset), doing="read from the source", needs=self.needed(copy)
         )
-        # Java's consumer asks again after an unknown error too; brokers answer so when their remote storage fails.
+        # Java's consumer retries after an unknown error too; brokers return it if their remote storage fails.
         if may_pass(error) or answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
             self.retry(copy, error)
         else:
@@ -268,7 +269,7 @@ class FetchAnswers:
             self._settled(copy)
 
     def retry(self, copy: PartitionCopy, error: MirrorError) -> None:
-        """Have a partition asked for again after a pause; it ends where that has gone on for too long."""
+        """Request a partition again after a pause; end it if that has lasted too long."""
         if copy.read_done:
             return
         if copy.backoff.failed(error):
@@ -285,10 +286,10 @@ class FetchAnswers:
         self._settled(copy)
 
     def retry_later(self, copy: PartitionCopy, error: MirrorError) -> None:
-        """As `retry`, but never twice for one pause: refreshing is itself a consequence of a failure."""
+        """As `retry`, but never twice for one pause: a refresh is itself the consequence of a failure."""
         if not copy.backoff.waiting:
             self.retry(copy, error)
 
     def needed(self, copy: PartitionCopy) -> Needed:
-        """What whoever reads a partition must be allowed."""
+        """The rights that reading a partition needs."""
         return Needed(Grant.on_topic(Operation.READ, copy.source.topic), self._client.cluster)

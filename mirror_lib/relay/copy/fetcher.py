@@ -22,45 +22,45 @@ from mirror_lib.relay.copy.poison_records import Omissions
 from mirror_lib.relay.copy.task_group import Background
 from mirror_lib.relay.copy.throttle import Throttle
 
-#: Two requests per connection: one is answered by the broker while the records of the other are worked on.
+#: Two requests per connection: the broker handles one while the records of the other are processed.
 _REQUESTS_PER_CONNECTION = 2
-#: What a task holds at the most while both clusters are near, in requests: two that are answered, two to be written.
+#: Requests that a task holds at most while both clusters have low latency: two in flight, two to be written.
 _REQUESTS_AHEAD = 4
 _LEAST_AHEAD = 32 * 1024 * 1024
-#: And for each partition, in the most that a request asks of it.
+#: The same for each partition, in units of the maximum size of its part of a request.
 _SHARES_AHEAD = 2
 _FETCH_WAIT_MS = 500
 _MIN_FETCH_BYTES = 64 * 1024
 
 
 class Memory:
-    """Bytes that a task holds: asked for, or read and not yet acknowledged by the target.
+    """Bytes that a task holds: requested, or fetched and not yet acknowledged by the target.
 
-    An answer counts until all of it is worked on, beside the batches that were made of it.
+    A response counts until all of it is processed, in addition to the batches made from it.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        #: The target is far away: much is on its way there at the same time.
+        #: The target has high latency: many bytes are in flight to it.
         self.far_target = False
 
     def room(self, read_ahead: int) -> int:
-        """Bytes that may still be asked for of a source next door, of which `read_ahead` are enough to hold.
+        """Bytes that may still be requested from a low-latency source, of which holding `read_ahead` is enough.
 
-        More would only wait for the target, in memory that must be found and cleared first.
+        More would only wait for the target, in memory that must be allocated and cleared first.
         """
         return self.holds(read_ahead) - self.used
 
     def holds(self, read_ahead: int) -> int:
-        """Bytes that are held at the most, of a source next door."""
+        """Maximum number of bytes to hold for a low-latency source."""
         return self.limit if self.far_target else min(self.limit, read_ahead)
 
 
 class SourceReader:
-    """Keeps fetches running for every partition that has room, grouped by the source's leaders.
+    """Keeps fetches in flight for every partition that has room, grouped by the source's leaders.
 
-    `deliver` gets each partition with the parts that became ready; it is called in the order of the offsets.
+    `deliver` is called for each partition with the complete parts, in the order of the offsets.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SourceReader:
         self._settings = settings
         self._memory = memory
         self._pace = FetchPace()
-        #: Some leader of the source is far away.
+        #: True if some leader of the source has high latency.
         self._far_source = False
         self._read_committed = read_committed
         self._answers = FetchAnswers(
@@ -103,15 +103,15 @@ class SourceReader:
             wake=self.wake,
             room=room,
         )
-        #: By leader: the requests under way on each of the connections to it.
+        #: For each leader: the number of requests in flight on each of its connections.
         self._outstanding: dict[int, list[int]] = {}
         self._unfinished = len(self._copies)
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
         self._waking = False
-        #: What each partition may hold of what the task holds.
+        #: Maximum number of bytes that each partition may hold.
         self._share = memory.limit
-        #: Above so many bytes that are held nothing is asked for, so there is no need to look who could be.
+        #: Held bytes from which nothing is requested, so that the partitions need not be checked.
         self._full_from = memory.limit
 
     async def start(self) -> None:
@@ -120,9 +120,9 @@ class SourceReader:
         self._pump()
 
     def wake(self) -> None:
-        """Send every fetch that may be sent, soon. Call whenever memory was freed or a pause ended.
+        """Send every fetch that may be sent, soon. Call it when memory is freed or a pause has ended.
 
-        That looks at all partitions, so it is done once for all that happens in one turn of the loop.
+        It iterates over all partitions, so it runs once for all events of one turn of the event loop.
         """
         if self._waking or 0 < self._memory.used > self._full_from:
             return
@@ -139,7 +139,7 @@ class SourceReader:
 
     @property
     def _near_ahead(self) -> int:
-        # A partition whose target's leader is away holds its share: that of the others must be enough to go on.
+        # A partition whose target leader is unavailable keeps its share: the others must be able to use theirs.
         shares = _SHARES_AHEAD * self._unfinished * self._settings.fetch_partition_max_bytes
         return max(_REQUESTS_AHEAD * self._settings.fetch_max_bytes, shares, _LEAST_AHEAD)
 
@@ -175,14 +175,14 @@ class SourceReader:
         held = copy.unacknowledged_bytes
         if self._far_source:
             return held >= self._share
-        # Next door no more than the share: those whose target's leaders are away leave the others theirs.
+        # With low latency no more than the share, so that partitions with unavailable leaders do not block others.
         return held > self._share - min(self._settings.fetch_partition_max_bytes, self._settings.fetch_max_bytes)
 
     @property
     def _worthwhile(self) -> int:
-        """Room below which it is better to wait: asking for what each acknowledgement frees would make many requests.
+        """Room below which it is better to wait: a request for each acknowledgement would make many requests.
 
-        Each of them costs the CPU as much as some ten batches, and ends with one that was cut off and comes again.
+        Each of them costs the CPU as much as about ten batches, and ends with a truncated batch that is fetched again.
         """
         most = self._settings.fetch_max_bytes
         wanted = most // 4 if self._far_source else self._share
@@ -202,7 +202,7 @@ class SourceReader:
             if free <= 0 or (room < min(self._worthwhile, wanted) and self._memory.used > 0):
                 return
             starved = next((copy for copy in ready if copy.empty_fetches > 1), None)
-            # Next door, half of the partitions go into the first request, so that the second can overlap with it.
+            # With low latency, half of the partitions go into the first request, so that the second overlaps with it.
             chosen = [starved] if starved else ready[: -(-len(ready) // free)]
             max_bytes = min(wanted, room)
             if not distance.far:
@@ -268,11 +268,11 @@ class SourceReader:
         if far and failure is None:
             self._pace.answered(max_bytes, received, time.monotonic() - began)
         if self._throttle is not None:
-            # All that was asked for has been counted.
+            # The throttle has counted all bytes that were requested.
             self._throttle.spend(received - max_bytes)
         self._memory.used += received
         try:
-            # The next request leaves before this answer is worked on: its partitions stay marked until then.
+            # The next request leaves before this response is processed: its partitions stay marked until then.
             self._pump()
             await self._answers.work_on(place, copies, answers, failure)
         finally:

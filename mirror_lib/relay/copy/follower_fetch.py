@@ -1,11 +1,11 @@
-"""Which replica a partition is read from: a follower in the reader's own rack, where the leader names one (KIP-392).
+"""The replica that a partition is read from: a follower in the reader's rack if the leader names one (KIP-392).
 
-As in Java's consumer (`AbstractFetch`, `SubscriptionState.preferredReadReplica`): a leader that is told a rack may
-answer with a replica instead of records; that one is asked until `metadata.max.age.ms` have passed, and then the leader
-again. But a follower is only believed where it sends records. It may be behind, and what it has not got is no loss:
-that an offset is gone, that the log is another one, that nothing more comes, only the leader may say. So after anything
-else the partition is read from its leader for as long as a follower would have been, and the leader is told no rack: it
-would name the same follower again.
+As in Java's consumer (`AbstractFetch`, `SubscriptionState.preferredReadReplica`): a leader that receives a rack may
+return a replica instead of records; that replica is read until `metadata.max.age.ms` have passed, and then the leader
+again. But only records are accepted from a follower. It may lag, and records that it lacks are not lost: only the
+leader decides that an offset is out of range, that the log diverges, or that there are no more records. So after any
+other response the partition is read from its leader for as long as from a follower, without a rack in the request:
+the leader would name the same follower again.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from mirror_lib.cluster.protocol import FetchedPartition
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
-#: So often in a row a follower may have nothing although there should be something: each time takes half a second.
+#: How many empty responses in a row a follower may give although it should have records: each takes half a second.
 _PATIENCE = 3
 
 
 class Place(NamedTuple):
-    """Where to read: a node, and what it is told."""
+    """The replica to read from: a node, and the rack in the request."""
 
     node: int
-    #: Told to a leader, so that it may name a replica there; "" asks for records of its own.
+    #: Rack in the request to a leader, so that it may name a replica there; "" requests the leader's own records.
     rack: str = ""
     follower: bool = False
 
@@ -38,9 +38,9 @@ class ReadReplicas:
 
     def __init__(self, rack: str, max_age_seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Args:
-        rack: the reader's; "" reads from leaders only.
-        max_age_seconds: how long a choice holds.
-        clock: seconds that do not jump.
+        rack: the reader's rack; "" reads from leaders only.
+        max_age_seconds: how long a choice is valid.
+        clock: monotonic seconds.
         """
         self._rack = rack
         self._max_age = max_age_seconds
@@ -50,7 +50,7 @@ class ReadReplicas:
         self._silences: dict[TopicPartition, int] = {}
 
     def place(self, partition: TopicPartition, leader: int) -> Place:
-        """Where the next request for a partition goes."""
+        """The replica for the next request of a partition."""
         if not self._rack:
             return Place(leader)
         now = self._clock()
@@ -60,14 +60,14 @@ class ReadReplicas:
         return Place(leader, "" if now < self._leaders_until.get(partition, now) else self._rack)
 
     def takes(self, place: Place, answer: FetchedPartition, *, readable_to: int, end: int, alone: bool) -> bool:
-        """Whether an answer is what it seems; if not, another replica is to be asked next.
+        """Return whether a response is accepted; if not, another replica is asked next.
 
         Args:
-            place: who gave it.
-            answer: about one partition.
-            readable_to: the offset that the replica lets readers come to.
-            end: the offset that is to be reached.
-            alone: nothing else was asked for, so that a batch had to come if there was one.
+            place: the replica that sent it.
+            answer: response for one partition.
+            readable_to: the offset up to which the replica lets consumers read.
+            end: the offset to reach.
+            alone: the request had no other partition, so the response must hold a batch if there is one.
         """
         partition = TopicPartition(answer.topic, answer.partition)
         if not place.follower:
@@ -85,7 +85,7 @@ class ReadReplicas:
         return True
 
     def lost(self, place: Place, partition: TopicPartition) -> bool:
-        """Whether it was a follower that gave no answer: the leader is asked next."""
+        """Return True if a follower did not respond: the leader is asked next."""
         if place.follower:
             self._leave(partition, place, "it does not answer")
         return place.follower
@@ -99,7 +99,7 @@ class ReadReplicas:
         return True
 
     def _silent(self, partition: TopicPartition, place: Place, *, behind: bool, alone: bool) -> bool:
-        """Nothing came: others may have taken what there was room for."""
+        """Handle an empty response: other partitions may have used up the response size."""
         if not behind:
             return not alone or self._leave(partition, place, "it has no records left")
         self._silences[partition] = self._silences.get(partition, 0) + 1
@@ -108,7 +108,7 @@ class ReadReplicas:
         return False
 
     def _leave(self, partition: TopicPartition, place: Place, why: str) -> bool:
-        """Go back to the leader; always False."""
+        """Return to the leader; always False."""
         self._followers.pop(partition, None)
         self._silences.pop(partition, None)
         self._leaders_until[partition] = self._clock() + self._max_age

@@ -1,16 +1,16 @@
 """Batches so old that brokers forget their producer: they are written in transactions.
 
-A broker forgets a producer, and with it the epoch and the sequence numbers that keep other writers off, when the newest
+A broker forgets a producer, and with it the epoch and the sequence numbers that fence other writers, if the newest
 timestamp of its last batch is older than `producer.id.expiration.ms` (Java `ProducerStateManager.isProducerExpired`,
-looked at every ten minutes). Copied records often are that old, and then a writer that was overtaken long ago can
-append again. It does not forget one whose transaction is open. And what belongs to a transaction it takes only after
-it has asked the coordinator, who knows the newest epoch (KIP-890, since Kafka 3.6).
+checked every ten minutes). Copied records are often that old, and then a writer that was fenced long ago can append
+again. The broker does not forget a producer whose transaction is open. And it accepts a batch of a transaction only
+after it has asked the coordinator, which knows the newest epoch (KIP-890, since Kafka 3.6).
 
-So a partition's transaction begins before its first old batch, takes whatever comes then, and is committed when nothing
-more comes or some seconds have passed. Its marker takes one offset. Its batches have the producer and the sequence
-numbers that all others of the partition have: whoever takes the partition over ends the transaction as well.
+So a partition's transaction begins before its first old batch, contains all batches that follow, and is committed when
+there are no more batches or some seconds have passed. Its marker takes one offset. Its batches use the partition's
+usual producer and sequence numbers, so a take-over of the partition ends the transaction as well.
 
-Until it is committed the account of the partition stays where it was (`PartitionCopy.appended`).
+The account of the partition does not advance before the commit (`PartitionCopy.appended`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mirror_lib.relay.copy.task_group import Background
 from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.relay.takeover import Markers, overtime
 
-#: What a transaction may take before it is committed; half of what coordinators grant producers unasked.
+#: Maximum seconds until a transaction is committed; half of the default transaction timeout.
 COMMIT_SECONDS = 30.0
 _CLOSING_SECONDS = 5.0
 _STALLED = "Find out what stopped the task for so long. The next run continues behind what is committed."
@@ -50,15 +50,15 @@ class OldRecords:
         committed: Callable[[Sequence[PartitionCopy]], None],
         go_on: Callable[[PartitionWriter], None],
     ) -> None:
-        """Begin none.
+        """Start without transactions.
 
         Args:
-            client: of the target.
-            memory: what its brokers remember.
-            retry_seconds: how long coordinators and leaders are waited for.
-            acknowledged: told of a partition whose transaction has ended.
-            committed: told of partitions whose transaction was committed.
-            go_on: tries a partition again.
+            client: client of the target.
+            memory: what the target's brokers remember of producers.
+            retry_seconds: how long to retry for coordinators and leaders.
+            acknowledged: called for a partition whose transaction has ended.
+            committed: called with partitions whose transaction was committed.
+            go_on: sends to a partition again.
         """
         self._client = client
         self._background = background
@@ -68,13 +68,13 @@ class OldRecords:
         self._committed = committed
         self._go_on = go_on
         self._in_transactions = memory.verifies_transactions
-        #: Epoch milliseconds; a batch whose newest timestamp lies before is old.
+        #: Epoch milliseconds; a batch whose newest timestamp is before it is old.
         self.before = memory.old_before(time.time())
-        #: By the monotonic clock, when the open transactions began.
+        #: Start of each open transaction, in monotonic seconds.
         self._began: dict[PartitionWriter, float] = {}
 
     def guard(self, writer: PartitionWriter) -> None:
-        """Have old batches of a partition go into transactions, where brokers and the writer can do that."""
+        """Put old batches of a partition into transactions, if brokers and the writer support that."""
         writer.guards_old = (
             self._in_transactions and writer.transactional_id is not None and writer.transactions is None
         )
@@ -82,7 +82,7 @@ class OldRecords:
     # ------------------------------------------------------------ begin
 
     def begin(self, writer: PartitionWriter) -> None:
-        """Begin a partition's transaction; it is tried again when that is done."""
+        """Begin a partition's transaction; sending continues when it has begun."""
         writer.guard = Guard.BEGINNING
         self._background.start(self._begin(writer))
 
@@ -106,7 +106,7 @@ class OldRecords:
                 self._faults.fail(writer, error, certain=not isinstance(error, FencedError))
             return
         writer.guard = Guard.TRANSACTION
-        # A broker may have forgotten it since the last one was committed: the first batch goes alone.
+        # A broker may have forgotten the producer since the last commit: the first batch goes alone.
         writer.known_over = None
         self._began[writer] = time.monotonic()
         if writer.failed is None:
@@ -114,7 +114,7 @@ class OldRecords:
         self.consider(writer)
 
     async def _verified(self, writer: PartitionWriter) -> bool:
-        """Whether the leader's version asks coordinators about transactions, which it does by such a request."""
+        """Return whether the leader verifies transactions with the coordinator, by its AddPartitionsToTxn version."""
         leader = self._client.leader(writer.target)
         if leader is None:
             where = self._faults.where(writer)
@@ -124,7 +124,7 @@ class OldRecords:
     # ------------------------------------------------------------ end
 
     def end_due(self) -> None:
-        """End the transactions that have taken long enough."""
+        """End the transactions that are older than `COMMIT_SECONDS`."""
         before = time.monotonic() - COMMIT_SECONDS
         for writer in [each for each, began in self._began.items() if began < before]:
             if writer.guard is Guard.TRANSACTION:
@@ -132,7 +132,7 @@ class OldRecords:
             self.consider(writer)
 
     def consider(self, writer: PartitionWriter) -> None:
-        """End a partition's transaction if nothing more comes, or if it was only waited for what is on its way."""
+        """End a partition's transaction if no more batches follow, or if it only waited for those in flight."""
         if writer.guard is Guard.TRANSACTION and (writer.failed is not None or _all_written(writer)):
             writer.guard = Guard.ENDING
         if writer.guard is Guard.ENDING and writer in self._began and writer.at_rest:
@@ -147,7 +147,7 @@ class OldRecords:
             )
             end = await self._markers(writer).behind(_identity(writer), writer.target, end)
         except MirrorError as error:
-            # Whoever takes over finds out from the log what became of it.
+            # A take-over finds the result in the log.
             for copy in writer.copies:
                 copy.not_committed()
             told = overtime(error, _name(writer), began=began, limit_seconds=2 * COMMIT_SECONDS, action=_STALLED)
@@ -164,7 +164,7 @@ class OldRecords:
             self._go_on(writer)
 
     async def close(self) -> None:
-        """Commit what is open, so that readers need not wait for its timeout; what is in it is a part of the source."""
+        """Commit open transactions, so that readers need not wait for their timeout; their content is valid."""
         left = list(self._began)
         self._began.clear()
         await asyncio.gather(*(self._close(writer) for writer in left))

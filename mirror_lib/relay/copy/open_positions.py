@@ -1,4 +1,4 @@
-"""The records that claim a partition, and the name of its writer."""
+"""The records that claim a partition, and the transactional id of its writer."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mirror_lib.transform import TransformChain
 
 
 def transactional_id(flow: FlowId, target: TopicPartition) -> str:
-    """The id that names the one writer of a target partition; used for its producer id and epoch only."""
+    """The transactional id of the only writer of a target partition; it only provides a producer id and an epoch."""
     return f"{_prefix(flow)}{target}"
 
 
 def names_of_flow(flow: FlowId, names: Iterable[str]) -> list[str]:
-    """Those of some transactional ids that the flow's writers have."""
+    """The transactional ids that belong to the flow's writers."""
     return [name for name in names if name.startswith(_prefix(flow))]
 
 
 def is_own_transactional_id(name: str) -> bool:
-    """Whether a transactional id is that of a writer of any flow or backfill of this program."""
+    """True if a transactional id belongs to a writer of any flow or backfill of this program."""
     flow, end, _ = name.removeprefix("mirror:").partition(":")
     return name.startswith("mirror:") and bool(end) and "->" in flow
 
@@ -35,27 +35,27 @@ def _prefix(flow: FlowId) -> str:
 def transactions_of(
     flow: FlowConfig, chain: TransformChain | None, target: TopicPartition, *, merged: bool
 ) -> str | None:
-    """The id of the producer whose transactions hold all that is written for a source partition; None: there are none.
+    """The transactional id whose transactions hold all that is written for a source partition; None if there are none.
 
-    Transactions are for what can be exactly-once in no other way (`exactly.once.source.support=enabled`): where the
-    rows that an interrupted run has written cannot be told by making them again, or not by a partition at a time.
+    Transactions are for cases without another way to exactly-once (`exactly.once.source.support=enabled`): the rows of
+    an interrupted run cannot be recognized by transforming the records again, or not one partition at a time.
 
     Args:
-        chain: what the records go through; None where they are copied as they are.
-        merged: whether several source partitions go to `target`.
+        chain: the transforms of the records; None for an unchanged copy.
+        merged: whether several source partitions are copied to `target`.
     """
     if not flow.transactions or not (merged or (chain and not chain.comparable)):
         return None
     if not chain or not chain.may_route:
         return transactional_id(flow.flow, target)
-    # Partitions that may meet where their rows go have one writer, and a transaction ends for all of it.
+    # Partitions whose rows may reach the same target partition share one writer and its transaction.
     return f"{_prefix(flow.flow)}*" if chain.sets_partition else f"{_prefix(flow.flow)}*-{target.partition}"
 
 
 def open_position(opened: OpenPartition, run_id: str) -> Position:
-    """The record that claims a partition: up to where all is certain, and who writes from now on."""
+    """The record that claims a partition: the offsets up to which all is certain, and the producer that writes."""
     plan, takeover = opened.plan, opened.takeover
-    # Behind MirrorMaker 2 the certain pair lies before its position, which it must find again if it comes back.
+    # After MirrorMaker 2 the certain pair is before its position, which it must find again if it is used again.
     certain = takeover is None or takeover.source_offset == plan.start
     position = Position(
         topic=plan.source.topic,
@@ -79,7 +79,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
 
 
 def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
-    """How far a partition is, as the record that a restart begins from."""
+    """The current position of a partition, as the record from which a restart continues."""
     opened = copy.opened
     position = Position(
         topic=copy.source.topic,

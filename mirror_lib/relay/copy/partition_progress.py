@@ -21,7 +21,7 @@ _NOTHING = bytearray()
 
 
 class PartitionCopy:
-    """State of one partition inside a task. Reading and writing both update it; nobody else does."""
+    """State of one partition inside a task. Only reading and writing update it."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class PartitionCopy:
 
         Args:
             recovered: where records of an earlier attempt were found, before the plan's start.
-            assembler: what makes parts of fetches; without it, one that makes batches for the target.
+            assembler: makes parts of fetches; by default, one that makes batches for the target.
         """
         plan = opened.plan
         self.flow = flow
@@ -58,14 +58,14 @@ class PartitionCopy:
         )
         if plan.leader_epoch is not None:
             self.assembler.leader_epoch = plan.leader_epoch
-        #: The newest record of which the checksum is known; the copy may end before it.
+        #: The newest record with a known checksum; the copy may end before it.
         self.read_last = plan.last_record
         self.backoff = Backoff(settings.retry_max_seconds)
         self.fetching = False
         self.last_served = 0.0
-        #: Fetches in a row that returned nothing although there should be something.
+        #: Number of consecutive empty fetch responses although there should be records.
         self.empty_fetches = 0
-        #: Nothing more will be handed to the writer.
+        #: The writer gets no more parts.
         self.read_done = False
         self.unacknowledged_batches = 0
         self.unacknowledged_bytes = 0
@@ -82,7 +82,7 @@ class PartitionCopy:
             self._runs.add(*run)
         self._recovered = sum(run.count for run in recovered)
         self._poison: list[Poison] = []
-        #: What stands on the target in a transaction that is open: batch, target offset, bytes.
+        #: Batches in an open transaction on the target: batch, target offset, bytes.
         self._uncommitted: list[tuple[ReadyBatch, int, int]] = []
         self._target_first: int | None = None
         self._target_next = opened.target_offset
@@ -91,26 +91,26 @@ class PartitionCopy:
         self._last_timestamp: int | None = None
 
     def where(self, offset: int | None = None) -> Where:
-        """This partition as the place of an error."""
+        """This partition as the location of an error."""
         return Where(flow=str(self.flow), topic=self.source.topic, partition=self.source.partition, offset=offset)
 
     def acknowledged(self, batch: ReadyBatch, base_offset: int) -> None:
-        """Note that the target holds this batch from `base_offset` on."""
+        """Record that the target has this batch at `base_offset`."""
         size = len(batch.payload)
         self._count(batch, base_offset, size)
         self.unacknowledged_batches -= 1
         self.unacknowledged_bytes -= size
 
     def appended(self, batch: ReadyBatch, base_offset: int) -> None:
-        """Note that the target holds this batch in a transaction: it counts when that is committed."""
+        """Record that the target has this batch in a transaction: it counts once that is committed."""
         size = len(batch.payload)
-        # Its bytes are let go of.
+        # Release its payload.
         self._uncommitted.append((replace(batch, payload=_NOTHING), base_offset, size))
         self.unacknowledged_batches -= 1
         self.unacknowledged_bytes -= size
 
     def committed(self, target_next: int) -> None:
-        """Note that the transaction is committed, and where the target ends behind its marker."""
+        """Record that the transaction is committed, and the target's end after its marker."""
         if self._uncommitted or self._target_next == target_next - 1:
             for batch, base_offset, size in self._uncommitted:
                 self._count(batch, base_offset, size)
@@ -118,20 +118,20 @@ class PartitionCopy:
             self._target_next = target_next
 
     def not_committed(self) -> None:
-        """Note that nobody knows how the transaction ended."""
+        """Record that the outcome of the transaction is unknown."""
         if self._uncommitted:
             self.certain = False
             self._uncommitted.clear()
 
     @property
     def uncommitted(self) -> bool:
-        """Whether the target holds something in a transaction that is not known to be committed."""
+        """True if the target has batches in a transaction that is not known to be committed."""
         return bool(self._uncommitted)
 
     def _count(self, batch: ReadyBatch, base_offset: int, size: int) -> None:
         runs, target = self._runs, base_offset
         for first, count in batch.source_runs:
-            # Of several records that were made of one the first says where it is.
+            # If one record became several, the offset map points to the first.
             if count > 1 or first != runs.source_next - 1:
                 runs.add(first, target, count)
             target += count
@@ -142,18 +142,18 @@ class PartitionCopy:
         self._records += batch.count
         self._bytes += size
         self._batches += 1
-        # Producers may give any timestamps, so the batches' own extremes are what can be said.
+        # Producers may set any timestamps, so only the batches' own minimum and maximum are known.
         if self._first_timestamp is None:
             self._first_timestamp = batch.first_timestamp
         if self._last_timestamp is None or batch.max_timestamp > self._last_timestamp:
             self._last_timestamp = batch.max_timestamp
 
     def ended_transaction(self, target_next: int) -> None:
-        """Note that a transaction's marker stands behind all that is acknowledged."""
+        """Record that a transaction's marker follows all that is acknowledged."""
         self._target_next = target_next
 
     def found(self, runs: Sequence[OffsetRun], source_next: int) -> None:
-        """Note what an earlier attempt had written, before anything of this one is: all before `source_next`."""
+        """Record what an earlier attempt had written, before anything of this one: all before `source_next`."""
         for run in runs:
             self._runs.add(*run)
         self._recovered += sum(run.count for run in runs)
@@ -161,26 +161,26 @@ class PartitionCopy:
 
     @property
     def run_count(self) -> int:
-        """How many runs `runs` has."""
+        """Number of runs in `runs`."""
         return len(self._runs)
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:
-        """Where each span of records is on the target; the ledger hears of it when the round is committed."""
+        """Target offsets of each span of records; the commit of the round stores them in the ledger."""
         return self._runs.runs()
 
     @property
     def omission_count(self) -> int:
-        """How many ranges `left_out` has."""
+        """Number of ranges in `left_out`."""
         return len(self._poison)
 
     @property
     def left_out(self) -> Sequence[Poison]:
-        """What was left out, by its offsets; the ledger hears of it when the round is committed."""
+        """The skipped ranges, by offset; the commit of the round stores them in the ledger."""
         return sorted(self._poison, key=lambda each: each.first_offset)
 
     def note_poison(self, found: Sequence[Poison]) -> None:
-        """Note what is left out; neighbours that have the same cause become one."""
+        """Record skipped ranges; adjacent ones with the same cause are merged."""
         for poison in found:
             last = self._poison[-1] if self._poison else None
             if last is not None and _continues(last, poison):
@@ -189,9 +189,9 @@ class PartitionCopy:
                 self._poison.append(poison)
 
     def fail(self, error: MirrorError, *, certain: bool = True) -> None:
-        """Stop reading. The first error is the one reported, as one of this partition."""
+        """Stop reading. The first error is reported, with this partition as its location."""
         if self.error is None:
-            # Several partitions may share an error, and each has a place of its own.
+            # Several partitions may share an error, and each has its own location.
             told, where, mine = copy(error), error.where, self.where()
             place = (where.topic or mine.topic, mine.partition if where.partition is None else where.partition)
             offset = where.offset if place == self.source else None
@@ -202,18 +202,18 @@ class PartitionCopy:
 
     @property
     def was_taken_over(self) -> bool:
-        """Whether where it begins had to be found out from the target's log."""
+        """True if a take-over found its start in the target's log."""
         return self.opened.taken_over
 
     @property
     def leader_epoch(self) -> int | None:
-        """The source's leader epoch of the newest batch read; None when no batch tells."""
+        """The source's leader epoch of the newest batch read; None if no batch has one."""
         epoch = self.assembler.leader_epoch
         return epoch if epoch >= 0 else None
 
     @property
     def last_record(self) -> LastRecord | None:
-        """A record before `source_next` by which the source's log can be known again; None where none is known."""
+        """A record before `source_next` that identifies the source's log; None if none is known."""
         known = (self.read_last, self.opened.plan.last_record)
         return next((each for each in known if each is not None and each.offset < self.source_next), None)
 
@@ -223,7 +223,7 @@ class PartitionCopy:
         return self._target_next
 
     def finish_if_settled(self) -> bool:
-        """Close the account when all that was read is acknowledged; returns whether it is closed."""
+        """Close the account if all that was read is acknowledged; return whether it is closed."""
         if not self.finished and self.read_done and self.unacknowledged_batches == 0 and not self._uncommitted:
             self.finished = True
             self._ended = time.monotonic()
@@ -256,7 +256,7 @@ class PartitionCopy:
             leader_epoch=self.leader_epoch,
             last_record=self.last_record,
             recovered=self._recovered,
-            # What is still to be copied again will be found again.
+            # Ranges that are copied again will be found again.
             poison=tuple(
                 _before(self.source_next, poison) for poison in self.left_out if poison.first_offset < self.source_next
             ),
@@ -264,7 +264,7 @@ class PartitionCopy:
 
 
 def _before(source_next: int, poison: Poison) -> Poison:
-    """What of it is left out for good: neighbours may have been joined across the point that the copy came to."""
+    """The part of a range before the copy's end: adjacent ranges may have been merged across it."""
     if poison.next_offset <= source_next:
         return poison
     dense = poison.records == poison.next_offset - poison.first_offset

@@ -1,8 +1,8 @@
-"""Poison: what the flow's policy leaves out of a copy, the copies of it in the quarantine topic, and its gaps.
+"""Poison records: what the flow's policy skips, their copies in the quarantine topic, and their gaps.
 
-A record of the quarantine topic is one thing that was left out, or a part of it: its value the raw bytes, its headers
-where they stood and what is wrong with them. It is acknowledged before anything that stood behind it is sent to the
-target, so no position can pass it. A task that is repeated may write it again: its key says what it is.
+A record of the quarantine topic is one skipped record or batch, or a part of it: its value has the raw bytes, its
+headers the location and the error. It is acknowledged before anything that follows it is sent to the target, so no
+position can pass it. A retried task may write it again: its key identifies it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from mirror_lib.relay.model import CopyJob, PartitionResult, Poison
 from mirror_lib.relay.takeover import PartitionAppender
 from mirror_lib.topology import FlowId, TopicPartition
 
-#: Bytes of one record's value; what is longer is cut.
+#: Maximum bytes of one record's value; longer values are split.
 PART_BYTES = 512 * 1024
-#: The same where the target takes only small requests.
+#: The same if the target accepts only small requests.
 SMALL_PART_BYTES = LEAST_REQUEST_BYTES // 2
-#: Kafka's default for `max.message.bytes`, which the topic is created with.
+#: Kafka's default of `max.message.bytes`, with which the topic is created.
 MAX_MESSAGE_BYTES = 1_048_588
 _NO_PRODUCER = (-1, -1, -1)
 
 
 class Omissions:
-    """What one copy task leaves out by its flow's policy."""
+    """Skips records of one copy task by its flow's policy."""
 
     def __init__(
         self, job: CopyJob, target: RawClient, *, kept: Callable[[Sequence[PartitionCopy]], Awaitable[None]]
     ) -> None:
         """Args:
-        job: whose policy it is.
-        target: where the quarantine topic is.
-        kept: stores with a partition's position what it has left out.
+        job: job with the policy.
+        target: connection to the cluster of the quarantine topic.
+        kept: stores a partition's position with its skipped ranges.
         """
         self._flow = job.flow
         self._kept = kept
@@ -59,21 +59,21 @@ class Omissions:
 
     @property
     def allowed(self) -> bool:
-        """Whether anything may be left out."""
+        """True if records may be skipped."""
         return self._policy is not PoisonPolicy.FAIL
 
     async def leave_out(
         self, copy: PartitionCopy, left_out: Sequence[LeftOut], *, small_requests: bool = False
     ) -> None:
-        """Note what does not go to the target; with `quarantine`, after copies of it are acknowledged.
+        """Record the ranges that are skipped; with `quarantine`, after their copies are acknowledged.
 
-        When this returns, a run that takes over from this one will know of it.
+        When this returns, a take-over of this run will find it.
 
         Args:
-            small_requests: whether the target takes only small requests.
+            small_requests: whether the target accepts only small requests.
 
         Raises:
-            MirrorError: the quarantine topic or the position topic does not take it; the partition must stop.
+            MirrorError: the quarantine topic or the position topic refuses the write; the partition must stop.
         """
         quarantined = self._policy is PoisonPolicy.QUARANTINE
         if quarantined:
@@ -101,7 +101,7 @@ class Omissions:
 
 
 def poison_of(left_out: LeftOut, *, quarantined: bool) -> Poison:
-    """How a partition's account tells what was left out."""
+    """A skipped range as an entry of a partition's account."""
     return Poison(
         first_offset=left_out.first_offset,
         next_offset=left_out.next_offset,
@@ -125,7 +125,7 @@ def quarantine_batches(
     """Batches for the quarantine topic, in order.
 
     Args:
-        part_bytes: of one record's value; longer values are cut.
+        part_bytes: maximum bytes of one record's value; longer values are split.
     """
     records = (record for each in left_out for record in _records(flow, source, each, now_ms, part_bytes))
     return rebuild(records, codec=Codec.NONE, batch_max_bytes=part_bytes, max_message_bytes=MAX_MESSAGE_BYTES)
@@ -169,9 +169,9 @@ def gap_rows(
     *,
     found_at: datetime | None = None,
 ) -> list[GapRow]:
-    """What a round left out, as gaps that its policy has accepted.
+    """The ranges that a round skipped, as gaps that its policy has accepted.
 
-    The same records have the same id, whichever run leaves them out: one that takes over from another finds them again.
+    The same records have the same id in every run that skips them: a take-over finds them again.
     """
     found = found_at or datetime.now(UTC)
     return [
@@ -201,7 +201,7 @@ def gap_rows(
 def omission_rows(
     flow: FlowId, source: TopicPartition, omissions: Sequence[OmittedRange], *, run_id: str, by: str
 ) -> list[GapRow]:
-    """What an interrupted run left out, as its position says, when nobody will take that position over any more."""
+    """The ranges that an interrupted run skipped, from its position, if no run will take that position over."""
     now = datetime.now(UTC)
     return [
         GapRow(
@@ -229,7 +229,7 @@ def _gap_id(flow: FlowId, source: TopicPartition, first_offset: int, next_offset
 
 
 def _time(milliseconds: int | None) -> datetime | None:
-    """None also for times that are none: before 1970, or beyond what a calendar holds."""
+    """None for a missing timestamp too: before 1970, or beyond the range of a calendar."""
     if milliseconds is None or milliseconds < 0:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Storing positions while a long copy runs, so that a restart has little to compare.
+"""Store positions during a long copy, so that a restart has little to compare.
 
 Only what the target has acknowledged is stored, as `open`: the run has not ended. The end of a run stores `closed`
 (mirror_lib.relay.commit.commit).
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from mirror_lib.cluster.topics import PositionStore
 
 _log = logging.getLogger(__name__)
-#: A position is one record. Where more is left out than this, a restart has to judge by the records themselves.
+#: Maximum skipped ranges in a position, which is one record. With more, a restart decides from the records themselves.
 _MOST_OMISSIONS = 200
 
 
 class PositionFlush:
-    """Stores how far the partitions of a task are, every flush interval."""
+    """Stores the positions of a task's partitions every flush interval."""
 
     def __init__(self, job: CopyJob, copies: Sequence[PartitionCopy]) -> None:
         self._job = job
         sharing = Counter(copy.target for copy in copies)
-        # In a merge one target offset says nothing about a single source: its positions are stored at the end only.
+        # In a merge one target offset does not identify a single source: its positions are stored at the end only.
         self._copies = [copy for copy in copies if sharing[copy.target] == 1]
         self._stored: dict[TopicPartition, int] = {copy.source: copy.opened.plan.start for copy in self._copies}
         self._stack = ExitStack()
         self._store: PositionStore | None = None
         self._writing: asyncio.Future[None] | None = None
-        #: One write at a time: of two, the later must not be overtaken by one that knows less.
+        #: One write at a time: an older position must not overtake a newer one.
         self._turn = asyncio.Lock()
-        #: Partitions of which a transaction was committed since the last flush.
+        #: Partitions with a transaction committed since the last flush.
         self._committed: set[TopicPartition] = set()
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:
-        """Flush again and again, until cancelled."""
+        """Flush periodically, until cancelled."""
         if self._job.positions is None:
             return
         due = time.monotonic() + self._job.positions.flush_seconds
@@ -63,27 +63,27 @@ class PositionFlush:
                 await self.flush_committed()
 
     def committed(self, copies: Sequence[PartitionCopy]) -> None:
-        """Have partitions stored at once of which a transaction was committed.
+        """Store partitions with a committed transaction at once.
 
-        From then on the target's cleaner may take records away, and a restart has to compare what no position covers.
+        From the commit on the target's log cleaner may remove records, but a restart compares what no position covers.
         """
         self._committed.update(copy.source for copy in copies)
         self._wanted.set()
 
     async def flush_committed(self) -> None:
-        """Store the partitions of which a transaction was committed since the last flush."""
+        """Store the partitions with a transaction committed since the last flush."""
         self._wanted.clear()
         committed, self._committed = self._committed, set()
         await self.store([copy for copy in self._moved() if copy.source in committed])
 
     async def close(self) -> None:
-        """Wait for what is being stored, and let go of the connection."""
+        """Wait for the write in progress, and close the connection."""
         if self._writing is not None:
             await asyncio.gather(self._writing, return_exceptions=True)
         self._stack.close()
 
     async def flush(self) -> None:
-        """Store what moved since the last time."""
+        """Store the positions that have moved since the last flush."""
         self._wanted.clear()
         self._committed.clear()
         await self.store(self._moved())
@@ -92,24 +92,24 @@ class PositionFlush:
         return [copy for copy in self._copies if copy.source_next > self._stored[copy.source]]
 
     async def store(self, copies: Sequence[PartitionCopy]) -> None:
-        """Store how far these partitions are; a failure is only logged, since the next run can do without."""
+        """Store the positions of these partitions; a failure is only logged, since the next run can do without."""
         try:
             await self.keep(copies)
         except MirrorError as error:
             _log.warning("positions of flow %s were not stored; the next run can do without: %s", self._job.flow, error)
 
     async def keep(self, copies: Sequence[PartitionCopy]) -> None:
-        """As `store`, for what must be known before anything else is sent: what these partitions leave out.
+        """Store what must be known before anything else is sent: the skipped ranges of these partitions.
 
         Raises:
             MirrorError: a position was not acknowledged.
         """
-        # A position must not pass records of which neither it nor the ledger says what became of them.
+        # A position must not pass skipped records that neither it nor the ledger records.
         kept = [copy for copy in copies if copy.source in self._stored and copy.omission_count <= _MOST_OMISSIONS]
         if not kept or self._job.positions is None:
             return
         async with self._turn:
-            # Taken down before: the copies move on while this waits. A write goes on when the copy ends meanwhile.
+            # Snapshot first: the copies advance during the write. The write continues if the copy ends meanwhile.
             positions = [open_position_of(copy, self._job.run_id) for copy in kept]
             self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, positions))
             await asyncio.shield(self._writing)
@@ -120,7 +120,7 @@ class PositionFlush:
         """Store a position that must be known before anything else is sent.
 
         Raises:
-            MirrorError: it was not acknowledged.
+            MirrorError: the position was not acknowledged.
         """
         if self._job.positions is None:
             return

@@ -1,4 +1,4 @@
-"""What a copy task does when the target refuses what it appends, is silent, or is not what it must be."""
+"""Reaction of a copy task to a target that refuses appends, does not respond, or diverges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mirror_lib.relay.copy.task_group import Background
 from mirror_lib.relay.copy.torn_connections import too_large_to_send
 from mirror_lib.topology import Grant, Operation
 
-#: These tell of a record in the batch, which is then looked for by halves.
+#: Errors about a record in the batch, which is then searched by bisection.
 _RECORD_REFUSED = frozenset(
     {
         ErrorCode.MESSAGE_TOO_LARGE,
@@ -35,7 +35,7 @@ _RECORD_REFUSED = frozenset(
 
 
 class WriteFaults:
-    """Keeps the accounts of target partitions whose writing does not go as it should."""
+    """Updates the accounts of target partitions with write errors."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class WriteFaults:
         go_on: Callable[[PartitionWriter], None],
     ) -> None:
         """Args:
-        acknowledged: told of bytes of a partition that are held no longer.
-        lost_leader: has the leaders looked for again.
-        go_on: tries a partition again, after a pause.
+        acknowledged: called with a partition's bytes that are no longer held.
+        lost_leader: refreshes the leaders.
+        go_on: sends to a partition again, after a pause.
         """
         self._client = client
         self._background = background
@@ -58,7 +58,7 @@ class WriteFaults:
         self._go_on = go_on
 
     def refusal(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> MirrorError:
-        """A refused batch, as an error."""
+        """The error for a refused batch."""
         batch = outgoing.batch
         return error_for_code(
             answer.error_code,
@@ -68,7 +68,7 @@ class WriteFaults:
         )
 
     def diverged(self, writer: PartitionWriter, what: str) -> None:
-        """End a partition to which somebody else writes."""
+        """End a partition to which another producer writes."""
         self.fail(
             writer,
             TargetDivergedError(
@@ -81,7 +81,7 @@ class WriteFaults:
         )
 
     def postpone(self, writer: PartitionWriter, cause: MirrorError) -> None:
-        """Try a partition again after a pause; it ends where that has gone on for too long."""
+        """Retry a partition after a pause; end it if that has lasted too long."""
         if writer.backoff.waiting:
             return
         if not writer.backoff.failed(cause):
@@ -92,7 +92,7 @@ class WriteFaults:
                 self._give_up(writer, cause)
             return
         for outgoing in writer.waiting:
-            # What waits for long must not keep all that it was received with.
+            # A batch that waits for long must not keep the whole response in memory.
             if isinstance(outgoing.batch.payload, memoryview):
                 outgoing.batch.payload = bytearray(outgoing.batch.payload)
         self._lost_leader()
@@ -108,7 +108,7 @@ class WriteFaults:
         self.fail(writer, error, certain=not any(outgoing.maybe_appended for outgoing in writer.waiting))
 
     async def _end_missing(self, writer: PartitionWriter, cause: TopicMissingError) -> None:
-        """End a partition whose topic the brokers have not known for a while, with what has become of it."""
+        """End a partition whose topic the brokers have not known for a while, with an error that names the cause."""
         topic = writer.target.topic
         try:
             failed = await self._client.refresh_leaders([topic])
@@ -133,9 +133,9 @@ class WriteFaults:
         self._give_up(writer, cause)
 
     async def check_topic(self, writer: PartitionWriter, leader: int) -> None:
-        """Raise an error that may pass if the leader knows another topic by the name than the one to write to.
+        """Raise a transient error if the leader has another topic of the same name than the planned one.
 
-        A broker that learns late of a new topic knows the one before it for a moment.
+        A broker that learns late of a new topic knows the earlier one for a moment.
         """
         if writer.topic_id is None:
             return
@@ -150,7 +150,7 @@ class WriteFaults:
         """End a partition.
 
         Args:
-            certain: whether all that the target holds is known.
+            certain: whether everything on the target is known.
         """
         writer.failed = error
         for copy in writer.copies:
@@ -165,7 +165,7 @@ class WriteFaults:
             self._acknowledged(copy, 0)
 
     def abandon(self, outgoing: Outgoing) -> None:
-        """Give up a batch of a partition that has ended, or that is left out."""
+        """Drop a batch of a partition that has ended, or a skipped batch."""
         copy, size = outgoing.copy, len(outgoing.batch.payload)
         if outgoing.maybe_appended or outgoing.unanswered:
             copy.certain = False
@@ -178,12 +178,12 @@ class WriteFaults:
         return too_large_to_send(outgoing, cluster=self._client.cluster, target=str(writer.target), where=where)
 
     async def divide(self, writer: PartitionWriter, omissions: Omissions) -> None:
-        """Send the first batch that waits in halves, or see to its only record: the target refuses something in it."""
+        """Split the first waiting batch, or handle its only record: the target refuses something in it."""
         if writer.failed is not None:
             return
         outgoing = writer.waiting[0]
         copy, size, answer = outgoing.copy, len(outgoing.batch.payload), outgoing.answer
-        # Finding the record is progress: the pauses begin anew.
+        # Finding the record is progress: the backoff restarts.
         writer.backoff.progressed()
         parts = halves(outgoing.batch) if outgoing.batch.count > 1 else None
         if parts is not None:
@@ -207,7 +207,7 @@ class WriteFaults:
             await omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)], small_requests=not refused)
         except MirrorError as failure:
             writer.dividing = False
-            # A request that got no answer may still be on its way.
+            # A request without a response may still be in flight.
             self.fail(writer, failure, certain=refused)
             return
         writer.dividing = False
@@ -217,11 +217,11 @@ class WriteFaults:
             self._go_on(writer)
 
     def where(self, writer: PartitionWriter) -> Where:
-        """The place of a partition's errors."""
+        """The location of a partition's errors."""
         return writer.copies[0].where()
 
     def needed(self, writer: PartitionWriter, code: int) -> Needed:
-        """What whoever appends to a partition must be allowed, as far as the broker asks for it."""
+        """The rights that appending to a partition needs, as far as the broker requires them."""
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             # Only brokers before Kafka 2.8 (KIP-679).
             return Needed(Grant.on_cluster(Operation.IDEMPOTENT_WRITE), self._client.cluster)
@@ -229,7 +229,7 @@ class WriteFaults:
 
 
 def about_records(outgoing: Outgoing) -> bool:
-    """Whether the target refuses the batch for what is in it."""
+    """True if the target refuses the batch because of its content."""
     answer = outgoing.answer
     return isinstance(answer, ProducedPartition) and (
         answer.error_code in _RECORD_REFUSED

@@ -1,17 +1,17 @@
-"""The writing half of a copy task: ready batches to the target's leaders, in order, each exactly once.
+"""The writing half of a copy task: completed batches to the target's leaders, in order, each exactly once.
 
-Every target partition has one writer with one producer identity. Its batches carry consecutive sequence numbers, so a
-broker appends each once whatever is resent (KIP-98; it remembers the last five batches, and never more than five are
-on their way), and a single writer knows the offset that each batch must get.
+Every target partition has one writer with one producer identity. Its batches have consecutive sequence numbers, so a
+broker appends each once regardless of retries (KIP-98; it remembers the last five batches, and never more than five
+are in flight), and a single writer knows the offset that each batch must get.
 
-Brokers keep the order only of producers that they know: from one that has nothing on the partition yet they take any
-sequence number (Java `ProducerAppendInfo.checkSequence`). So the first batch on each connection goes alone. And all
-that is on its way is on one connection to one leader: over another one a batch could come before those that the first
+Brokers keep the order only for producers that they know: from a producer without state on the partition they accept
+any sequence number (Java `ProducerAppendInfo.checkSequence`). So the first batch on each connection goes alone. And all
+batches in flight are on one connection to one leader: on another one a batch could arrive before those that the first
 one lost, or be the sixth.
 
-Nor is it enough to send a batch again whose answer was lost. A broker that restarts forgets all but the last batch of a
-producer, and the whole producer where that batch's own timestamps are older than a day (`ProducerStateManager`), as
-those of copied records often are. So the end of the log is looked at first: it shows which of the batches are there.
+Resending a batch whose response was lost is not enough. A broker that restarts forgets all but the last batch of a
+producer, and the whole producer if that batch's own timestamps are older than a day (`ProducerStateManager`), as in
+many copied records. So the writer checks the end of the log first: it shows which of the batches were appended.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _TICK_SECONDS = 1.0
-#: A task that did nothing for longer was stopped, and may have been overtaken.
+#: A task that was suspended for longer may have been taken over.
 _STALL_SECONDS = 5.0
-#: So many partitions that wait fill a request. Where batches go one by one, fewer wait until the request before theirs
-#: is answered: else each would have a request of its own, for ever.
+#: Number of waiting partitions that fill a request. If batches go one at a time, fewer wait until the request before
+#: is answered: else each would always have its own request.
 _FILLING_PARTITIONS = 16
-#: Over 150 ms it takes one second to connect with TLS and SASL.
+#: At 150 ms of round-trip time it takes one second to connect with TLS and SASL.
 _CONNECT_SECONDS = 3.0
 
 
 class TargetWriter:
     """Sends batches to the target's leaders, one per partition and request, a few requests at a time per connection.
 
-    `acknowledged` is called after each settled batch with its partition, so that reading can go on.
+    `acknowledged` is called after each settled batch with its partition, so that reading can continue.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class TargetWriter:
         self._slots = Lanes(client, settings, self._writers.values(), tasks=tasks)
         self._queues: dict[ConnectionSlot, deque[PartitionWriter]] = {}
         self._outstanding: dict[ConnectionSlot, int] = {}
-        #: Whose answer is being worked on: only then is it known what the next request can hold.
+        #: The connection whose response is processed: only afterwards is it known what the next request can hold.
         self._settling: ConnectionSlot | None = None
         self._torn = TornConnections()
-        #: Leaders to which a batch is on its way that may be what ends connections, and nothing else.
+        #: Leaders with only one batch in flight, which is suspected of ending connections.
         self._alone: set[int] = set()
-        #: Leaders that get nothing until all is answered, so that such a batch can go; and the connection it waits for.
+        #: Leaders that get no request until all responses are in, so that such a batch can go; with its connection.
         self._clearing: dict[int, ConnectionSlot] = {}
         self._held_back = False
         self._request_bytes = min(_REQUEST_BYTES, settings.request_max_bytes or _REQUEST_BYTES)
@@ -118,7 +118,7 @@ class TargetWriter:
         self._awake_at = _now()
 
     def add(self, copy: PartitionCopy) -> None:
-        """Take one more partition, of whose target the client knows the leader."""
+        """Add a partition; the client knows its target's leader."""
         writer = self._writer_of(copy)
         writer.copies.append(copy)
         if writer.failed is not None:
@@ -134,14 +134,14 @@ class TargetWriter:
         return writer
 
     def end_of(self, target: TopicPartition) -> int | None:
-        """Where a partition will end when all that was written is there; None where nothing is written to it."""
+        """Log end offset of a partition after everything written is appended; None if it has no writer."""
         writer = self._writers.get(target)
         return None if writer is None else writer.next_offset
 
     def ended_transaction(self, target: TopicPartition) -> int:
-        """Note that a transaction's marker stands behind all that was written to a partition, each acknowledged.
+        """Record that a transaction's marker follows everything that was written to a partition, all acknowledged.
 
-        Returns where the log ends now.
+        Return the log end offset.
         """
         writer = self._writers[target]
         assert not writer.waiting
@@ -150,23 +150,23 @@ class TargetWriter:
         return writer.next_offset
 
     def may_end(self, copy: PartitionCopy) -> None:
-        """Note that nothing more comes of a partition, if that is so: its transaction is then to end."""
+        """Record that a partition may have no more batches: its transaction then ends."""
         if copy.read_done and copy.uncommitted:
             self._old.consider(self._writers[copy.target])
 
     async def run(self) -> None:
-        """End transactions in time, and notice when the process was stopped for a while; until cancelled."""
+        """End transactions in time, and detect when the process was suspended; until cancelled."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             self._notice_stall()
             self._old.end_due()
 
     async def close(self) -> None:
-        """Leave no transaction open."""
+        """End all transactions."""
         await self._old.close()
 
     def _notice_stall(self) -> None:
-        """Before anything is sent: somebody may have taken over while this process was stopped."""
+        """Detect a suspended process before anything is sent: another run may have taken over meanwhile."""
         now = _now()
         if now - self._awake_at > _STALL_SECONDS:
             for writer in self._writers.values():
@@ -175,28 +175,28 @@ class TargetWriter:
 
     @property
     def far(self) -> bool:
-        """Whether some leader is far away."""
+        """True if some leader has high latency."""
         return self._slots.far
 
     async def start(self) -> None:
-        """Find the leaders, and how far away they are: that decides about the size of the first batches."""
+        """Find the leaders and their round-trip times: these determine the size of the first batches."""
         await self._client.refresh_leaders({target.topic for target in self._writers})
         leaders = {leader for target in self._writers if (leader := self._client.leader(target)) is not None}
         if leaders:
             connecting = [self._background.start(self._connect(leader)) for leader in leaders]
-            # One that does not answer must not keep the partitions of the others waiting.
+            # A leader that does not respond must not delay the partitions of the others.
             await asyncio.wait(connecting, timeout=_CONNECT_SECONDS)
         await self._compare_topics()
 
     async def _compare_topics(self) -> None:
-        """Look at partitions first whose topic is another one than was planned, where requests will name topics."""
+        """Check partitions first whose topic is not the planned one, if requests will name topics."""
         by_name = [writer for writer in self._writers.values() if self._names_topic(writer)]
         if not by_name:
             return
         try:
             now = await self._client.topic_ids(writer.target.topic for writer in by_name)
         except MirrorError:
-            return  # Whoever sends finds out, and retries.
+            return  # Sending finds it, and retries.
         for writer in by_name:
             found = now.get(writer.target.topic)
             writer.unsure |= found is not None and found.topic_id != writer.topic_id
@@ -212,7 +212,7 @@ class TargetWriter:
         try:
             await self._client.connect(leader)
         except MirrorError:
-            return  # Whoever sends to it finds out, and retries.
+            return  # Sending to it finds it, and retries.
         for writer in self._writers.values():
             if self._client.leader(writer.target) == leader:
                 self._slots.of(writer, leader)
@@ -221,7 +221,7 @@ class TargetWriter:
         """Append batches after everything that was written to the copy's target before.
 
         Returns:
-            The bytes that were taken over, each of which `acknowledged` will report; 0 when writing has failed.
+            The accepted bytes, all of which `acknowledged` will report; 0 if writing has failed.
         """
         writer = self._writers[copy.target]
         if writer.failed is not None:
@@ -234,7 +234,7 @@ class TargetWriter:
         return taken
 
     def _pump(self, writer: PartitionWriter) -> None:
-        """Queue the partition at its leader and send what may be sent."""
+        """Queue the partition at its leader and send what can be sent."""
         if writer.lost:
             return
         if writer.unsure:
@@ -282,14 +282,14 @@ class TargetWriter:
                 return
             chosen = first_of_each(queue, slot, connection, most=self._request_bytes, look=self._look_first)
             if chosen:
-                # One that is suspected goes alone.
+                # A suspected batch goes alone.
                 if len(chosen) == 1 and next(iter(chosen.values()))[1].suspected:
                     self._alone.add(slot.leader)
                 self._outstanding[slot] = self._outstanding.get(slot, 0) + 1
                 self._produce(slot, connection, chosen)
 
     def _must_wait(self, slot: ConnectionSlot, writer: PartitionWriter) -> bool:
-        """Whether the connection is kept free, so that a batch that may be what ends connections goes alone.
+        """Return whether the connection must stay free, so that a suspected batch goes alone.
 
         Alone among all connections to the leader: what ends one of them may end the others too.
         """
@@ -349,13 +349,13 @@ class TargetWriter:
                 self._settle_with(writer, outgoing, error)
         else:
             raise error
-        # Only now, so that the next request takes the batches of all partitions that can go on.
+        # Only now, so that the next request takes the batches of all partitions that can continue.
         self._settling = None
         self._outstanding[slot] -= 1
         self._go_on_after(slot)
 
     def _appended_next(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> bool:
-        """Settle what nearly all batches are: appended where they must be, each after the one before it."""
+        """Settle the common case: the batch was appended at the expected offset, directly after the one before it."""
         in_flight = writer.in_flight
         if (
             answer.error_code
@@ -380,11 +380,11 @@ class TargetWriter:
         self._settle(writer)
 
     def _settle(self, writer: PartitionWriter) -> None:
-        """Work through the answers in the order of the batches."""
+        """Process the responses in the order of the batches."""
         in_flight = writer.in_flight
         while in_flight and in_flight[0].answer is not None:
             outgoing = in_flight.popleft()
-            # Everything behind a refused batch goes again too; the broker drops what it already has.
+            # Everything after a refused batch is sent again too; the broker drops duplicates.
             if writer.failed is None and not writer.resend and self._accepted(writer, outgoing):
                 continue
             if writer.has_failed:
@@ -405,7 +405,7 @@ class TargetWriter:
         if answer.error_code == 0 and answer.base_offset == outgoing.expected_offset:
             pass
         elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and outgoing.tries > 1:
-            pass  # Appended at an earlier try, too long ago for the broker to say where.
+            pass  # Appended at an earlier try, too long ago for the broker to return its offset.
         elif answer.error_code == 0:
             self._faults.diverged(
                 writer,
@@ -440,7 +440,7 @@ class TargetWriter:
             self._faults.fail(writer, error, certain=certain)
 
     def _go_back(self, writer: PartitionWriter) -> None:
-        """Put everything that was not acknowledged back in front, and try again after a pause."""
+        """Requeue all unacknowledged batches, and retry after a pause."""
         for outgoing in writer.resend:
             answer = outgoing.answer
             if not isinstance(answer, ProducedPartition) or answer.error_code:
@@ -460,7 +460,7 @@ class TargetWriter:
                 needs=self._faults.needed(writer, cause.error_code),
             )
         assert cause is not None
-        # Whatever a broker has refused, it may have forgotten the producer by now: the first batch goes alone again.
+        # The broker may have forgotten the producer by now: the first batch goes alone again.
         writer.known_over = None
         writer.unsure = any(outgoing.maybe_appended for outgoing in writer.resend)
         writer.waiting.extendleft(reversed(writer.resend))
@@ -479,7 +479,7 @@ class TargetWriter:
         self._pump(writer)
 
     async def _look(self, writer: PartitionWriter) -> None:
-        """Ask where the log ends, and settle the batches that it holds."""
+        """Request the log end offset, and settle the batches that the log has."""
         failure: MirrorError | None = None
         high_watermark = end = 0
         leader = self._client.leader(writer.target)
@@ -489,13 +489,13 @@ class TargetWriter:
                     self._client.why_no_leader(writer.target), where=self._faults.where(writer), doing="find the leader"
                 )
             high_watermark, end = await self._client.log_ends(leader, writer.target)
-            # Only now: an id that is still the old one says that the ends are of the same topic.
+            # Only now: if the topic id is unchanged, the ends are of the same topic.
             await self._faults.check_topic(writer, leader)
         except MirrorError as error:
             failure = error
         if writer.failed is None:
-            # What the log settles frees memory, and more is written at once: that must not begin another look, whose
-            # answer would be older than what is sent when this one is worked on.
+            # What the log settles frees memory, and more is written at once: that must not start another check, whose
+            # response would be older than what is sent when this one is processed.
             if failure is None:
                 self._settle_by_log(writer, high_watermark, end)
             elif may_pass(failure):
@@ -504,7 +504,7 @@ class TargetWriter:
                 self._faults.fail(writer, failure, certain=False)
         writer.looking = False
         if writer.unsure:
-            # The process was stopped meanwhile.
+            # The process was suspended meanwhile.
             self._pump(writer)
 
     def _settle_by_log(self, writer: PartitionWriter, high_watermark: int, end: int) -> None:
@@ -558,7 +558,7 @@ class TargetWriter:
         try:
             failed = await self._client.refresh_leaders(topics) if topics else {}
         except MirrorError:
-            return  # The pauses of the partitions bound how long this may go on.
+            return  # The partitions' backoff limits how long this lasts.
         for writer in self._writers.values():
             code = failed.get(writer.target.topic)
             if code is not None and writer.failed is None and writer.waiting:
@@ -570,5 +570,5 @@ class TargetWriter:
 
 
 def _now() -> float:
-    """Seconds of a clock that goes on while the machine sleeps, where there is one."""
+    """Seconds of a clock that includes suspend, if there is one."""
     return time.clock_gettime(_CLOCK)

@@ -1,4 +1,4 @@
-"""One partition of the target as its writer sees it: what waits, what is on its way, and what is known about it."""
+"""One target partition from its writer's view: waiting batches, batches in flight, and what is known about them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.model import OpenPartition
 
-#: Sequence numbers go round.
+#: Sequence numbers wrap around.
 SEQUENCES = 2**31
 
-#: Brokers answer so only where they have appended nothing. Others can also come after the append: a leader that steps
-#: down while it waits for its followers answers NOT_LEADER_OR_FOLLOWER, and the next one may have the batch.
+#: Errors that mean that nothing was appended. Others can also follow an append: a leader that resigns while it waits
+#: for its followers returns NOT_LEADER_OR_FOLLOWER, and the next leader may have the batch.
 _NOT_APPENDED = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -42,7 +42,7 @@ _NOT_APPENDED = frozenset(
         ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
     }
 )
-#: These tell of another writer, or of a log that lost what it had acknowledged: such a position is not ours to close.
+#: Errors that mean another writer, or a log that lost acknowledged batches: such a position must not be closed.
 NOT_ALONE = frozenset(
     {
         ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -53,35 +53,35 @@ NOT_ALONE = frozenset(
         ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
     }
 )
-#: Connections that end while a batch is on its way until it is sent alone: one of them is an accident.
+#: Connections that end with a batch in flight until it is sent alone: one of them may be an accident.
 _SUSPECTED = 2
 
 
 class Guard(Enum):
-    """What keeps a writer that was overtaken from appending to a partition, and whether that is in force."""
+    """The guard that keeps a fenced writer from appending to a partition, and whether it is in force."""
 
     #: The broker's memory of the producer and its epoch.
     EPOCH = auto()
-    #: A transaction is about to begin: nothing is sent before it has.
+    #: A transaction is about to begin: nothing is sent before.
     BEGINNING = auto()
-    #: A transaction: the coordinator is asked, whatever the broker remembers (KIP-890).
+    #: A transaction: the coordinator is asked, regardless of what the broker remembers (KIP-890).
     TRANSACTION = auto()
-    #: It is about to end: nothing more is put into it.
+    #: The transaction is about to end: no batch is added.
     ENDING = auto()
 
 
 class Step(Enum):
-    """What a partition whose next batch may be sent can do over a connection."""
+    """The next step of a partition over a connection, if its next batch can be sent."""
 
     #: Send it.
     SEND = auto()
-    #: Look at the log first: a writer that was stopped, or cut off, may have been overtaken since.
+    #: Check the log first: a writer that was suspended or disconnected may have been fenced since.
     LOOK = auto()
-    #: Wait until what is on its way is answered.
+    #: Wait for the responses to the batches in flight.
     WAIT = auto()
 
 
-#: Python 3.11 takes thirty times as long to find them in their classes, and they are asked for with each batch.
+#: Python 3.11 takes thirty times as long to look them up in their class, and each batch needs them.
 EPOCH, TRANSACTION = Guard.EPOCH, Guard.TRANSACTION
 SEND, LOOK, WAIT = Step.SEND, Step.LOOK, Step.WAIT
 
@@ -95,39 +95,39 @@ class ConnectionSlot(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Outgoing:
-    """A batch with its place in the target's log, and the broker's answer once there is one."""
+    """A batch with its offset in the target's log, and the broker's response once there is one."""
 
     batch: ReadyBatch
     copy: PartitionCopy
     expected_offset: int
     sequence: int
-    #: Its timestamps are so old that brokers may forget who wrote it.
+    #: Its timestamps are so old that brokers may forget its producer.
     old: bool = False
-    #: Whether a try went unanswered. Its request may still be on its way, and the broker takes it until a newer epoch
-    #: has written there: that the log does not hold the batch now does not say that it never will.
+    #: Whether a try got no response. Its request may still be in flight, and the broker accepts it until a newer epoch
+    #: has written there: a log without the batch may still get it.
     unanswered: bool = False
     answer: ProducedPartition | MirrorError | None = field(default=None, init=False)
     tries: int = field(default=0, init=False)
-    #: Whether the target may hold the batch although it has not said so.
+    #: Whether the target may have the batch although it has not confirmed it.
     maybe_appended: bool = field(default=False, init=False)
     _maybe_before: bool = field(default=False, init=False)
-    #: Connections that ended while it was on its way (`torn_connections`), and those of them with nothing else on them.
+    #: Connections that ended while it was in flight (`torn_connections`), and those of them with nothing else on them.
     torn: int = 0
     torn_alone: int = 0
 
     @property
     def suspected(self) -> bool:
-        """Whether it may be what ends connections, so that it goes with nothing else on its connection."""
+        """True if it may be the cause of ended connections, so that it must be alone on its connection."""
         return self.torn >= _SUSPECTED
 
     def sent(self) -> None:
-        """Note another try."""
+        """Record another try."""
         self.tries += 1
         self.answer = None
         self._maybe_before, self.maybe_appended = self.maybe_appended, True
 
     def answered(self, answer: ProducedPartition | MirrorError) -> None:
-        """Note how the try ended."""
+        """Record how the try ended."""
         self.answer = answer
         if not isinstance(answer, ProducedPartition):
             self.unanswered = True
@@ -136,52 +136,52 @@ class Outgoing:
 
 
 class PartitionWriter:
-    """One target partition: what waits, what is on its way, and which sequence and offset come next."""
+    """One target partition: waiting batches, batches in flight, next sequence number and next offset."""
 
     def __init__(self, opened: OpenPartition, retry_seconds: float) -> None:
         self.target = opened.plan.target
-        #: The topic that may be written to, whatever else gets its name; None before Kafka 2.8.
+        #: Id of the topic to write to, even if another topic gets its name; None before Kafka 2.8.
         self.topic_id = opened.plan.target_topic_id
-        #: The leader that it was counted for, and its number among those of that leader: it decides over which of
-        #: several connections its batches go.
+        #: The leader for which it was counted, and its number among the partitions of that leader: it determines the
+        #: connection of its batches.
         self.leader: int | None = None
         self.number = 0
-        #: What its batches went over last.
+        #: The connection slot of its last batches.
         self.slot: ConnectionSlot | None = None
-        #: Its batches are made larger, since its leader is far away.
+        #: Its batches are larger, since its leader has high latency.
         self.gathers_more = False
-        #: What is written here: several source partitions in a merge.
+        #: Source partitions that are written here: several in a merge.
         self.copies: list[PartitionCopy] = []
         self.producer_id = opened.producer_id
         self.epoch = opened.epoch
-        #: The id of the producer whose transactions all batches are in, which somebody else begins and ends; None where
+        #: The transactional id whose transactions hold all batches, and which are begun and ended elsewhere; None if
         #: there are none.
         self.transactions = opened.transactions
-        #: The id of the producer, for transactions that begin and end here; None where the target refuses such ids.
+        #: The transactional id for transactions that begin and end here; None if the target refuses such ids.
         self.transactional_id = opened.transactional_id
         self.guard = EPOCH
-        #: Old batches are sent in a transaction only.
+        #: Old batches are sent only in a transaction.
         self.guards_old = False
         self.next_sequence = 0
         self.next_offset = opened.target_offset
         self.waiting: deque[Outgoing] = deque()
         self.in_flight: deque[Outgoing] = deque()
-        #: What `in_flight` was sent over; None when the connection had to be made first.
+        #: The connection of `in_flight`; None if it had to be made first.
         self.connection: object = None
         #: The connection over which the leader has last acknowledged a batch, so that it knows the producer. Another
         #: connection may lead to another leader, or to the same broker after a restart.
         self.known_over: object = None
-        #: Some of `waiting` may be in the log already, or somebody else may have written: the log is to be looked at
-        #: before anything is sent.
+        #: Some of `waiting` may be in the log already, or another producer may have written: check the log before
+        #: anything is sent.
         self.unsure = False
-        #: Time has passed in which another writer may have taken over: `unsure` as soon as nothing is on its way.
+        #: Another writer may have taken over in the meantime: `unsure` as soon as nothing is in flight.
         self.stale = False
         self.looking = False
-        #: The first of `waiting` was refused for what is in it; nothing is sent until that is seen to.
+        #: The first of `waiting` was refused for its content; nothing is sent until that is handled.
         self.dividing = False
-        #: The topic is not known any more; nothing is sent until it is found out what has become of it.
+        #: The topic is unknown; nothing is sent until the cause is found.
         self.lost = False
-        #: Batches that were answered while an earlier one must be sent again: they all go again, in order.
+        #: Batches with a response while an earlier one must be sent again: all are sent again, in order.
         self.resend: list[Outgoing] = []
         self.backoff = Backoff(retry_seconds)
         self.failed: MirrorError | None = None
@@ -205,23 +205,23 @@ class PartitionWriter:
 
     @property
     def _guarded(self) -> bool:
-        """Whether the guard that the next batch needs is in force."""
+        """True if the guard that the next batch needs is in force."""
         if self.guard is EPOCH:
             return not (self.guards_old and self.waiting[0].old)
-        # What may be in a transaction that is to end is sent again, but nothing more.
+        # A batch that may be in an ending transaction is sent again, but no other one.
         return self.guard is TRANSACTION or self.waiting[0].maybe_appended
 
     @property
     def goes_one_by_one(self) -> bool:
-        """Whether its next batch waits until the one before it is acknowledged, since it is old.
+        """True if its next batch waits until the one before it is acknowledged, since it is old.
 
-        One that waits for a transaction leaves the queue: who begins it puts the partition there again.
+        A partition that waits for a transaction leaves the queue; it is queued again when the transaction has begun.
         """
         return self.guard is EPOCH and not self.guards_old and bool(self.waiting) and self.waiting[0].old
 
     @property
     def needs_transaction(self) -> bool:
-        """Whether a transaction is to begin before anything more is sent."""
+        """True if a transaction must begin before anything more is sent."""
         return (
             self.guards_old
             and self.guard is EPOCH
@@ -233,35 +233,35 @@ class PartitionWriter:
         )
 
     def step_over(self, connection: object) -> Step:
-        """What to do over a connection, while `sendable`."""
+        """The next step over a connection, while `sendable`."""
         if not self.in_flight:
             moved = self.connection is not None and connection != self.connection
             return LOOK if moved or self.stale else SEND
         if connection is None or not connection == self.connection == self.known_over or self.stale:
             return WAIT
-        # A broker may forget the producer of an old batch as soon as it is there, and then takes any sequence number.
-        # It forgets none whose transaction is open.
+        # A broker may forget the producer of an old batch as soon as it is appended, and then accepts any sequence
+        # number. It does not forget a producer whose transaction is open.
         if (self.waiting[0].old or self.in_flight[-1].old) and self.guard is not TRANSACTION:
             return WAIT
         return SEND
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing of it is on its way or may be on the target unseen; what has failed is not looked for."""
+        """True if nothing is in flight or may be on the target unseen; after a failure only the former counts."""
         if self.failed is not None:
             return not self.in_flight
         return not (self.in_flight or self.resend or self.unsure or (self.waiting and self.waiting[0].maybe_appended))
 
     @property
     def untroubled(self) -> bool:
-        """Whether all goes as it should: nothing is to be sent again, looked for, or left alone."""
+        """True if the log is as expected: nothing must be sent again, looked up, or sent alone."""
         return self.failed is None and not self.resend and not self.unsure
 
     def append(self, copy: PartitionCopy, batches: Sequence[ReadyBatch], *, old_before: int) -> int:
-        """Put batches behind all that was written before; returns their bytes.
+        """Queue batches after all that was written before; return their bytes.
 
         Args:
-            old_before: epoch milliseconds; a batch whose newest timestamp lies before is old.
+            old_before: epoch milliseconds; a batch whose newest timestamp is before it is old.
         """
         size, sequence, offset = 0, self.next_sequence, self.next_offset
         for batch in batches:
@@ -275,24 +275,24 @@ class PartitionWriter:
 
     @property
     def acknowledged_end(self) -> int:
-        """Where the log ends behind all that is acknowledged, while nothing is on its way."""
+        """Log end offset after all that is acknowledged, while nothing is in flight."""
         return self.waiting[0].expected_offset if self.waiting else self.next_offset
 
     def marked(self) -> None:
-        """Note that a transaction's marker stands behind what is acknowledged."""
+        """Record that a transaction's marker follows what is acknowledged."""
         for outgoing in self.waiting:
             outgoing.expected_offset += 1
         self.next_offset += 1
 
     @property
     def names_in_request(self) -> str | None:
-        """The id of the producer in whose transaction the next batch is; None where it is in none."""
+        """The transactional id of the next batch's transaction; None if it is in none."""
         if self.guard is not EPOCH:
             return self.transactional_id
         return self.transactions
 
     def next_over(self, connection: object, *, in_transaction: bool) -> Outgoing:
-        """Put the first that waits on its way over a connection."""
+        """Move the first waiting batch in flight over a connection."""
         self.connection = connection
         outgoing = self.waiting.popleft()
         stamp(outgoing.batch, self.producer_id, self.epoch, outgoing.sequence, in_transaction=in_transaction)
@@ -301,7 +301,7 @@ class PartitionWriter:
         return outgoing
 
     def divide_first(self, parts: Iterable[ReadyBatch]) -> None:
-        """Put several batches with the same records in the place of the first that waits."""
+        """Replace the first waiting batch by several batches with the same records."""
         outgoing = self.waiting.popleft()
         old, unanswered = outgoing.old, outgoing.unanswered
         torn, alone = outgoing.torn, min(outgoing.torn_alone, 1)
@@ -311,7 +311,7 @@ class PartitionWriter:
         )
 
     def drop_first(self) -> None:
-        """Take out the first that waits; all behind it move. Nothing of them may be on the target."""
+        """Remove the first waiting batch; offsets of all later ones decrease. None of them may be on the target."""
         outgoing = self.waiting.popleft()
         behind = [Outgoing(each.batch, each.copy, 0, 0, each.old, each.unanswered) for each in self.waiting]
         self.waiting.clear()
@@ -320,7 +320,7 @@ class PartitionWriter:
         self._place(behind, outgoing)
 
     def _place(self, placed: list[Outgoing], former: Outgoing) -> None:
-        """Put batches in front of `waiting`, from where another one was to stand."""
+        """Put batches in front of `waiting`, starting at the offset of the former batch."""
         offset, sequence = former.expected_offset, former.sequence
         for outgoing in placed:
             outgoing.expected_offset, outgoing.sequence = offset, sequence
@@ -329,7 +329,7 @@ class PartitionWriter:
         self.waiting.extendleft(reversed(placed))
 
 
-#: What a request holds: the batch of each target partition, and whose it is.
+#: Content of a request: the batch of each target partition, and its writer.
 Chosen = dict[tuple[str, int], tuple[PartitionWriter, Outgoing]]
 
 
@@ -341,15 +341,15 @@ def first_of_each(
     most: int,
     look: Callable[[PartitionWriter], None],
 ) -> Chosen:
-    """Take what the next request is to hold: one batch of each partition that waits.
+    """Take the content of the next request: one batch of each waiting partition.
 
     Partitions that have more to send go to the end of the queue.
 
     Args:
-        queue: partitions that may have something to send over the slot.
-        connection: that the slot is now; None before it is made.
-        most: bytes of all batches together, unless one alone is larger.
-        look: given partitions whose log is to be looked at first.
+        queue: partitions that may have batches to send over the slot.
+        connection: the slot's current connection; None before it is made.
+        most: maximum bytes of all batches together, unless a single one is larger.
+        look: collects partitions whose log must be checked first.
     """
     chosen: Chosen = {}
     transactional_id: str | None = None
@@ -358,7 +358,7 @@ def first_of_each(
         writer = queue[0]
         name = writer.names_in_request
         if chosen and name != transactional_id:
-            # A request speaks for one producer's transaction, or for none.
+            # A request names one producer's transaction, or none.
             break
         if chosen and writer.waiting and not _joins(writer.waiting[0], size, most):
             break

@@ -1,4 +1,4 @@
-"""Results as Arrow rows: the one thing that travels back from executors. Records never enter Spark."""
+"""Results as Arrow rows: the only data that executors return. Records never enter Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from mirror_lib.offsets import decode, encode
 from mirror_lib.relay.model import PartitionResult
 
-#: What `mapInArrow` is told: one row for each bin.
+#: Schema for `mapInArrow`: one row for each bin.
 RESULT_DDL = "results binary"
 _SCHEMA = pa.schema([pa.field("results", pa.binary(), nullable=False)])
 
@@ -20,9 +20,9 @@ _SCHEMA = pa.schema([pa.field("results", pa.binary(), nullable=False)])
 def to_arrow(results: Sequence[PartitionResult]) -> pa.RecordBatch:
     """One row with the results of a bin.
 
-    Pickled, since both sides run the same code and errors are to stay what they are; the offset runs, which may be
-    many, in their compact form. The array is made from buffers because `pyarrow.array` would load pandas, which costs
-    a new worker more than a second.
+    Results are pickled, since both sides run the same code and errors must keep their class; the offset runs, which may
+    be many, are encoded compactly. The array is made from buffers because `pyarrow.array` would load pandas, which
+    costs a new worker more than a second.
     """
     payload = pickle.dumps([(replace(result, runs=()), encode(result.runs)) for result in results])
     offsets = pa.py_buffer(struct.pack("=ii", 0, len(payload)))
@@ -31,7 +31,7 @@ def to_arrow(results: Sequence[PartitionResult]) -> pa.RecordBatch:
 
 
 def from_arrow(tables: Iterable[pa.Table | pa.RecordBatch]) -> list[PartitionResult]:
-    """The inverse of `to_arrow`, for what Spark collected."""
+    """The inverse of `to_arrow`, for the rows that Spark collected."""
     return [
         replace(result, runs=decode(runs))
         for table in tables

@@ -1,4 +1,4 @@
-"""One copy task: all partitions of a bin, moved by one event loop. This is what runs on a Spark executor."""
+"""One copy task: all partitions of a bin, copied by one event loop. It runs on a Spark executor."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from mirror_lib.relay.takeover import Recovered, take_over_all
 _log = logging.getLogger(__name__)
 _WHO = "the copy task"
 _REPORT_SECONDS = 10.0
-#: New objects that may hold others; Python's default is 700.
+#: Number of new container objects between collections; Python's default is 700.
 _COLLECT_AFTER = 10_000
 
 
 def copy_bin(job: CopyJob, number: int) -> list[PartitionResult]:
-    """Copy every partition of bin `number` from start to end; never raises for what a partition may suffer.
+    """Copy every partition of bin `number` from start to end; never raise for an error of a partition.
 
-    Each partition ends with its own result: complete, or with an error and the exact offsets up to which it came.
+    Each partition has its own result: complete, or with an error and the exact offsets that it reached.
     """
     with _rarely_collected():
         return uvloop.run(_copy(job, job.bins[number]))
@@ -45,9 +45,9 @@ def copy_bin(job: CopyJob, number: int) -> list[PartitionResult]:
 
 @contextmanager
 def _rarely_collected() -> Iterator[None]:
-    """Keep Python's cycle collector from looking through everything that was ever imported, many times a second.
+    """Keep Python's cycle collector from scanning all imported objects many times a second.
 
-    What a copy allocates is freed by reference counts; the few cycles that errors leave are still found, later.
+    A copy's objects are freed by reference counts; the few cycles that errors leave are still collected, later.
     """
     before = gc.get_threshold()
     gc.freeze()
@@ -60,15 +60,15 @@ def _rarely_collected() -> Iterator[None]:
 
 
 def copy_attempt(job: CopyJob, number: int, attempt: int) -> list[PartitionResult]:
-    """As `copy_bin`, for a task that Spark may start again.
+    """As `copy_bin`, for a task that Spark may retry.
 
-    An earlier attempt may have appended, and may still live: a later one takes every partition over from it.
+    An earlier attempt may have appended, and may still be alive: a later one takes every partition over from it.
     """
     return copy_bin(for_attempt(job, number, attempt), number)
 
 
 def for_attempt(job: CopyJob, number: int, attempt: int) -> CopyJob:
-    """The job as a later attempt of one of its tasks must begin it."""
+    """The job as a later attempt of one of its tasks must start it."""
     if attempt == 0:
         return job
     bins = list(job.bins)
@@ -77,7 +77,7 @@ def for_attempt(job: CopyJob, number: int, attempt: int) -> CopyJob:
 
 
 def from_earlier_attempt(opened: OpenPartition) -> OpenPartition:
-    """The partition, to be taken over from whoever began with it as it is here."""
+    """The partition, to be taken over from the earlier attempt that started with this state."""
     in_transactions = opened.transactions is not None
     if opened.takeover is not None:
         kept = opened.takeover.in_transactions and in_transactions
@@ -95,7 +95,7 @@ def from_earlier_attempt(opened: OpenPartition) -> OpenPartition:
 async def _copy(job: CopyJob, partitions: Sequence[OpenPartition]) -> list[PartitionResult]:
     clean = [opened for opened in partitions if opened.takeover is None]
     unclean = [opened for opened in partitions if opened.takeover is not None]
-    # Taking over may have to wait, for leaders or for the end of a lease: the others do not wait with it.
+    # A take-over may have to wait for leaders or for the end of a lease: the other partitions do not wait with it.
     return [result for each in (clean, unclean) if each for result in await _copy_together(job, each)]
 
 
@@ -117,8 +117,8 @@ async def _copy_together(job: CopyJob, partitions: Sequence[OpenPartition]) -> l
                 copies = [_new_copy(job, each) for each in ready]
                 crash = await _run(job, copies, source, target)
         except MirrorError as error:
-            # Only connecting can end here, which takes a broker and may take a KDC or a token endpoint: the halves keep
-            # their own accounts of lost brokers.
+            # Only connecting can fail here, which needs a broker and may need a KDC or a token endpoint: the halves
+            # keep their own accounts of lost brokers.
             if error.retriable and backoff.failed(error):
                 await asyncio.sleep(backoff.pause_left)
                 continue
@@ -139,7 +139,7 @@ async def _run(
     flush = PositionFlush(job, copies)
     try:
         taken_over = [copy for copy in copies if copy.was_taken_over]
-        # What was found out with effort is not to be found out again.
+        # Store the results of a take-over at once: they were costly to find.
         await flush.store(taken_over)
         for copy in copies:
             if copy.source_next >= copy.opened.plan.end:
@@ -160,7 +160,7 @@ def _new_copy(job: CopyJob, recovered: Recovered) -> PartitionCopy:
 
 
 def _failed_copy(job: CopyJob, opened: OpenPartition, error: MirrorError) -> PartitionCopy:
-    """The account of a partition that could not be taken over; its position stays open."""
+    """The account of a partition whose take-over failed; its position stays open."""
     copy = _new_copy(job, Recovered(opened))
     copy.fail(error, certain=False)
     return copy
@@ -169,13 +169,13 @@ def _failed_copy(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Par
 def _fail_all(copies: Sequence[PartitionCopy], error: MirrorError) -> None:
     for copy in copies:
         if not copy.finished:
-            # What was on its way may have arrived.
+            # Batches in flight may have been appended.
             copy.fail(error, certain=copy.unacknowledged_batches == 0 and not copy.uncommitted)
             copy.not_committed()
 
 
 class _Task:
-    """Ties the two halves together: memory freed by an acknowledgement lets the next fetch go out."""
+    """Connects the two halves: memory freed by an acknowledgement lets the next fetch be sent."""
 
     def __init__(
         self,
@@ -221,12 +221,12 @@ class _Task:
         )
 
     async def run(self) -> BaseException | None:
-        """Copy until every partition is settled; returns the fault of this program that ended it before, if any.
+        """Copy until every partition is settled; return the internal error that ended it before, if any.
 
         Raises:
-            MirrorError: a cluster did not answer when the leaders were asked for; nothing has been read yet.
+            MirrorError: a cluster did not respond when the leaders were looked up; nothing has been read yet.
         """
-        # Callbacks of the loop (timers, the next turn) have nobody else to raise to either.
+        # Exceptions in callbacks of the loop (timers, the next turn) have no other handler.
         asyncio.get_running_loop().set_exception_handler(self._loop_failed)
         try:
             await self._writer.start()
@@ -247,19 +247,19 @@ class _Task:
 
     def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
-        # Without a callback it is an exception of a future or a transport, whose users are told by other ways.
+        # Without a callback it is an exception of a future or a transport, whose users are notified in other ways.
         if "handle" in context and (error := context.get("exception")) is not None:
             self._crashed(error)
 
     def _deliver(self, copy: PartitionCopy, batches: Sequence[Part]) -> None:
-        # Not in one line: writing may already give memory back.
+        # Not in one line: writing may already free memory.
         self._memory.far_target = self._writer.far
         taken = self._writer.write(copy, cast("Sequence[ReadyBatch]", batches))
         self._memory.used += taken
         self._count_held(copy)
 
     def _count_held(self, copy: PartitionCopy) -> None:
-        """What waits in the assembler for more small batches counts too: there may be thousands of partitions."""
+        """Count small batches that wait in the assembler for more: there may be thousands of partitions."""
         if copy.read_done:
             copy.assembler.discard()
         held = copy.assembler.held_bytes

@@ -1,4 +1,4 @@
-"""The asyncio tasks of one copy task, with the certainty that none fails unseen."""
+"""The asyncio tasks of one copy task, none of which fails unseen."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _log = logging.getLogger(__name__)
 
 
 def reported(error: BaseException, who: str) -> MirrorError:
-    """What ends a part of a task, for the accounts of its partitions: raised, it would take those of all tasks with it.
+    """The error for the accounts of a task's partitions. An exception would end all tasks of the job.
 
     Args:
-        who: met it, such as `the copy task`.
+        who: the part that failed, such as `the copy task`.
     """
     if isinstance(error, MirrorError):
         return error
@@ -32,37 +32,37 @@ def reported(error: BaseException, who: str) -> MirrorError:
 
 
 class Background:
-    """Starts asyncio tasks, keeps them alive, tells of any that fails, and ends those that are left.
+    """Starts asyncio tasks, keeps references to them, reports any that fails, and cancels those that remain.
 
-    What Kafka may do to a partition is kept in that partition's account. An exception that comes out of a task is a
-    fault of this program: without notice of it, the copy would wait for ever.
+    Kafka errors of a partition are kept in that partition's account. An exception in a task is an internal error: if it
+    went unnoticed, the copy would wait for ever.
     """
 
     def __init__(self, crashed: Callable[[BaseException], None]) -> None:
-        """In the event loop that is to run them; `crashed` gets the exception of a task that failed."""
+        """Create it in the event loop of the tasks; `crashed` is called with the exception of a failed task."""
         self._crashed = crashed
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Future[Any]] = set()
         self._stopped = False
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run `work` beside what runs already."""
+        """Run `work` in parallel with the other tasks."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
     def when_done(self, work: Awaitable[_Result], then: Callable[[asyncio.Future[_Result]], None]) -> None:
-        """Call `then` with what `work` came to, unless `stop` is called before.
+        """Call `then` when `work` is done, unless `stop` is called before.
 
-        For answers that come by the thousand in a second: where `work` is a future, no task is made for it.
+        For thousands of responses per second: if `work` is a future, no task is made for it.
         """
         future = asyncio.ensure_future(work)
         self._tasks.add(future)
         future.add_done_callback(partial(self._done, then))
 
     async def stop(self) -> None:
-        """Cancel what still runs and wait for its end."""
+        """Cancel all running tasks and wait for their end."""
         self._stopped = True
         tasks = tuple(self._tasks)
         for task in tasks:

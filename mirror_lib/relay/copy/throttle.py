@@ -1,6 +1,6 @@
-"""A limit on how fast a task reads: its part of the job's, in a token bucket that may be overdrawn.
+"""A limit on how fast a task reads: its share of the job's limit, in a token bucket that may be overdrawn.
 
-So the average holds, whatever a request brings.
+So the average rate holds, regardless of the size of a response.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.topology import TopicPartition
 
-#: So much may be asked for at once, however low the limit: a fetch for less would not hold a batch.
+#: Minimum burst, regardless of the limit: a smaller fetch would not hold a batch.
 _LEAST_BURST = 64 * 1024
-#: Of a task's part of the limit, what does not depend on how many bytes it is expected to copy: sizes are estimates.
+#: Share of the limit that is divided evenly instead of by expected bytes: sizes are estimates.
 _EVEN_PART = 0.1
 
 
 def task_bytes_per_second(job: CopyJob, source: TopicPartition) -> float | None:
-    """What the task that copies a partition may read in a second: its part by the bytes that it is expected to copy.
+    """Bytes per second that the task of a partition may read: its share by the bytes that it is expected to copy.
 
-    All tasks of the job together may read what the job may. None: as much as it can.
+    All tasks of the job together stay within the job's limit. None: no limit.
     """
     if not job.bytes_per_second:
         return None
@@ -30,7 +30,7 @@ def task_bytes_per_second(job: CopyJob, source: TopicPartition) -> float | None:
 
 
 def task_rates(limit: float, weights: Sequence[int]) -> list[float]:
-    """A limit divided by weight, and a tenth of it evenly; the parts add up to the limit."""
+    """A limit divided by weight, and a tenth of it evenly; the shares add up to the limit."""
     total, even = sum(weights), limit / len(weights)
     if not total:
         return [even] * len(weights)
@@ -38,12 +38,12 @@ def task_rates(limit: float, weights: Sequence[int]) -> list[float]:
 
 
 class Throttle:
-    """Bytes that may be read now; they grow again by the second, up to the worth of one."""
+    """Bytes that may be read now; they grow with time, up to one second's worth."""
 
     def __init__(self, bytes_per_second: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Args:
         bytes_per_second: more than 0.
-        clock: seconds that do not jump.
+        clock: monotonic seconds.
         """
         self._rate = bytes_per_second
         self._clock = clock
@@ -52,16 +52,16 @@ class Throttle:
 
     @property
     def burst(self) -> int:
-        """The most that one request should ask for."""
+        """Maximum bytes of one request."""
         return max(int(self._rate), _LEAST_BURST)
 
     def pause(self) -> float:
-        """Seconds until something may be read; 0 when that is now."""
+        """Seconds until something may be read; 0 if it may be read now."""
         now = self._clock()
         self._left = min(self._left + (now - self._seen) * self._rate, self._rate)
         self._seen = now
         return 0.0 if self._left > 0 else (1 - self._left) / self._rate
 
     def spend(self, size: int) -> None:
-        """Count bytes, before they are asked for; negative for what was counted and did not come."""
+        """Count bytes before they are requested; negative for bytes that were counted and did not come."""
         self._left -= size

@@ -1,9 +1,10 @@
-"""Finds the batch for which the target ends the connection.
+"""Find the batch for which the target closes the connection.
 
-A broker closes a connection over which a request of more than `socket.request.max.bytes` comes (Java `NetworkReceive`),
-and proxies of managed services have limits of their own. Neither says why, so the copy sees an unreachable broker. A
-batch that was on its way twice when a connection ended is therefore sent alone, with nothing else on its connection. If
-that ends the connection too, the batch is sent in halves, and a record that ends it alone is too large for the target.
+A broker closes a connection when it receives a request of more than `socket.request.max.bytes` (Java `NetworkReceive`),
+and proxies of managed services have their own limits. Neither reports the cause, so the copy sees an unreachable
+broker. A batch that was in flight twice when a connection ended is therefore sent alone, with nothing else on its
+connection. If that ends the connection too, the batch is split, and a record that ends it alone is too large for the
+target.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from mirror_lib.relay.copy.producer_state import Outgoing
 
 _log = logging.getLogger(__name__)
 
-#: No broker that works has a limit so low: what ends connections over which less than that is sent is no limit.
+#: No working broker has a lower limit: if a connection ends with less than that in flight, no limit is the cause.
 LEAST_REQUEST_BYTES = 16 * 1024
-#: Connections that end while a batch alone is on its way until the batch is sent in halves. The parts begin with one.
+#: Connections that end with only one batch in flight until the batch is split. Its parts start with a count of one.
 _UNTIL_DIVIDED = 2
-#: The same until a single record counts as too large. Between two tries the broker has answered another request.
+#: The same until a single record counts as too large. Between two tries the broker has responded to another request.
 _UNTIL_REFUSED = 5
 
 
 class TornConnections:
-    """What a copy task knows about the connections to the target that ended."""
+    """The connections to the target that ended during a copy task."""
 
     def __init__(self) -> None:
-        #: Bytes of the smallest batch of several records that ended connections alone; None while there is none.
+        #: Bytes of the smallest batch of several records that ended connections alone; None if there is none.
         self.divided_from: int | None = None
 
     def note(self, error: MirrorError, sent: Iterable[Outgoing]) -> None:
-        """Count an end of the connection for the batches of the request that was on its way."""
+        """Count an end of the connection for the batches of the request in flight."""
         if not _connection_ended(error):
             return
         batches = list(sent)
@@ -45,7 +46,7 @@ class TornConnections:
             outgoing.torn += 1
 
     def is_refused(self, outgoing: Outgoing) -> bool:
-        """Whether the batch must be sent in halves; if it has one record only, whether that is too large."""
+        """Return whether the batch must be split; if it has one record only, whether that is too large."""
         if outgoing.batch.count == 1:
             return outgoing.torn_alone >= _UNTIL_REFUSED
         if outgoing.torn_alone < _UNTIL_DIVIDED:
@@ -62,7 +63,7 @@ class TornConnections:
         return True
 
     def divided(self, batches: Sequence[ReadyBatch]) -> Sequence[ReadyBatch]:
-        """Batches in halves where earlier ones of their size ended connections, so that these are not tried first."""
+        """Batches split to below the size that ended connections earlier, so that the same size is not tried again."""
         limit = self.divided_from
         if limit is None or all(len(each.payload) < limit for each in batches):
             return batches
@@ -81,7 +82,7 @@ def _connection_ended(error: MirrorError) -> bool:
 
 
 def too_large_to_send(outgoing: Outgoing, *, cluster: str, target: str, where: Where) -> RecordTooLargeError:
-    """The error of a record that ends the connection whenever it is sent alone.
+    """The error of a record that ends the connection each time it is sent alone.
 
     Args:
         cluster: alias of the target.

@@ -1,4 +1,4 @@
-"""Gaps: records that a source has lost, and what people decide about them."""
+"""Gaps: records that a source has lost, and their resolutions by operators."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""Gaps in the ledger: noting there what a source has lost, and carrying out what a person decides about it.
+"""Gaps in the ledger: record what a source has lost, and apply an operator's decisions.
 
-What a decision sets is said by the rules of `gap_decisions`. Kafka is written before the ledger: if the ledger fails,
-the gap is still open there and can be decided again, which then only notes it.
+The rules of `relay.gaps.resolutions` determine the position that a decision sets. Kafka is written before the ledger:
+if the ledger fails, the gap is still open there; deciding again then only records the decision.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mirror_lib.topology import FlowId, TopicPartition
 def note_losses(
     flow: FlowId, problems: Iterable[PartitionProblem], ledger: Ledger, *, run_id: str
 ) -> tuple[GapRow, ...]:
-    """Make sure that every loss among a plan's problems has an open row in the ledger; returns these rows."""
+    """Ensure that every loss among a plan's problems has an open row in the ledger; return these rows."""
     lost = [problem for problem in problems if problem.loss is not None]
     if not lost:
         return ()
@@ -52,7 +52,7 @@ def note_losses(
 def gap_row(
     flow: FlowId, problem: PartitionProblem, last_copy: LastCopy | None, now: datetime, *, run_id: str
 ) -> GapRow:
-    """The row of a loss. Its time window begins with what was copied last, and ends with the moment it was noticed."""
+    """The row of a loss. Its time window starts with the last copied record and ends when the loss was detected."""
     loss = problem.loss
     if loss is None:
         raise ValueError(f"{problem.source} has lost nothing: {problem.error}")
@@ -76,7 +76,7 @@ def gap_row(
 def _since(error: MirrorError, last_copy: LastCopy | None, now: datetime) -> datetime | None:
     if last_copy is None:
         return None
-    # What retention deleted was written after the last copied record; a timestamp is what a producer says, though.
+    # What retention deleted was written after the last copied record; timestamps are set by producers, though.
     if isinstance(error, RetentionGapError) and 0 <= last_copy.last_timestamp <= now.timestamp() * 1000:
         return datetime.fromtimestamp(last_copy.last_timestamp / 1000, UTC)
     return last_copy.stored_at
@@ -91,13 +91,13 @@ def close_settled(
     by: str,
     run_id: str,
 ) -> None:
-    """Close losses whose cause is gone: a setting or an address was corrected, a topic is back, a position was set.
+    """Close losses whose cause is gone: a corrected setting or address, a topic that exists again, a set position.
 
-    An open row would wait for a decision for ever, and copying again would then repeat what is there.
+    An open row would wait for a decision for ever, and copying again would then duplicate records.
 
     Args:
-        facts: of all partitions that were compared.
-        problems: what is wrong with some of them now.
+        facts: facts of all partitions that were compared.
+        problems: the current problems of some of them.
         by: who started the run.
     """
     waiting = [gap for gap in ledger.open_gaps(str(flow)) if gap.cause in POSITION_REASONS]
@@ -111,7 +111,7 @@ def close_settled(
 
 
 def truncations(gaps: Iterable[GapRow]) -> dict[TopicPartition, Truncation]:
-    """Of open gaps, those that a source could hide by growing again."""
+    """The open gaps of truncated logs: a source could hide these by growing again."""
     return {
         TopicPartition(gap.topic, gap.partition): Truncation(log_end=gap.first_offset, position=gap.next_offset)
         for gap in gaps
@@ -120,14 +120,14 @@ def truncations(gaps: Iterable[GapRow]) -> dict[TopicPartition, Truncation]:
 
 
 def undecided(ledger: Ledger, flow: str, decision: Decision) -> tuple[GapRow, ...]:
-    """The gaps of a flow that a decision can be about, newest first: only a stop can be taken back."""
+    """The gaps of a flow to which a decision applies, newest first: only a stop can be revoked."""
     if decision is Decision.RESUME:
         return tuple(gap for gap in ledger.gaps(flow, limit=None) if gap.state == GapState.STOPPED)
     return ledger.open_gaps(flow)
 
 
 def plan_in_ledger(decision: Decision, gaps: Sequence[GapRow]) -> tuple[Resolution, ...]:
-    """What stopping or resuming the partitions of these gaps does: it is said in the ledger, and nowhere else."""
+    """The resolutions that stop or resume the partitions of these gaps: they are stored only in the ledger."""
     return tuple(Resolution(decision, source, rows) for source, rows in sorted(_by_partition(gaps).items()))
 
 
@@ -148,10 +148,10 @@ def plan_decisions(
     *,
     run_id: str,
 ) -> tuple[Resolution, ...]:
-    """What accepting these gaps or copying again would do, partition by partition; changes nothing.
+    """Resolutions that accept these gaps or copy them again, partition by partition; change nothing.
 
     Args:
-        run_id: whom the new positions are to name as their writer.
+        run_id: the run id in the new positions.
     """
     late = [gap for gap in gaps if gap.cause == WrittenAfterCutoverError.reason]
     gaps = [gap for gap in gaps if gap.cause != WrittenAfterCutoverError.reason]
@@ -199,7 +199,7 @@ def plan_decisions(
                 merged=len(clusters.sources_of(fact.target)) > 1,
             )
             changed = find_target_change(flow.flow, fact) is not None
-            # The end of a target log that does not exist any more need not be known.
+            # The end of a target log that no longer exists need not be known.
             if after is not None and not changed:
                 check_tail(decision, fact, _known(clusters, fact), end.offset, _where(flow, source))
         except MirrorError as problem:
@@ -259,12 +259,12 @@ def apply_decisions(
     by: str,
     note: str | None = None,
 ) -> None:
-    """Carry out the resolutions that have no error, and note in the ledger who decided.
+    """Apply the resolutions that have no error, and record in the ledger who decided.
 
-    Nobody else may be copying: take the run lock first.
+    No run may be copying: take the run lock first.
 
     Args:
-        clusters: needed where positions move.
+        clusters: needed if positions change.
 
     Raises:
         MirrorError: the position topic or the ledger cannot be written.
@@ -274,7 +274,7 @@ def apply_decisions(
     if moved:
         if clusters is None:
             raise ValueError("positions are on the target cluster")
-        # Before the positions: in an empty topic these are true whatever is decided.
+        # Before the positions: in an empty topic these syncs are correct regardless of the decision.
         rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.voids_syncs})
         clusters.positions.write(moved)
     ledger.save_positions([position_row(flow, position) for position in moved])
@@ -299,7 +299,7 @@ def settle_losses(
     run_id: str,
     by: str,
 ) -> tuple[PartitionProblem, ...]:
-    """Decide about losses in one go, for a run that was told to; returns what could not be decided so."""
+    """Resolve all losses by the decision of a run's options; return the losses that it could not resolve."""
     resolutions = plan_decisions(flow, clusters, ledger, decision, gaps, run_id=run_id)
     apply_decisions(flow, clusters, ledger, resolutions, by=by, note=f"as run {run_id} was told")
     return tuple(PartitionProblem(each.source, each.error) for each in resolutions if each.error is not None)

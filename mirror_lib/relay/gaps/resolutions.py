@@ -1,8 +1,8 @@
-"""What a person can decide about a gap, and the position that a decision sets: pure rules.
+"""The decisions about a gap, and the position that a decision sets: pure rules.
 
-A decision about a loss is a new position behind whatever stands on the target, which is never changed. It is a
-`closed` one, so that the next run is an ordinary one; where a run was interrupted it stays `open`, with that run's
-writer, so that the next run fences it. It is a claim of its own, which no run that was overtaken can undo.
+A decision about a loss is a new position at the end of the target, whose records never change. It is `closed`, so that
+the next run is an ordinary one; after an interrupted run it stays `open`, with that run's writer, so that the next run
+fences it. It is a claim with its own number, which no fenced run can undo.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from mirror_lib.topology import FlowId, TopicPartition
 
 
 class Decision(StrEnum):
-    """What a person can say about a gap."""
+    """An operator's decision about a gap."""
 
-    #: Go on behind what is lost.
+    #: Continue after the lost records.
     ACCEPT = "accept"
-    #: Copy the source again from its start, behind what stands on the target.
+    #: Copy the source again from its start, after the records on the target.
     RECOPY = "recopy"
-    #: Replicate the partition no more.
+    #: Do not replicate the partition any more.
     STOP = "stop"
-    #: Take a stop back; the gap is open again.
+    #: Revoke a stop; the gap is open again.
     RESUME = "resume"
 
 
-#: Decisions for which no cluster is asked: they can be made while the source is away, or gone for good.
+#: Decisions that ask no cluster: they are possible while the source is unavailable, or gone for good.
 IN_LEDGER = frozenset({Decision.STOP, Decision.RESUME})
 
 
@@ -60,21 +60,21 @@ STATES: Mapping[Decision, GapState] = {
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What one decision does to one partition; printable before it is carried out."""
+    """The effect of one decision on one partition; it can be printed before it is applied."""
 
     decision: Decision
     source: TopicPartition
-    #: The gaps that it closes, or opens again.
+    #: The gaps that it closes or reopens.
     gaps: tuple[GapRow, ...]
-    #: Where the partition stands now and what stands there, None where nobody needed to ask.
+    #: The present position, None if it was not needed.
     before: Position | None = None
-    #: What is to be written; None where the ledger alone is to say it.
+    #: The position to write; None if only the ledger is written.
     after: Position | None = None
-    #: Where the source ends, None where nobody needed to ask.
+    #: Log end offset of the source, None if it was not needed.
     log_end: int | None = None
-    #: Why it cannot be carried out.
+    #: Why it cannot be applied.
     error: MirrorError | None = None
-    #: The offset map of the partition is about records that the target does not hold any more.
+    #: The offset map of the partition is about records that the target no longer has.
     map_is_void: bool = False
 
     @property
@@ -84,7 +84,7 @@ class Resolution:
 
     @property
     def voids_syncs(self) -> bool:
-        """Whether offset-syncs that were written before are about other records than the ones that are there."""
+        """True if earlier offset-syncs are about other records than those on the target."""
         recreated = any(gap.cause == SourceRecreatedError.reason for gap in self.gaps)
         return self.after is not None and (self.map_is_void or recreated)
 
@@ -131,18 +131,18 @@ def decide(
     claim: int = 1,
     merged: bool = False,
 ) -> Position | None:
-    """The position by which a decision is carried out, None where the present one stays.
+    """The position that applies a decision, None if the present one stays.
 
     Args:
-        fact: what is so now; it may differ from what was found.
-        gaps: what is decided about, all of one partition.
-        target_end: where the target partition ends now.
+        fact: the current facts; they may differ from those at detection.
+        gaps: the gaps to resolve, all of one partition.
+        target_end: log end offset of the target partition now.
         before: the present position.
-        claim: the number that the new position gets.
-        merged: several source partitions share the target. Such a position cannot be taken over, so it is closed.
+        claim: the claim number of the new position.
+        merged: several source partitions share the target. The position is closed, since it cannot be taken over.
 
     Raises:
-        ReplicationError: something else is lost by now than what is decided about.
+        ReplicationError: the loss has changed since the gaps were detected.
     """
     changed = find_target_change(flow, fact)
     if decision is Decision.RECOPY and any(gap.cause == DeletionsPossiblyLostError.reason for gap in gaps):
@@ -168,8 +168,8 @@ def decide(
         target_topic_id=None if fact.target_now is None else fact.target_now.topic_id,
         clusters=fact.clusters,
         first_partitions=fact.first_partitions,
-        # To copy again from the start deletes nothing on the target: what was waiting goes on to wait. A target that
-        # holds nothing of it needs no deletion from before now.
+        # Copying again from the start deletes nothing on the target: pending deletions stay pending. A target without
+        # copied records needs no deletion from before now.
         caught_up_at=fact.asked_at if decision is Decision.RECOPY and _is_fresh(changed) else fact.caught_up_at,
     )
     if changed is not None and decision is Decision.ACCEPT:
@@ -188,12 +188,12 @@ def decide(
 
 
 def _is_fresh(changed: FoundLoss | None) -> bool:
-    """Whether the target is another topic than the one with what was copied."""
+    """True if the target is another topic than the one with the copied records."""
     return changed is not None and not isinstance(changed.error, TargetTruncatedError)
 
 
 def _check_fresh(flow: FlowId, fact: PartitionFacts, changed: FoundLoss | None) -> None:
-    """See that the keys of which deletions were lost are not on the target any more."""
+    """Check that the keys with lost deletions are not on the target any more."""
     if not _is_fresh(changed):
         chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
         raise ReplicationError(
@@ -215,7 +215,7 @@ def _accepted_start(fact: PartitionFacts, found: FoundLoss) -> int:
 
 
 def _same_source(decided: Position, fact: PartitionFacts) -> Position:
-    """A decision about the target says nothing of the source: what has happened there is found after it."""
+    """Keep the source's facts: a decision about the target does not cover a loss at the source."""
     then, now = None if fact.copied_to is None else fact.copied_to.clusters, fact.clusters
     return replace(
         decided,
@@ -242,17 +242,17 @@ def check_tail(
     target_end: int,
     where: Where,
 ) -> None:
-    """Whether it is known what stands at the end of the target, since the new position says so without looking.
+    """Check that the records at the end of the target are known, since the new position asserts it without reading.
 
     Args:
-        decision: about the partition of `fact`.
+        decision: the decision about the partition of `fact`.
         fact: the partition.
-        known: the positions of all source partitions that go to its target; more than one in a merge.
-        target_end: where the target partition ends now.
-        where: the place for errors.
+        known: the positions of all source partitions with the same target; more than one in a merge.
+        target_end: log end offset of the target partition now.
+        where: the location for errors.
 
     Raises:
-        DirtyStartError: an interrupted run or somebody else may have left something there, or has taken it away.
+        DirtyStartError: an interrupted run or another producer may have appended, or records were removed.
     """
     others = [each for each in known.values() if each.source != fact.source]
     unclosed = next((each for each in others if each.state is not PositionState.CLOSED), None)
@@ -273,7 +273,8 @@ def check_tail(
             action="`mirror gaps recopy` copies everything again behind it, `mirror gaps stop` leaves it at that.",
         )
     expected = max((each.target_offset for each in known.values() if each.target_offset is not None), default=None)
-    # To copy everything again is to have it twice anyway. MirrorMaker 2 stores no target offset, nor promises once.
+    # Copying everything again creates duplicates anyway. MirrorMaker 2 stores no target offset, and is not
+    # exactly-once.
     if decision is Decision.RECOPY or expected in (None, target_end):
         return
     raise DirtyStartError(

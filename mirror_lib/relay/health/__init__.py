@@ -1,4 +1,4 @@
-"""How a flow stands: observation for page and metrics, and the forecast."""
+"""The state of a flow: observation for page and metrics, and the forecast."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""The forecast of a flow: reads what `observe.forecast` judges by, and only for partitions that have something to copy.
+"""The forecast of a flow: read the input of `observe.forecast`, only for partitions that have lag.
 
-Everything is asked for in batches over all these partitions: the log starts, the topics' configs, and the offsets of
-six moments. Nothing is changed, and what cannot be had leaves a verdict open instead of failing.
+All requests are batched over these partitions: log starts, topic configs, and the offsets at six times. Nothing is
+changed, and missing input leaves a verdict open instead of failing.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from mirror_lib.relay.run_options import RunOptions
 from mirror_lib.sync import source_admin
 from mirror_lib.topology import TopicPartition
 
-#: Moments at which the writing is measured, in seconds ago.
+#: Times at which the write rate is measured, in seconds ago.
 _WRITE_WINDOWS = (3_600, 600)
-#: Ages that are asked for, as parts of the topic's retention.
+#: Ages for which offsets are requested, as fractions of the topic's retention.
 _AGE_PARTS = (1.0, 0.75, 0.5, 0.25)
-#: Runs looked at for their speed, and for how often they begin.
+#: Number of runs from which the speed, and the interval between starts, are measured.
 _SPEED_RUNS, _INTERVAL_RUNS = 10, 20
-#: Runs of the ledger whose planned ends are compared with the ends now, none of them younger.
+#: Minimum age of runs in the ledger whose planned ends are compared with the current ends.
 _RECORDED_AFTER = timedelta(minutes=5)
 _RECORDED_RUNS = 3
 _TOPICS_NAMED = 5
@@ -59,29 +59,29 @@ _Offsets = Mapping[TopicPartition, OffsetFact]
 
 @dataclass(frozen=True, slots=True)
 class FlowForecast:
-    """What is to be expected of a flow's partitions that have something to copy or have lost something."""
+    """The forecast for a flow's partitions that have lag or have lost records."""
 
     #: Worst first.
     partitions: tuple[PartitionForecast, ...]
     speed: CopySpeed | None
-    #: Seconds within which the next run begins; None when that is not known.
+    #: Seconds within which the next run begins; None if unknown.
     interval_seconds: float | None
 
     @property
     def worries(self) -> tuple[PartitionForecast, ...]:
-        """Those whose verdict is another than ok."""
+        """Partitions with another verdict than ok."""
         return tuple(each for each in self.partitions if each.outlook is not Outlook.OK)
 
     @property
     def catch_up_seconds(self) -> float | None:
-        """Until the last partition has caught up; infinite when one never will, None when one is not known."""
+        """Seconds until the last partition has caught up; infinite if one never will, None if one is unknown."""
         known = [each.catch_up_seconds for each in self.partitions if each.catch_up_seconds is not None]
         if float("inf") in known:
             return float("inf")
         return max(known, default=0.0) if len(known) == len(self.partitions) else None
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Plain data for `--json` output: a member for every partition."""
+        """Plain data for `--json` output: one entry per partition."""
         return [each.to_dict() for each in self.partitions]
 
     def warnings(self) -> list[str]:
@@ -118,7 +118,7 @@ def _warning(outlook: Outlook, found: Sequence[PartitionForecast]) -> str:
 def forecast_flow(
     flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None, *, run_begins: bool = False
 ) -> FlowForecast:
-    """Plan a flow and forecast what the plan holds. Reads both clusters, changes nothing."""
+    """Plan a flow and forecast the plan. Read both clusters, change nothing."""
     return forecast_plan(flow, plan_flow(flow, options, ledger), ledger, run_begins=run_begins)
 
 
@@ -130,11 +130,11 @@ def forecast_plan(
     run_begins: bool = False,
     connected: ClusterAdmin | None = None,
 ) -> FlowForecast:
-    """Forecast what a plan holds. Asks the source and the ledger, changes nothing.
+    """Forecast a plan. Query the source and the ledger, change nothing.
 
     Args:
         run_begins: a run of this plan begins now; otherwise one begins within the usual interval.
-        connected: a client of the source that is open already.
+        connected: an open client of the source.
 
     Raises:
         MirrorError: the source cannot be reached, or the ledger cannot be used.
@@ -177,7 +177,7 @@ def forecast_plan(
 
 
 def _with_hidden(plan: RunPlan) -> list[PartitionPlan]:
-    """All that is not copied: retention deletes what open transactions hide, too."""
+    """All records that are not copied: retention also deletes those hidden by open transactions."""
     whole = {each.source: each.plan for each in plan.hidden}
     return [whole.pop(each.source, each) for each in plan.partitions] + list(whole.values())
 
@@ -185,9 +185,9 @@ def _with_hidden(plan: RunPlan) -> list[PartitionPlan]:
 def _deletion_ages(
     flow: FlowConfig, plan: RunPlan, facts: _Facts, ledger: Ledger | None, now: datetime
 ) -> Mapping[TopicPartition, float]:
-    """Seconds since the copy was at the end of compacted partitions, as far as that is known."""
+    """Seconds since the copy was at the end of compacted partitions, if known."""
     compacted = {topic for topic, each in facts.retentions.items() if each.tombstone_seconds is not None}
-    # A first copy has nothing on the target yet that could have been deleted.
+    # A first copy has no records on the target yet that could have been deleted.
     times = {
         each.source: (each.start, each.caught_up_at)
         for each in plan.partitions
@@ -203,7 +203,7 @@ def _deletion_ages(
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """What the ledger knows of the flow."""
+    """The flow's history in the ledger."""
 
     now: datetime
     speed: CopySpeed | None = None
@@ -212,7 +212,7 @@ class _History:
     ends: tuple[tuple[float, Mapping[TopicPartition, int]], ...] = ()
 
     def recorded(self, source: TopicPartition) -> SeenEnd | None:
-        """Where a partition ended when it was planned last, some minutes ago or earlier."""
+        """The end of a partition when it was last planned, at least some minutes ago."""
         for seconds_ago, ends in self.ends:
             if source in ends:
                 return SeenEnd(seconds_ago, ends[source])
@@ -227,7 +227,7 @@ def _read_history(flow: FlowConfig, ledger: Ledger | None) -> _History:
     runs = ledger.runs(name, _INTERVAL_RUNS)
     ends = []
     for run in [run for run in runs if now - run.started_at >= _RECORDED_AFTER and run.rounds][:_RECORDED_RUNS]:
-        # Later rounds plan at times that nobody notes.
+        # The planning times of later rounds are not recorded.
         first = [row for row in ledger.partition_runs(run.id) if row.round == 1]
         planned = {TopicPartition(row.topic, row.partition): row.end_offset for row in first}
         ends.append(((now - run.started_at).total_seconds(), planned))
@@ -240,23 +240,23 @@ def _read_history(flow: FlowConfig, ledger: Ledger | None) -> _History:
 
 
 def _scheduled(flow: FlowConfig) -> float | None:
-    """The interval that the file sets; cron expressions and presets show in the ledger."""
+    """The interval in the configuration; for cron expressions and presets the ledger shows it."""
     schedule = parse_schedule(flow.schedule)
     return schedule.total_seconds() if isinstance(schedule, timedelta) else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What the source says about partitions that have something to copy."""
+    """The source's responses for partitions that have lag."""
 
     starts: _Offsets
-    #: By topic; those that may not be read are missing.
+    #: By topic; unreadable ones are missing.
     retentions: Mapping[str, Retention]
-    #: By topic: why its retention may not be read.
+    #: By topic: why its retention cannot be read.
     refusals: Mapping[str, MirrorError]
     #: By seconds ago.
     windows: Mapping[int, _Offsets]
-    #: By part of the topic's retention.
+    #: By fraction of the topic's retention.
     ages: Mapping[float, _Offsets]
 
 
@@ -278,7 +278,7 @@ def _read_facts(admin: ClusterAdmin, partitions: Iterable[PartitionPlan], now: d
 
 
 def _explained(facts: _Facts, expected: PartitionForecast) -> PartitionForecast:
-    """A forecast that cannot be made for want of the topic's configs tells what the cluster answered."""
+    """A forecast that failed because the topic's configs are unreadable, with the cluster's response."""
     refusal = facts.refusals.get(expected.source.topic)
     if refusal is None or expected.outlook is not Outlook.UNKNOWN:
         return expected
@@ -305,7 +305,7 @@ def _backlog(partition: PartitionPlan, facts: _Facts, history: _History) -> Back
     started = facts.starts.get(source)
     log_start = partition.start if started is None or started.error else started.offset
     lag = partition.end - partition.start
-    # What brokers tell of a log in tiered storage is the size of its local part.
+    # For a log in tiered storage, brokers report the size of its local part.
     sized = partition.estimated_bytes and lag and not retention.remote
     return Backlog(
         source=source,
@@ -333,14 +333,14 @@ def _backlog(partition: PartitionPlan, facts: _Facts, history: _History) -> Back
 
 
 def _offset(fact: OffsetFact | None, log_end: int) -> int | None:
-    """The offset of a moment: the log's end where no record is that young, None where there is no answer."""
+    """The offset of a time: the log end offset if no record is that recent, None without a response."""
     if fact is None or fact.error is not None:
         return None
     return log_end if fact.offset < 0 else min(fact.offset, log_end)
 
 
 def _rates(backlogs: Sequence[Backlog], speed: CopySpeed | None) -> dict[TopicPartition, float]:
-    """Offsets per second for each partition, in bytes where all sizes are known, since records differ."""
+    """Offsets per second for each partition, calculated in bytes if all sizes are known, since record sizes differ."""
     if speed is None or not backlogs:
         return {}
     sizes = {each.source: each.bytes_per_offset for each in backlogs}
@@ -358,7 +358,7 @@ def _rates(backlogs: Sequence[Backlog], speed: CopySpeed | None) -> dict[TopicPa
 
 
 def _losses(problems: Iterable[PartitionProblem]) -> list[PartitionForecast]:
-    """Partitions whose copy stands still because retention was faster."""
+    """Partitions that are stalled because retention deleted records before the copy."""
     return [
         PartitionForecast(
             source=problem.source,
@@ -388,15 +388,15 @@ def _loss_reason(problem: PartitionProblem) -> str:
 class NextRun:
     """A run that begins now, before its topics are synced."""
 
-    #: None where it could not be made.
+    #: None if planning failed.
     plan: RunPlan | None
     warnings: tuple[str, ...]
 
 
 def look_at_next_run(flow: FlowConfig, options: RunOptions, ledger: Ledger | None, clusters: FlowClusters) -> NextRun:
-    """The plan of a run that begins now with its warnings; what stands in the way of a forecast is one too.
+    """The plan of a run that begins now, with its warnings; an error that prevents the forecast becomes a warning.
 
-    They tell of partitions that the run waits for too.
+    The warnings cover partitions for which the run waits, too.
     """
     plan = None
     try:

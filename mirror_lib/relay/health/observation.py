@@ -1,4 +1,4 @@
-"""Looking at a flow once and keeping what was seen: how far every partition is behind, since when, and why."""
+"""Observe a flow once and store the result: the lag of every partition, since when, and why."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-#: Said of partitions that a person took out.
+#: Detail of partitions that an operator has stopped.
 STOPPED = "somebody decided that it is not replicated any more"
-#: How a partition ended in the newest run that knows it, if it failed there.
+#: State of a partition that failed in the latest run.
 _FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class FlowObserved:
-    """A flow as it stood at one moment."""
+    """A flow at one moment."""
 
     flow: FlowObservationRow
-    #: Of all partitions that the flow selects, by topic and partition.
+    #: All partitions that the flow selects, by topic and partition.
     partitions: tuple[PartitionObservationRow, ...]
 
     def summary(self) -> dict[str, Any]:
-        """The flow alone as plain data: `"never"` stands for what never ends, null for what is not known."""
+        """The flow only, as plain data: `"never"` if it never ends, null if it is unknown."""
         return _plain(self.flow)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for `--json`; `partition_rows` has a member for every partition."""
+        """Plain data for `--json`; `partition_rows` has one entry per partition."""
         return {
             **self.summary(),
             "partition_rows": [{**_plain(row), "records_behind": row.records_behind} for row in self.partitions],
@@ -58,20 +58,20 @@ class FlowObserved:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was read of a flow at one moment, from which the rows follow."""
+    """The input of an observation, read at one moment."""
 
     flow: str
     now: datetime
     facts: tuple[PartitionFacts, ...]
     plan: RunPlan
     forecast: FlowForecast
-    #: Where the first record stands that is not copied, by partition: epoch milliseconds.
+    #: Timestamp of the first record that is not copied, by partition: epoch milliseconds.
     first_timestamps: Mapping[TopicPartition, int]
-    #: What is known of partitions that stand still beside the plan's problems.
+    #: Reasons of stalled partitions, in addition to the plan's problems.
     failures: Mapping[TopicPartition, Failure]
-    #: For partitions of which not even the facts are known.
+    #: For partitions whose facts are unknown.
     remote_topics: Mapping[str, str]
-    #: The partitions as they stood the last time.
+    #: The partitions as last observed.
     before: Sequence[PartitionObservationRow] = ()
     groups: GroupTotals | None = None
     open_gaps: int = 0
@@ -87,20 +87,20 @@ class Failure:
 
     @classmethod
     def of(cls, error: MirrorError) -> Failure:
-        """An error's reason, and what happened with what to do about it."""
+        """An error's reason code, and what happened with what to do about it."""
         return cls(error.reason, f"{error.what} {error.action}".strip())
 
 
 def observe_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None) -> FlowObserved:
-    """Look at all partitions of a flow and keep in the ledger what was seen. Changes nothing on the clusters.
+    """Observe all partitions of a flow and store the result in the ledger. Change nothing on the clusters.
 
-    What the ledger holds of old runs is forgotten on this occasion, and runs that have died are closed.
+    It also deletes expired data of old runs from the ledger, and closes runs that have died.
 
     Args:
-        run_id: the run after which it is looked at.
+        run_id: the run that this observation follows.
 
     Raises:
-        MirrorError: a cluster cannot be reached, or the ledger cannot be used; nothing is kept then.
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used; nothing is stored then.
     """
     for dead in ledger.close_dead_runs(str(flow.flow)):
         _log.warning("Flow %s: run %s has died.", flow.flow, dead)
@@ -121,7 +121,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
     flow, name = with_handovers(flow, ledger), str(flow.flow)
     with FlowClusters.connect(flow) as clusters:
         check_clusters(flow, ledger, clusters.ids())
-        # A missing target topic must not hide how much there is to copy.
+        # A missing target topic must not hide the lag.
         plan, facts = plan_with_facts(flow, clusters, RunOptions(), ledger, topics_synced=False)
         missing = _missing_targets(plan.partitions, clusters)
     now = datetime.now(UTC)
@@ -145,7 +145,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
 
 
 def _missing_targets(partitions: Sequence[PartitionPlan], clusters: FlowClusters) -> dict[TopicPartition, Failure]:
-    """Partitions whose target topic, or whose partition of it, is not there: the topic sync could not make it."""
+    """Partitions whose target topic or target partition is missing: the topic sync could not create it."""
     described = clusters.target_admin.describe_topics(sorted({each.target.topic for each in partitions}))
     found = {}
     for each in partitions:
@@ -161,12 +161,12 @@ def _missing_targets(partitions: Sequence[PartitionPlan], clusters: FlowClusters
 
 
 def _first_offsets(plan: RunPlan, facts: Iterable[PartitionFacts]) -> Iterator[tuple[TopicPartition, int]]:
-    """Where the first record stands that is not copied, or that the source still has of what is not."""
+    """Offset of the first record per partition that is not copied and that the source still has."""
     starts = {each.source: each.start for each in plan.partitions}
     for fact in facts:
         begin = starts.get(fact.source, fact.position)
         first = max(begin if begin is not None else fact.log_start, fact.log_start)
-        # Those in the plan, and those that stand still because of a loss.
+        # Those in the plan, and those that are stalled because of a loss.
         if not fact.stopped and first < fact.log_end and begin is not None:
             yield fact.source, first
 
@@ -182,7 +182,7 @@ def _failures_of_newest_run(flow: str, ledger: Ledger) -> dict[TopicPartition, F
 
 
 def observed_rows(seen: Seen) -> FlowObserved:
-    """The rows of what was seen. Pure."""
+    """The rows of an observation. Pure."""
     partitions = tuple(sorted(_partition_rows(seen), key=lambda row: (row.topic, row.partition)))
     lagging = [row for row in partitions if row.records_behind]
     outlooks = [Outlook(row.outlook) for row in partitions if row.records_behind or row.reason]
@@ -210,7 +210,7 @@ def observed_rows(seen: Seen) -> FlowObserved:
 
 
 def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
-    # A partition that has lost something may have two forecasts: the loss is worse.
+    # A partition that has lost records may have two forecasts: the loss is worse.
     forecasts: dict[TopicPartition, PartitionForecast] = {}
     for each in seen.forecast.partitions:
         forecasts.setdefault(each.source, each)
@@ -250,7 +250,7 @@ def _row(
     )
     if fact.stopped:
         return replace(row, detail=STOPPED)
-    # A first start behind the log's start has nothing to copy from before it.
+    # A first start after the log's start has nothing to copy before it.
     begins_late = fact.position is None and start is not None and start > fact.log_start
     row = replace(
         row,
@@ -276,25 +276,25 @@ def _row(
 
 
 def _first_timestamp(seen: Seen, fact: PartitionFacts) -> int | None:
-    """Of the first record that is not copied: an open transaction may hide it from readers of committed records."""
+    """Timestamp of the first record that is not copied, which an open transaction may hide."""
     found = seen.first_timestamps.get(fact.source)
     return fact.hidden.first_timestamp if found is None and fact.hidden is not None else found
 
 
 def _headroom(expected: PartitionForecast | None) -> float | None:
-    """Seconds until the first record that is not copied may be deleted; None when neither limit is known."""
+    """Seconds until the first record that is not copied may be deleted; None if no limit is known."""
     limits = (expected.deleted_by_time_seconds, expected.deleted_by_size_seconds) if expected else ()
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _writes_per_second(seen: Seen, partitions: Sequence[PartitionObservationRow]) -> float | None:
-    """Offsets written to all partitions since they were looked at last; by the forecasts where they never were."""
+    """Offsets written to all partitions per second since the last observation; from the forecasts if there is none."""
     ends = {(row.topic, row.partition): (row.observed_at, row.log_end) for row in seen.before}
     written, seconds = 0, 0.0
     for row in partitions:
         at, end = ends.get((row.topic, row.partition), (None, None))
         if at is not None and end is not None and row.log_end is not None:
-            # A topic that was created again begins anew.
+            # A topic that was created again starts at 0.
             written += max(row.log_end - end, 0)
             seconds = max(seconds, (seen.now - at).total_seconds())
     if seconds > 0:
@@ -304,7 +304,7 @@ def _writes_per_second(seen: Seen, partitions: Sequence[PartitionObservationRow]
 
 
 def _time(milliseconds: int | None) -> datetime | None:
-    """A record's timestamp, which producers set as they like."""
+    """A record's timestamp. Producers may set any value."""
     if milliseconds is None:
         return None
     try:
@@ -318,7 +318,7 @@ def _age(since: datetime | None, now: datetime) -> float | None:
 
 
 def _total(sizes: Sequence[int | None]) -> int | None:
-    """A lower bound where some are not known, None where all are not."""
+    """A lower bound if some are unknown, None if all are."""
     known = [size for size in sizes if size is not None]
     return sum(known) if known or not sizes else None
 

@@ -1,4 +1,4 @@
-"""The Spark job's arguments: the one place that knows their names, for the job and for all who start it."""
+"""The Spark job's arguments: the only module that knows their names, for the job and all that start it."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TRIGGER = "spark-submit"
-#: Lost records are left for a person to decide about; the other choices are two of `relay.gap_decisions.Decision`.
+#: Lost records wait for an operator's decision; the other choices are two of `relay.gaps.Decision`.
 ASK = "ask"
 GAP_CHOICES = (ASK, "accept", "recopy")
 
 
 @dataclass(frozen=True, slots=True)
 class JobArguments:
-    """What the job is told. None leaves the choice to the job or to the flow's configuration."""
+    """Arguments of the job. None leaves the choice to the job or to the flow's configuration."""
 
     #: The MirrorMaker 2 properties file; absolute, since the job may run in another folder.
     config: Path
     #: The flow's name, `SOURCE->TARGET`.
     flow: str
-    #: The run's id in the ledger, which refuses one that it has seen; empty gives every start of the job its own.
+    #: The run's id in the ledger, which refuses a known one; if empty, every start of the job gets its own.
     run_id: str = ""
     #: Who started the run, for the ledger.
     trigger: str = _TRIGGER
-    #: Where the report goes (`relay.job_report`).
+    #: Path of the report (`relay.job.report`).
     report: Path | None = None
     #: Java regexes of source topics; empty copies all topics of the flow.
     topics: tuple[str, ...] = ()
-    #: Spark tasks at the most.
+    #: Maximum number of Spark tasks.
     tasks: int | None = None
     #: Seconds after which no new round begins.
     max_seconds: float | None = None
-    #: Seconds after which a run that has caught up looks again, until `max_seconds` are used up.
+    #: Seconds after which a run that has caught up checks for new records, until `max_seconds` are over.
     poll_seconds: float | None = None
     dry_run: bool = False
     #: What to do about records that the source has lost; "ask" leaves their partitions to `mirror gaps`.
     gaps: str = ASK
     #: The backfill of the flow to run instead of the flow itself; it must be defined in the ledger.
     backfill: str = ""
-    #: Of a backfill: about so many bytes are copied by this run.
+    #: For a backfill: this run copies about as many bytes.
     max_bytes: int | None = None
-    #: Bytes of the source that a second may cost at the most, over all tasks.
+    #: Maximum bytes per second to read from the source, over all tasks.
     bytes_per_second: int | None = None
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> JobArguments:
-        """Read a command line without the program's name; a wrong one ends the process with exit code 2."""
+        """Parse a command line without the program's name; an invalid one ends the process with exit code 2."""
         found = _parser().parse_args(argv)
         return cls(
             config=found.config,
@@ -67,7 +67,7 @@ class JobArguments:
         )
 
     def command_line(self) -> list[str]:
-        """The inverse of `parse`. `=` keeps a regex that begins with a dash from being an option."""
+        """The inverse of `parse`. `=` keeps a regex with a leading dash from being parsed as an option."""
         given: list[tuple[str, object]] = [
             ("config", self.config),
             ("flow", self.flow),

@@ -1,4 +1,4 @@
-"""The command line of the Spark job, apart from Spark itself: `spark_jobs/replicate.py` brings the runner."""
+"""The command line of the Spark job, without Spark itself: `spark_jobs/replicate.py` passes the runner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger("mirror")
 
 
 def main(argv: Sequence[str], make_runner: Callable[[str], CopyRunner]) -> int:
-    """Run the job; returns the exit code (0 done, 1 partitions failed, 2 configuration, 3 needs a person)."""
+    """Run the job; return the exit code (0 done, 1 partitions failed, 2 configuration, 3 needs an operator action)."""
     arguments = JobArguments.parse(argv)
     try:
         report = run_job(arguments, make_runner)
@@ -40,7 +40,7 @@ def main(argv: Sequence[str], make_runner: Callable[[str], CopyRunner]) -> int:
 
 
 def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -> RunReport | None:
-    """Load, plan, copy, commit; returns None for a dry run."""
+    """Load, plan, copy, commit; return None for a dry run."""
     config, flow = load_flow(arguments.config, arguments.flow)
     options = RunOptions(
         run_id=arguments.run_id or str(uuid.uuid4()),

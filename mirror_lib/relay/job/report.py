@@ -1,4 +1,4 @@
-"""The Spark job's report file: how the job writes it, and how those who started the job read it."""
+"""The Spark job's report file: how the job writes it, and how the starter of the job reads it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def error_report(error: MirrorError) -> dict[str, Any]:
 
 
 def write_report(path: Path, content: Mapping[str, Any]) -> None:
-    """Write the file, and the folder that holds it.
+    """Write the file, and create its folder.
 
     Args:
         content: of `error_report`, `plan_report` or `RunReport.to_dict`.
@@ -40,14 +40,14 @@ def write_report(path: Path, content: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A `MirrorError` as reports hold it: the class that was raised need not be known to who reads it."""
+    """A `MirrorError` as stored in reports: the reader need not know the class that was raised."""
 
     reason: str
     what: str
     action: str = ""
-    #: Its partition is None when a topic as a whole is meant.
+    #: Its partition is None for a whole topic.
     where: Where = NOWHERE
-    #: What else an error of its class tells, such as all problems of a file.
+    #: Further attributes of an error's class, such as all problems of a file.
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -64,7 +64,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTopic:
-    """What a dry run would copy of one topic. Offsets are at least the records: some may hold none."""
+    """The part of a dry run's plan for one topic. The number of offsets is an upper bound: some may have no record."""
 
     topic: str
     target_topic: str
@@ -75,15 +75,15 @@ class PlannedTopic:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRange:
-    """Source offsets [first_offset, next_offset) that the flow's policy has left out of the copy."""
+    """Source offsets [first_offset, next_offset) that the flow's policy has skipped."""
 
     topic: str
     partition: int
     first_offset: int
     next_offset: int
-    #: None where damage keeps the number hidden.
+    #: None if damage hides the number.
     records: int | None
-    #: The reason code of what is wrong with them.
+    #: Reason code of their error.
     cause: str
     detail: str
     #: Whether the quarantine topic has them.
@@ -98,10 +98,10 @@ class LeftOutRange:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """How one job ended, without its rows per partition: those are in the ledger."""
+    """The result of one job, without its rows per partition: those are in the ledger."""
 
     exit_code: int
-    #: None when the job failed as a whole or only planned.
+    #: None if the job failed as a whole or only planned.
     run_id: str | None = None
     dry_run: bool = False
     records: int = 0
@@ -112,30 +112,30 @@ class JobReport:
     seconds: float = 0.0
     #: Seconds of the copy stage alone, over all rounds.
     copy_seconds: float = 0.0
-    #: Why the job failed as a whole; all figures are 0 then.
+    #: Why the job failed as a whole; all numbers are then 0.
     error: Failure | None = None
-    #: Partitions, or topics as a whole, that were not copied or not to their end; of a dry run, that could not be.
+    #: Partitions, or whole topics, that were not copied, or not to their end; in a dry run, that could not be.
     failures: tuple[Failure, ...] = ()
     #: A dry run's plan, added up per topic.
     planned: tuple[PlannedTopic, ...] = ()
-    #: Records that were left out by the flow's policy; an unreadable batch counts as one.
+    #: Records that the flow's policy skipped; an unreadable batch counts as one.
     left_out: int = 0
     left_out_ranges: tuple[LeftOutRange, ...] = ()
-    #: As `RoundRow.to_dict` gives them, of the rounds that had something to copy.
+    #: Rows of `RoundRow.to_dict` for the rounds that had something to copy.
     round_lags: tuple[Mapping[str, Any], ...] = ()
-    #: What the plans had to say, such as partitions that the run waited for.
+    #: Warnings of the plans, such as partitions for which the run waited.
     warnings: tuple[str, ...] = ()
-    #: Partitions that were copied, and in which deletions may be lost.
+    #: Copied partitions in which deletions may be lost.
     deletions: tuple[Failure, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The report at `path`, None when the job ended before it could write one."""
+        """The report at `path`, None if the job ended before it could write one."""
         return cls.from_dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `error_report`, `plan_report` or `RunReport.to_dict` made."""
+        """Parse the output of `error_report`, `plan_report` or `RunReport.to_dict`."""
         if "error" in data:
             return cls(exit_code=data["exit_code"], error=Failure.from_attributes(data["error"]))
         if data.get("dry_run"):
@@ -181,7 +181,7 @@ def _left_out(partitions: Iterable[Mapping[str, Any]]) -> Iterator[LeftOutRange]
 
 
 def _at_source(row: Mapping[str, Any], attributes: Mapping[str, Any]) -> Failure:
-    """A failure at the source partition that its row names, wherever the error itself happened."""
+    """A failure at the source partition that its row names, regardless of the error's own location."""
     # Its module loads the clients' security, and DAGs are parsed every few seconds.
     from mirror_lib.relay.model import WHOLE_TOPIC
 

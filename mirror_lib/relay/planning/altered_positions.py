@@ -1,9 +1,9 @@
-"""Positions that an operator has altered in Connect's own form: `{"offset": N}` behind a position of this program.
+"""Positions that an operator has altered in Connect's form: `{"offset": N}` after a position of this program.
 
 `PATCH /connectors/.../offsets` (KIP-875) writes such records, and an operator can. They look like those of
-MirrorMaker 2, which continues behind N. So does a run, behind the end of the target, as after `mirror position set`.
-Where somebody has written to the target since, it may have been MirrorMaker 2: then its positions are taken over,
-unless they go back, which its own never do.
+MirrorMaker 2, which continues after N. A run does the same, at the end of the target, as after `mirror position set`.
+If another producer has written to the target since, it may have been MirrorMaker 2: then its positions are taken over,
+unless they decrease, which its own never do.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class AlteredPosition:
-    """A position that was moved by a record in Connect's form."""
+    """A position that a record in Connect's form has changed."""
 
     before: Position
-    #: With the fields that the record lacks.
+    #: Including the fields that the record lacks.
     after: Position
     record: RecordPlace
 
@@ -42,17 +42,17 @@ class AlteredPosition:
 def altered_position(
     flow: FlowId, source: TopicPartition, stored: StoredPosition, target_end: int | None
 ) -> AlteredPosition | DirtyStartError | None:
-    """What a record in Connect's form means; None where it is MirrorMaker 2's, or no such record.
+    """The meaning of a record in Connect's form; None if it is MirrorMaker 2's, or there is no such record.
 
     Args:
-        target_end: where the target partition ends; None where that is not known.
+        target_end: log end offset of the target partition; None if unknown.
     """
     altered = stored.altered
     if altered is None:
         return None
     before, offset = altered.before, stored.position.offset
     if before.state is PositionState.CLOSED and before.target_offset == target_end:
-        # Nobody has written since: MirrorMaker 2 stores no position without records.
+        # The target has not changed since: MirrorMaker 2 stores no position without records.
         known = before.last_record
         after = replace(
             before,
@@ -74,7 +74,7 @@ def altered_position(
 
 
 def altered_notes(altered: Sequence[AlteredPosition]) -> Iterator[str]:
-    """A sentence about positions that were altered, if there are any."""
+    """A sentence about altered positions, if there are any."""
     if altered:
         more = f"; and {len(altered) - _NAMED:,} more" if len(altered) > _NAMED else ""
         yield (
@@ -84,7 +84,7 @@ def altered_notes(altered: Sequence[AlteredPosition]) -> Iterator[str]:
 
 
 def note_altered(flow: FlowId, altered: Iterable[AlteredPosition], ledger: Ledger, *, run_id: str) -> None:
-    """Keep in the ledger which positions were altered, each once."""
+    """Record the altered positions in the ledger, each once."""
     known = {gap.id for gap in ledger.gaps(str(flow), limit=None)} if altered else set()
     now = datetime.now(UTC)
     for each in altered:
@@ -118,5 +118,5 @@ def _noted(flow: FlowId, altered: AlteredPosition, now: datetime, *, run_id: str
 def with_altered(
     known: Mapping[TopicPartition, StoredPosition], altered: Iterable[AlteredPosition]
 ) -> dict[TopicPartition, StoredPosition]:
-    """Stored positions in which those that were altered have all their fields."""
+    """Stored positions, with the missing fields of altered ones filled in."""
     return {**known, **{each.after.source: StoredPosition(each.after, each.record) for each in altered}}

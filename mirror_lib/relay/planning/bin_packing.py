@@ -1,9 +1,9 @@
-"""Dealing weights into bins so that the heaviest is as light as can be (multiprocessor scheduling). Pure.
+"""Pack weights into bins so that the heaviest bin is as light as possible (multiprocessor scheduling). Pure.
 
-Largest first, each to the lightest bin (Graham's LPT), leaves the heaviest bin no more than the last weight that went
-there above the mean. Where all weights are small, as in flows of many partitions, nothing better is worth a thought.
-Where a bin gets only a handful of large ones it may be a sixth too heavy; then weights are moved and exchanged, and of
-few weights the possibilities are searched, both within bounds that keep a plan quick.
+Largest first, each to the lightest bin (Graham's LPT), leaves the heaviest bin at most its last weight above the mean.
+If all weights are small, as in flows of many partitions, nothing better is needed. If a bin gets only a handful of
+large ones it may be a sixth too heavy; then weights are moved and exchanged, and for few weights the assignments are
+searched, both within bounds that keep planning fast.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 
-#: Bins are good enough when the heaviest is so near the least that it can be.
+#: Bins are good enough if the heaviest is within this factor of the lower bound.
 _NEAR = 1.01
-#: Of so many weights the possibilities are searched, in so many steps: some tenths of a second.
+#: Maximum number of weights for which assignments are searched, and of steps: some tenths of a second.
 _SEARCHED_WEIGHTS, _SEARCH_STEPS = 24, 100_000
 _EXCHANGES = 2_000
 
 
 def deal(weights: Sequence[int], bins: int) -> list[list[int]]:
-    """Which weights go to which bin, as indexes into `weights`; bins may stay empty when there are few weights.
+    """Return the weights of each bin, as indexes into `weights`; bins may stay empty if there are few weights.
 
-    The same weights are always dealt in the same way.
+    The result is deterministic.
 
     Args:
-        weights: none below 0. Those that are equal are dealt in their order.
+        weights: at least 0. Equal weights are assigned in their order.
         bins: at least 1.
     """
     order = sorted(range(len(weights)), key=lambda index: (-weights[index], index))
@@ -39,9 +39,9 @@ def deal(weights: Sequence[int], bins: int) -> list[list[int]]:
 
 
 def least_possible(weights: Sequence[int], bins: int) -> float:
-    """No way of dealing makes the heaviest bin lighter than this: the mean, the largest weight, or two that must share.
+    """Lower bound of the heaviest bin: the mean, the largest weight, or two weights that must share a bin.
 
-    When the `bins + 1` largest are dealt, some bin has two of them.
+    Of the `bins + 1` largest weights, some bin has two.
     """
     largest = heapq.nlargest(bins + 1, weights)
     shared = largest[-1] + largest[-2] if len(largest) > bins else 0
@@ -63,7 +63,7 @@ def _heaviest(weights: Sequence[int], dealt: Sequence[Sequence[int]]) -> int:
 
 
 def _exchange(weights: Sequence[int], dealt: list[list[int]], best: float) -> list[list[int]]:
-    """Make the heaviest bin lighter as long as one of its weights can be moved, or exchanged for a smaller one."""
+    """Make the heaviest bin lighter while one of its weights can be moved, or exchanged for a smaller one."""
     bins = [sorted((weights[index], index) for index in bin_) for bin_ in dealt]
     loads = [sum(weight for weight, _ in bin_) for bin_ in bins]
     for _ in range(_EXCHANGES):
@@ -92,9 +92,9 @@ def _exchange(weights: Sequence[int], dealt: list[list[int]], best: float) -> li
 def _best_exchange(
     heavy: Sequence[tuple[int, int]], light: Sequence[tuple[int, int]], difference: int
 ) -> tuple[tuple[int, int], tuple[int, int] | None] | None:
-    """What to give for what, so that the heavier of two bins gets lightest; None where nothing makes it lighter.
+    """The exchange that makes the heavier of two bins lightest; None if none makes it lighter.
 
-    Passing half of the difference would make both equal.
+    Moving half of the difference would make both equal.
     """
     found: tuple[tuple[int, int], tuple[int, int] | None] | None = None
     nearest = difference
@@ -102,7 +102,7 @@ def _best_exchange(
         place = bisect_left(light, (given[0] - difference / 2, -1))
         for taken in (None, *light[max(place - 1, 0) : place + 1]):
             passed = given[0] - (taken[0] if taken else 0)
-            # Twice the distance from the half; nothing or all of the difference only changes the roles.
+            # Twice the distance from the half; moving nothing or all of the difference only swaps the bins.
             distance = abs(2 * passed - difference)
             if distance < nearest:
                 nearest, found = distance, (given, taken)
@@ -110,14 +110,14 @@ def _best_exchange(
 
 
 def _search(weights: Sequence[int], order: Sequence[int], dealt: list[list[int]], best: float) -> list[list[int]]:
-    """The best of all ways of dealing, or of those that can be tried in time: depth first, the lightest bin first."""
+    """The best assignment, or the best one found in time: depth first, the lightest bin first."""
     loads = [0] * len(dealt)
     placed = [0] * len(order)
     heaviest = _heaviest(weights, dealt)
     steps = 0
 
     def choices() -> Iterator[int]:
-        # Of bins with the same load one is enough.
+        # Bins with equal load are equivalent: try one.
         seen: set[int] = set()
         for number in sorted(range(len(loads)), key=loads.__getitem__):
             if loads[number] not in seen:
@@ -128,7 +128,7 @@ def _search(weights: Sequence[int], order: Sequence[int], dealt: list[list[int]]
     while open_choices and heaviest > best and steps < _SEARCH_STEPS:
         depth = len(open_choices) - 1
         if depth == len(order):
-            # Every bin is lighter than the heaviest was so far.
+            # Every bin is lighter than the heaviest of the best assignment so far.
             heaviest = max(loads)
             dealt = [[order[at] for at in range(depth) if placed[at] == number] for number in range(len(loads))]
             open_choices.pop()

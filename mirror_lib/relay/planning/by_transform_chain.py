@@ -1,4 +1,4 @@
-"""A job, parted by what its records go through. Pure."""
+"""A job, split by the transforms of its records. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mirror_lib.transform import TransformChain
 
 
 class ChainJob(NamedTuple):
-    """The partitions of a job whose records go through the same transforms."""
+    """The partitions of a job whose records have the same transforms."""
 
     chain: TransformChain
     job: CopyJob
 
 
 def split_job(job: CopyJob) -> tuple[CopyJob, tuple[ChainJob, ...]]:
-    """What is copied as it is (maybe without any bin), and what is transformed.
+    """The part that is copied unchanged (maybe without any bin), and the parts with transforms.
 
-    What is written in transactions goes the way of what is transformed, though nothing may happen to it there.
+    Partitions written in transactions take the path of transforms, even if they have none.
 
     Partitions that share a target partition stay in one bin, and in the order of the job.
     """
@@ -55,20 +55,20 @@ def _dealt(
 
 
 def _writers_of(opened: OpenPartition, chain: TransformChain | None) -> object:
-    """What partitions must share to be in one bin: a target partition has one writer."""
+    """The key of partitions that must be in one bin: a target partition has one writer."""
     if chain is None or not chain.may_route:
         return opened.plan.target
-    # Topics may meet where transforms send them; a record keeps its partition unless one is set.
+    # Topics may meet in routed targets; a record keeps its partition number unless the chain sets one.
     return None if chain.sets_partition else opened.plan.target.partition
 
 
 def whole_takeovers(
     bins: Sequence[Sequence[OpenPartition]], plan: RunPlan, chains: Mapping[str, TransformChain]
 ) -> tuple[tuple[OpenPartition, ...], ...]:
-    """The bins, in which transformed partitions that are taken over go to the end that they had in the whole plan.
+    """The bins; transformed partitions with a take-over get the end that they had in the whole plan.
 
-    A round under a rate limit copies a part of it. What an interrupted run wrote may come of more than that part, and
-    only the rows that are made of it again can tell.
+    A round under a rate limit copies a part of the plan. The rows of an interrupted run may come from more than that
+    part, and only transforming the records again identifies them.
     """
     ends = {partition.source: partition.end for partition in plan.partitions}
 

@@ -1,4 +1,4 @@
-"""Reading what a plan needs: topics, ids, offsets and sizes of both clusters, and the stored positions."""
+"""Read the input of a plan: topics, ids, offsets and sizes of both clusters, and the stored positions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """A source that ended before a position: by growing again it could hide that."""
+    """A source whose log ended before a position: if it grows again, it could hide that."""
 
     log_end: int
     position: int
@@ -60,7 +60,7 @@ _NO_TRUNCATIONS: Mapping[TopicPartition, Truncation] = MappingProxyType({})
 
 @dataclass(slots=True)
 class FlowClusters:
-    """The clients that one run of a flow uses on the driver, and what they saw last."""
+    """The clients that one run of a flow uses on the driver, and the state that they read last."""
 
     flow: FlowConfig
     source_admin: ClusterAdmin
@@ -70,15 +70,15 @@ class FlowClusters:
     source_data: Connection
     target_data: Connection
     positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
-    #: Topics that it was told of that they cannot be seen: once in a run is enough.
+    #: Topics already reported as not visible: once in a run is enough.
     told_unseen: set[str] = field(default_factory=set)
     #: Topics that the configuration names and the source does not have.
     missing_topics: tuple[str, ...] = ()
-    #: Source topics with something to copy whose target replaces timestamps.
+    #: Source topics with lag whose target replaces timestamps.
     replaced_timestamps: Sequence[str] = ()
     #: Positions that an operator has altered in Connect's form.
     altered: Sequence[AlteredPosition] = ()
-    #: Partitions whose source was found to have the record that was copied last: once in a run is enough.
+    #: Partitions whose last copied record was found on the source: checking once in a run is enough.
     known_again: set[TopicPartition] = field(default_factory=set)
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _memory: ProducerMemory | None = None
@@ -89,11 +89,11 @@ class FlowClusters:
     def connect(
         cls, flow: FlowConfig, *, connector: str = SOURCE_CONNECTOR, admin_seconds: float | None = None
     ) -> FlowClusters:
-        """Open the admin clients; nothing is asked yet.
+        """Create the admin clients without sending a request.
 
         Args:
-            connector: whose positions are meant: the flow's own, or those of a backfill.
-            admin_seconds: for each call of the admin clients; default `admin.timeout.ms`.
+            connector: connector name of the positions: the flow's own, or a backfill's.
+            admin_seconds: timeout of each call of the admin clients; default `admin.timeout.ms`.
         """
         clients = flow.clients
         internal = Connection.from_settings(clients.target_internal)
@@ -109,31 +109,31 @@ class FlowClusters:
 
     @property
     def read_committed(self) -> bool:
-        """Whether aborted and open transactions of the source are left out."""
+        """True if aborted and open transactions of the source are skipped."""
         return self.flow.isolation_level is IsolationLevel.READ_COMMITTED
 
     def producer_memory(self) -> ProducerMemory:
-        """What the target's brokers remember of producers; asked once."""
+        """Expiration of producer state on the target's brokers; requested once."""
         if self._memory is None:
             self._memory = producer_memory(self.target_admin)
         return self._memory
 
     def longest_transaction_seconds(self) -> float:
-        """For how long a transaction may stay open on the source; asked once."""
+        """Maximum seconds that a transaction may stay open on the source; requested once."""
         if self._longest_transaction is None:
             self._longest_transaction = longest_transaction_seconds(self.source_admin)
         return self._longest_transaction
 
     def ids(self) -> ClusterPair | None:
-        """The ids of both clusters; None where one of them has none (before Kafka 0.10.1)."""
+        """The ids of both clusters; None if one of them has none (before Kafka 0.10.1)."""
         return cluster_pair(self.source_admin, self.target_admin)
 
     def sources_of(self, target: TopicPartition) -> Sequence[TopicPartition]:
-        """The source partitions of the last plan that go to this target partition; several in a merge."""
+        """The source partitions of the last plan with this target partition; several in a merge."""
         return self._sources.get(target, ())
 
     def note_sources(self, pairs: Iterable[tuple[TopicPartition, TopicPartition]]) -> None:
-        """Remember which source goes to which target."""
+        """Remember the target partition of each source partition."""
         self._sources.clear()
         for source, target in pairs:
             self._sources.setdefault(target, []).append(source)
@@ -159,16 +159,16 @@ def gather_facts(
     stopped: Collection[TopicPartition] = (),
     truncations: Mapping[TopicPartition, Truncation] = _NO_TRUNCATIONS,
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
-    """The facts of every partition that the flow selects, and the partitions that cannot even be planned.
+    """The facts of every partition that the flow selects, and the partitions that cannot be planned.
 
     Args:
-        topics_synced: whether a missing target topic or partition is a problem, or one that the topic sync before a
-            run would create.
-        stopped: partitions that are not replicated any more; nothing is asked about them.
-        truncations: what earlier runs found about partitions, as long as nobody has decided about it.
+        topics_synced: whether a missing target topic or partition is a problem; if False, the topic sync before a run
+            would create it.
+        stopped: partitions that are not replicated any more; nothing is requested for them.
+        truncations: truncations that earlier runs found and that no operator has decided about.
 
     Raises:
-        ConfigurationError: `auto.offset.reset` is one that a batch cannot follow.
+        ConfigurationError: a batch cannot follow this `auto.offset.reset`.
     """
     with clusters.positions.reading_all() as positions:
         listed = clusters.source_admin.list_topics()
@@ -178,7 +178,7 @@ def gather_facts(
         ids = clusters.ids()
         refuse_own_copies(topology, ids, remote)
         targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
-        # What else the target has decides only about names that it lacks.
+        # The target's other topics matter only if a name is missing there.
         missing = any(isinstance(error, TopicMissingError) for error in targets.errors.values())
         existing = clusters.target_admin.list_topics() if missing else targets
         counts = {topic: len(each.partitions) for topic, each in sources.items()}
@@ -268,7 +268,7 @@ def _resolve_altered(
     pairs: Iterable[tuple[TopicPartition, TopicPartition]],
     ends: Mapping[TopicPartition, OffsetFact],
 ) -> list[PartitionProblem]:
-    """Give positions that an operator has altered in Connect's form the fields that they lack; returns what may not."""
+    """Add missing fields to positions altered in Connect's form; return the errors of those that are refused."""
     known = clusters.positions_at_plan
     altered: list[AlteredPosition] = []
     refused = []
@@ -288,10 +288,10 @@ def _resolve_altered(
 
 
 def _first_partitions(sources: Mapping[str, TopicDescription], snapshot: PositionSnapshot) -> dict[str, int]:
-    """Number of partitions that each topic had when it was copied first; of a new one those that it has now.
+    """Number of partitions of each topic when it was first copied; for a new topic the current number.
 
-    Positions of MirrorMaker 2 and of version 0.1.0 do not say it. Partitions are added behind the last one, so those up
-    to the last with a position were there.
+    Positions of MirrorMaker 2 and of version 0.1.0 do not have it. Partitions are added at the end, so those up to the
+    last one with a position existed.
     """
     said: dict[str, int] = {}
     seen: dict[str, int] = {}
@@ -316,7 +316,7 @@ def _copied_to(
 
 
 class _Target(NamedTuple):
-    """What is known of the target of a source partition."""
+    """The target of a source partition, as far as it is known."""
 
     now: TargetPartition
     copied_to: CopiedTo | None
@@ -329,7 +329,7 @@ def _target_ends(
     pairs: Iterable[tuple[TopicPartition, TopicPartition]],
     targets: Mapping[str, TopicDescription],
 ) -> Mapping[TopicPartition, OffsetFact]:
-    """Log end offsets of the target partitions to which records were copied, as far as they exist."""
+    """Log end offsets of the existing target partitions to which records were copied."""
     known = {
         target
         for source, target in pairs
@@ -347,7 +347,7 @@ def _unseen(
     listed: Collection[str],
     stopped: Collection[TopicPartition],
 ) -> Iterator[PartitionProblem]:
-    """The topics that the configuration names and we may not see. Others may be deleted: the log alone tells them."""
+    """Named topics that the flow is not authorized to see. Others may be deleted: those are only logged."""
     copied = clusters.positions_at_plan.positions
     unseen = unseen_topics(clusters.source_admin, flow, topology, listed, copied, stopped)
     for topic, refusal in unseen.refused.items():
@@ -363,7 +363,7 @@ def _unseen(
 def _earlier_pairs(
     topology: FlowTopology, snapshot: PositionSnapshot, planned: set[TopicPartition]
 ) -> Iterator[tuple[TopicPartition, TopicPartition]]:
-    """What else went into the targets of a merge: from topics that this run leaves out, or that are deleted by now."""
+    """Other source partitions with targets in a merge: of topics that this run does not copy, or that are deleted."""
     if topology.rename.merge:
         for source in (*snapshot.positions, *snapshot.unreadable):
             if source not in planned:
@@ -392,7 +392,7 @@ def _target_problem(
     if not synced or (target is not None and wanted.partition < len(target.partitions)):
         return None
     if position is not None and copied_to(position.position) is not None:
-        # It was there: the plan tells what has become of it.
+        # It existed: the plan reports what has become of it.
         return None
     where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
     if target is None:
@@ -422,8 +422,8 @@ def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: Positi
 
 
 def of_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> MirrorError:
-    """An error of the admin client, told as one of this flow's partition."""
-    # Several partitions may share one answer, and each has a place of its own.
+    """An error of the admin client with a partition of this flow as its location."""
+    # Several partitions may share one response, and each has its own location.
     told = copy(error)
     told.where = replace(
         error.where,
@@ -445,7 +445,7 @@ def _facts(
     on_target: _Target,
 ) -> PartitionFacts:
     source, target = pair
-    # A stored offset of -1 says that the partition was opened at 0 and nothing copied yet.
+    # A stored offset of -1 means that the partition was claimed at 0 and nothing copied yet.
     next_offset = position.offset + 1 if position else None
     hidden = logs.hidden.get(source)
     return PartitionFacts(
@@ -464,7 +464,7 @@ def _facts(
         last_record=position.last_record if position else None,
         last_record_same=logs.last_record_same(source),
         first_offset=logs.first_offset(source),
-        # A position that was moved since is one about which somebody has decided.
+        # If the position has changed since, an operator has decided.
         truncated_to=truncation.log_end if truncation is not None and truncation.position == next_offset else None,
         interrupted=position is not None and position.state is PositionState.OPEN,
         target_now=on_target.now,

@@ -1,8 +1,8 @@
-"""Idle partitions whose target log goes on behind what was copied. Pure.
+"""Idle partitions whose target log has more offsets than were copied. Pure.
 
-Nothing is copied to them, so nothing is compared; the ends are known all the same, since each plan asks for them. An
-end does not say what stands there: a record of another producer, or the marker of somebody's transaction, which harms
-nobody. So it is told and stops nothing. The next run that has records compares, and stops at a record.
+Nothing is copied to them, so nothing is compared; but each plan requests the ends anyway. An end does not show what
+follows: a record of another producer, or a transaction marker, which is harmless. So the flow reports it and stops
+nothing. The next run that has records to copy compares, and stops at a record.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _NAMED = 3
 
 
 def offsets_behind_the_copy(fact: PartitionFacts) -> int:
-    """Offsets of the target's log that follow the copy of an idle partition, and that no run of the flow wrote.
+    """Number of target offsets that follow the copy of an idle partition, and that no run of the flow wrote.
 
-    0 where a run may have written them: one that was interrupted, or one that has something to copy again now.
+    0 if a run may have written them: an interrupted one, or one that has something to copy again now.
     """
     then, now = fact.copied_to, fact.target_now
     if fact.stopped or fact.interrupted or fact.position is None or then is None or now is None:
@@ -30,8 +30,8 @@ def offsets_behind_the_copy(fact: PartitionFacts) -> int:
 
 
 def foreign_notes(facts: Sequence[PartitionFacts]) -> Iterator[str]:
-    """A warning about all such partitions of a flow; nothing where there are none."""
-    # What the sources of a merge wrote, each in its own run, the position of one does not tell.
+    """A warning about all such partitions of a flow; nothing if there are none."""
+    # In a merge each source has its own run, and one position does not show what the other sources wrote.
     sources = Counter(fact.target for fact in facts)
     alone = [fact for fact in facts if sources[fact.target] == 1]
     found = sorted((fact.target, offsets) for fact in alone if (offsets := offsets_behind_the_copy(fact)))

@@ -1,4 +1,4 @@
-"""Whether the source still has the records that were copied last: a fetch from each leader, a batch a partition."""
+"""Check that the source still has the last copied records: a fetch from each leader, one batch per partition."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.errors import ClusterError, MirrorError, Where
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
-#: Of one request; the batches of most partitions fit.
+#: Maximum bytes of one response; the batches of most partitions fit.
 _REQUEST_BYTES = 8 * 1024 * 1024
-#: A record that lies before the log's end is there at once.
+#: A record before the log's end is returned at once.
 _WAIT_MS = 500
 
 Known = Mapping[TopicPartition, LastRecord]
-#: An error where no leader answered.
+#: An error if no leader responded.
 Told = dict[TopicPartition, bool | MirrorError]
 
 
 async def compare_last_records(client: RawClient, known: Known) -> Told:
-    """Whether the records are still there; partitions of which nobody can tell are missing."""
+    """Return whether the records still exist; partitions with an unknown result are missing."""
     if not known:
         return {}
     found: Told = {}
     again = dict(known)
-    # The first answer may come from a broker that has just ceased to lead.
+    # The first response may come from a broker that has just lost the leadership.
     for _ in range(2):
         failed = await client.refresh_leaders(partition.topic for partition in again)
         by_leader: dict[int, dict[TopicPartition, LastRecord]] = {}
@@ -44,7 +44,7 @@ async def compare_last_records(client: RawClient, known: Known) -> Told:
         again = {each: known[each] for each, told in found.items() if isinstance(told, MirrorError) and told.retriable}
         if not again:
             break
-    # Of what a broker cannot read, the copy says what is wrong if it needs it.
+    # If a broker cannot read a batch, the copy reports the error if it needs that batch.
     return {each: told for each, told in found.items() if isinstance(told, bool) or told.retriable}
 
 
@@ -61,7 +61,7 @@ async def _ask(client: RawClient, node: int, known: Known) -> Told:
                     found[partition] = same
                 elif not _is_whole(answer):
                     unread.append(partition)
-        # A batch that is larger than the one that was copied comes whole only to those who ask for nothing else.
+        # A batch that is larger than the copied one is returned whole only to a request without other partitions.
         for partition in unread:
             for answer in await _fetch(client, node, [partition], known):
                 same = None if answer.error_code else is_same(answer.records, known[partition])
@@ -73,12 +73,12 @@ async def _ask(client: RawClient, node: int, known: Known) -> Told:
 
 
 def _is_whole(answer: FetchedPartition) -> bool:
-    """Whether what came says all that can be said: a batch in which the record is missing."""
+    """True if the response has a whole batch: the record is then not in it."""
     size = len(answer.records)
     return size >= _LENGTH_END and size >= _LENGTH_END + int.from_bytes(answer.records[8:_LENGTH_END], "big")
 
 
-#: Where the length of a batch ends, and what it counts begins.
+#: Where the length field of a batch ends; the length counts from here.
 _LENGTH_END = 12
 
 

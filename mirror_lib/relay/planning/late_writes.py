@@ -1,8 +1,8 @@
 """Late records: written to the source of a topic after a cutover has moved the topic's writers to the target.
 
-No flow copies them, and no reader on the target misses them. So each look at a flow compares the end of every source
-partition that was handed over with the end up to which all is accounted for: the cut, what the flow back has written
-behind it, and what an operator has fetched or accepted since.
+No flow copies them, and no consumer on the target sees that they are missing. So each observation of a flow compares
+the end of every source partition that was handed over with the end of the known records: the cut, what the opposite
+flow has written after it, and what an operator has fetched or accepted since.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LateWrites:
     cutover: str
 
     def problem(self, flow: FlowId) -> PartitionProblem:
-        """The records as a problem of the flow that does not copy the topic any more."""
+        """The records as a problem of the flow that no longer copies the topic."""
         error = WrittenAfterCutoverError(
             f"offsets {self.first} to {self.following - 1} were written to the source after cutover {self.cutover} had "
             f"moved the topic's writers to {self.target_topic} on {flow.target}: no flow copies them.",
@@ -53,13 +53,13 @@ def _find_and_fetch(flow: FlowId, topic: str) -> str:
 
 
 def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Ledger | None) -> tuple[LateWrites, ...]:
-    """The late records of all topics that cutovers have taken from a flow, by topic and partition.
+    """The late records of all topics that cutovers have removed from a flow, by topic and partition.
 
     Args:
-        topology: the flow's; only its limits to some topics count.
+        topology: the flow's; only its limit to some topics is used.
 
     Raises:
-        MirrorError: the source cannot be asked, or the ledger cannot be used.
+        MirrorError: the source does not respond, or the ledger cannot be used.
     """
     flow = FlowId(topology.flow.source, topology.flow.target)
     rows = {
@@ -75,7 +75,7 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
         for name, topic in sorted(described.items())
         for partition in topic.partitions
     ]
-    # The ends first: what the flow back writes afterwards must not look like a late record.
+    # Read the ends first: later writes of the opposite flow must not look like late records.
     ends = clusters.source_admin.list_offsets(sources, OffsetSpec.LATEST)
     known = accounted_for(ledger, flow, rows.values())
     written_back = _written_back(ledger, flow)
@@ -86,11 +86,12 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
         back = written_back.get(TopicPartition(row.target_topic, source.partition))
         if back is not None:
             if back.target_offset is None and end.offset > (expected or 0):
-                # A run of the flow back writes now, or was interrupted: that flow finds out whose records these are.
+                # A run of the opposite flow writes now, or was interrupted: that flow finds out whose records these
+                # are.
                 continue
             expected = max(expected or 0, back.target_offset or 0)
         if expected is None and _was_cut(ledger, row):
-            # A partition that was added since.
+            # A partition that was added since the cutover.
             expected = 0
         if end.error is None and expected is not None and end.offset > expected:
             topic_id = described[source.topic].topic_id
@@ -99,10 +100,10 @@ def find_late_writes(topology: FlowTopology, clusters: FlowClusters, ledger: Led
 
 
 def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -> dict[TopicPartition, int]:
-    """Source offsets up to which nothing is late: cuts, accepted records, and records that backfills have fetched.
+    """Source offsets up to which no record is late: cuts, accepted records, and records that backfills have fetched.
 
     Args:
-        flow: the one that does not copy the topics of `rows` any more.
+        flow: the flow that no longer copies the topics of `rows`.
     """
     topics = {row.topic for row in rows}
     ends = {
@@ -131,12 +132,12 @@ def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -
 
 @dataclass(frozen=True, slots=True)
 class _WrittenBack:
-    #: Where the flow back has written to last; None while that is not certain.
+    #: Target offset up to which the opposite flow has written; None if it is not certain.
     target_offset: int | None
 
 
 def _written_back(ledger: Ledger, flow: FlowId) -> Mapping[TopicPartition, _WrittenBack]:
-    """How far the flow back has written on our source, by the partitions of its own source."""
+    """End of the opposite flow's writes on this source, by the partitions of its own source."""
     back = str(flow.opposite)
     running = ledger.lock_holder(back) is not None
     return {
@@ -153,10 +154,10 @@ def _was_cut(ledger: Ledger, row: HandedOverRow) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WayHome:
-    """What late records mean for the flow back, on whose target they stand."""
+    """The consequences of late records for the opposite flow, whose target has them."""
 
-    #: Where copying may go on, although the log does not end where the position says: positions behind late records
-    #: that an operator has dealt with.
+    #: Positions after late records that an operator has resolved: copying may continue there, although the log does
+    #: not end where the position says.
     moved: Mapping[TopicPartition, StoredPosition]
     problems: tuple[PartitionProblem, ...]
 
@@ -164,9 +165,9 @@ class WayHome:
 def late_writes_on_target(
     flow: FlowConfig, clusters: FlowClusters, facts: Sequence[PartitionFacts], ledger: Ledger | None
 ) -> WayHome:
-    """Late records that stand on the target of a flow back, behind what it has written there.
+    """Late records on the target of the opposite flow, after the records that it has written there.
 
-    Only clean starts are judged: behind an open position the records of an interrupted run may stand.
+    Only clean starts are checked: an open position may be followed by the records of an interrupted run.
     """
     here = flow.handovers.here
     behind = [
@@ -180,7 +181,7 @@ def late_writes_on_target(
     rows = ledger.cutovers.handed_over(str(led_here))
     known = accounted_for(ledger, led_here, rows)
     by_home = {row.topic: row for row in rows}
-    # A run may have begun between the reading of positions and of ends.
+    # A run may have begun between reading positions and reading ends.
     since = {stored.position.source for stored in clusters.positions.read_since(clusters.positions_at_plan)}
     moved, problems = {}, []
     for fact in behind:
@@ -205,7 +206,7 @@ def late_writes_on_target(
 
 def _grown(fact: PartitionFacts) -> bool:
     then, now = fact.copied_to, fact.target_now
-    # A partition that was empty at the cut has nothing there yet.
+    # A partition that was empty at the cut has no records yet.
     written_to = 0 if then is None else then.log_end
     if written_to is None or now is None or now.log_end is None:
         return False

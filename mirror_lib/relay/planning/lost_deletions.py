@@ -1,9 +1,9 @@
-"""Deletions that a compacted source may have removed before they were copied.
+"""Tombstones that a compacted source may have removed before they were copied.
 
-A deletion is a record without a value. The source's cleaner removes it `delete.retention.ms` after it has cleaned it
-for the first time. A run that comes later finds neither the key nor its deletion, and the key, copied before, lives on
-the target for ever. Nothing on the source shows which keys these are, so a run can only say that it
-may be so, and stops nothing: what follows is right, and waiting would lose more.
+A tombstone is a record without a value. The source's cleaner removes it `delete.retention.ms` after it has cleaned it
+for the first time. A later run finds neither the key nor its tombstone, and the key, copied before, stays on the target
+for ever. The source does not show which keys these are, so a run can only report the possibility, and stops nothing:
+later records are correct, and waiting would lose more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mirror_lib.relay.planning.topic_limits import read_limits
 from mirror_lib.topology import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
-#: Kafka's default, for a source that does not answer.
+#: Kafka's default, for a source that does not respond.
 _DAY_MS = 24 * 3600 * 1000
 
 
@@ -36,16 +36,16 @@ class CopiedSpan:
     first_offset: int
     next_offset: int
     topic_id: str | None
-    #: Epoch milliseconds: when the copy was at the end of the log before, None where no position says it.
+    #: Epoch milliseconds: when the copy was last at the end of the log, None if no position has it.
     caught_up_at: int | None
 
 
 def holed_stretches(
     results: Iterable[PartitionResult], plans: Mapping[TopicPartition, PartitionPlan]
 ) -> list[CopiedSpan]:
-    """The spans that hold fewer records than offsets: where none is missing the cleaner has removed none.
+    """The spans with fewer records than offsets: without a hole, the cleaner has removed nothing.
 
-    Transactions leave such holes too, and transforms that drop records. Backfills are left out.
+    Transactions, and transforms that drop records, leave holes too. Backfills are ignored.
     """
     found = []
     for result in results:
@@ -68,15 +68,15 @@ def caught_up_at(
     seen: Mapping[TopicPartition, PartitionObservationRow],
     ledger_positions: Mapping[TopicPartition, PositionRow],
 ) -> int | None:
-    """When the copy of a partition was at the end of the source's log for the last time, in epoch milliseconds.
+    """When the copy of a partition was last at the end of the source's log, in epoch milliseconds.
 
-    A run writes no position for a partition that has nothing new, so the newest observation of it counts too.
+    A run writes no position for an idle partition, so the latest observation of it counts too.
 
     Args:
         position: the next offset to copy.
-        stored: what the position says.
-        seen: where partitions stood when the flow was observed last.
-        ledger_positions: the ledger's copies, for positions of version 0.1.0, which do not say it.
+        stored: the value in the position.
+        seen: partitions as last observed.
+        ledger_positions: the ledger's copies, for positions of version 0.1.0, which lack the value.
     """
     if stored is None:
         row = ledger_positions.get(source)
@@ -92,7 +92,7 @@ def caught_up_at(
 def last_caught_up(
     ledger: Ledger, flow: FlowId, partitions: Mapping[TopicPartition, tuple[int, int | None]]
 ) -> dict[TopicPartition, int | None]:
-    """As `caught_up_at`, for some partitions with position and stored time."""
+    """As `caught_up_at`, for partitions with position and stored time."""
     name = str(flow)
     seen = {TopicPartition(row.topic, row.partition): row for row in ledger.observations.partitions(name)}
     rows: dict[TopicPartition, PositionRow] = {}
@@ -110,9 +110,9 @@ def find_lost_deletions(
     clusters: FlowClusters,
     ledger: Ledger,
 ) -> tuple[PartitionProblem, ...]:
-    """The partitions of compacted topics in which a round may have come too late for deletions.
+    """The partitions of compacted topics in which a round may have been too late for tombstones.
 
-    Asks for the configs of topics with holes only.
+    Only the configs of topics with holes are requested.
     """
     now = int(datetime.now(UTC).timestamp() * 1000)
     spans = holed_stretches(results, plans)
@@ -122,7 +122,7 @@ def find_lost_deletions(
     late = [each for each in spans if _is_late(kept.get(each.source.topic), each.caught_up_at, now)]
     if not late:
         return ()
-    # Only now is the ledger worth asking: it holds a row for each partition of the flow.
+    # Query the ledger only now: it has a row for each partition of the flow.
     times = last_caught_up(ledger, flow, {each.source: (each.first_offset, each.caught_up_at) for each in late})
     found = []
     for each in late:
@@ -133,12 +133,12 @@ def find_lost_deletions(
 
 
 def _tombstones_kept(source: ClusterAdmin, topics: Iterable[str]) -> dict[str, int]:
-    """Milliseconds by compacted topic."""
+    """`delete.retention.ms` by compacted topic."""
     topics = sorted(topics)
     try:
         limits = read_limits(source, topics)
     except MirrorError as error:
-        # Positions must be stored all the same; an alarm too many is better than silence.
+        # Positions must be stored anyway; a false alarm is better than none.
         _log.warning("How long the source keeps deletions cannot be asked, a day is assumed: %s", error)
         return dict.fromkeys(topics, _DAY_MS)
     for topic in topics:
@@ -148,14 +148,14 @@ def _tombstones_kept(source: ClusterAdmin, topics: Iterable[str]) -> dict[str, i
 
 
 def _is_late(kept: int | None, since: int | None, now: int) -> bool:
-    """Whether deletions may be gone; one whose time is not known may be."""
+    """True if tombstones may be gone, or if the time is unknown."""
     return kept is not None and (since is None or now - since > kept)
 
 
 def lost_deletions(
     flow: FlowId, span: CopiedSpan, kept_ms: int, since_ms: int, now_ms: int
 ) -> DeletionsPossiblyLostError:
-    """The error that says it."""
+    """The error that reports it."""
     topic, partition = span.source
     at = datetime.fromtimestamp(since_ms / 1000, UTC)
     chosen = f"--flow '{flow}' --topic {topic} --partition {partition}"
@@ -182,10 +182,10 @@ def note_lost_deletions(
     *,
     run_id: str,
 ) -> None:
-    """Make sure that each of them has an open row in the ledger.
+    """Ensure that each of them has an open row in the ledger.
 
-    Its range is empty, since no offset is known to be lost: nothing else may be excused by it. As long as nobody has
-    decided about a partition it keeps its first row.
+    Its range is empty, since no offset is known to be lost: the row must not excuse any other loss. A partition keeps
+    its first row until an operator decides.
     """
     if not found:
         return

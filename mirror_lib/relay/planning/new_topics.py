@@ -1,4 +1,4 @@
-"""What target topics will accept and keep that the next run creates: the configs that they get, else the cluster's."""
+"""The limits of target topics that the next run creates: by the configs that they get, else by the cluster's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mirror_lib.errors import AuthorizationError
 from mirror_lib.relay.planning.topic_limits import TopicLimits
 from mirror_lib.sync.configs import ConfigRulebook
 
-#: Configs of a topic, with those of a broker that it follows where it has none of its own: the first that is set
-#: counts, with the milliseconds of its unit (Java `ServerTopicConfigSynonyms`).
+#: Topic configs, with the broker configs that are their defaults: the first that is set counts, with the
+#: milliseconds of its unit (Java `ServerTopicConfigSynonyms`).
 _FOLLOWS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "retention.ms": (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
     "retention.bytes": (("log.retention.bytes", 1),),
@@ -23,13 +23,13 @@ _TEXTS = {"cleanup.policy": "log.cleanup.policy", "message.timestamp.type": "log
 
 
 def defaults_of(broker: Mapping[str, str | None]) -> dict[str, str]:
-    """The configs of a topic that has none of its own, by those of a broker."""
+    """The configs of a topic without its own configs, by those of a broker."""
     found = {name: value for name, key in _TEXTS.items() if (value := broker.get(key)) is not None}
     for name, keys in _FOLLOWS.items():
         for key, unit in keys:
             value = broker.get(key)
             if value is not None:
-                # -1 and Java's largest number are no bound, whatever the unit.
+                # -1 and Java's largest number mean no limit, regardless of the unit.
                 found[name] = value if unit == 1 or int(value) < 0 else str(int(value) * unit)
                 break
     return found
@@ -38,25 +38,25 @@ def defaults_of(broker: Mapping[str, str | None]) -> dict[str, str]:
 def limits_of_new_topics(
     flow: FlowConfig, source: ClusterAdmin, target: ClusterAdmin, missing: Mapping[str, str]
 ) -> dict[str, TopicLimits]:
-    """By target topic, what those accept that are still to be made.
+    """The limits of target topics that do not exist yet, by target topic.
 
     Args:
         missing: target topic by source topic.
 
     Raises:
-        MirrorError: a cluster cannot be asked.
+        MirrorError: a cluster does not respond.
     """
     if not missing:
         return {}
     try:
         defaults = defaults_of(target.broker_configs())
     except AuthorizationError:
-        # What the new topics follow is not known then: only what they are given is compared.
+        # The defaults of new topics are then unknown: only the configs that they are given are compared.
         defaults = {}
     rules = ConfigRulebook(flow)
     found: dict[str, TopicLimits] = {}
     for topic, configs in sorted(source.topic_configs(missing).items()):
-        # Where several sources merge, the first by name gives the configs.
+        # In a merge, the first source by name provides the configs.
         if missing[topic] not in found:
             entries = {**defaults, **rules.at_creation(configs)}
             found[missing[topic]] = TopicLimits.of(_configs(missing[topic], entries))

@@ -1,7 +1,7 @@
-"""Open transactions of the source, as a flow of committed records meets them: pure rules and words.
+"""Open transactions of the source, for flows of committed records: pure rules and messages.
 
-A transaction that is open for a moment is normal; its records are part of the lag. One that is older than any
-transaction may become (`transaction.max.timeout.ms` of the brokers) ends by itself no more: an operator must abort it.
+A transaction that is open for a moment is normal; its records are part of the lag. A transaction that is older than
+the brokers' limit (`transaction.max.timeout.ms`) does not end by itself any more: an operator must abort it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from mirror_lib.relay.model import HiddenPartition, PartitionProblem
 from mirror_lib.relay.planning.source_logs import LONG_OPEN_SECONDS
 from mirror_lib.topology import FlowId
 
-#: Kafka's default of `transaction.max.timeout.ms`, for brokers that do not tell.
+#: Kafka's default of `transaction.max.timeout.ms`, for brokers that do not report it.
 DEFAULT_LONGEST_SECONDS = 900.0
-#: A coordinator looks for transactions to abort every 10 s, and markers take a moment.
+#: A coordinator checks for transactions to abort every 10 s, and markers take a moment.
 _GRACE_SECONDS = 60.0
 _NAMED = 3
 
 
 def longest_transaction_seconds(admin: ClusterAdmin) -> float:
-    """For how long a transaction may stay open on a cluster.
+    """Maximum seconds that a transaction may stay open on a cluster.
 
     Raises:
-        MirrorError: the cluster did not answer in time.
+        MirrorError: the cluster did not respond in time.
     """
     try:
         configs = admin.broker_configs()
@@ -38,17 +38,17 @@ def longest_transaction_seconds(admin: ClusterAdmin) -> float:
 
 
 def longest_by(configs: Mapping[str, str | None]) -> float:
-    """The same by a broker's configs."""
+    """The same, from a broker's configs."""
     told = configs.get("transaction.max.timeout.ms")
     return int(told) / 1000 if told is not None and told.isdigit() else DEFAULT_LONGEST_SECONDS
 
 
 def is_hanging(hidden: HiddenRecords, *, now: float, longest_seconds: float) -> bool:
-    """Whether nothing but an operator will end the transaction.
+    """Return whether only an operator can end the transaction.
 
     Args:
         now: epoch seconds.
-        longest_seconds: for which a transaction may stay open on this cluster.
+        longest_seconds: maximum seconds that a transaction may stay open on this cluster.
     """
     age, limit = _age(hidden, now), longest_seconds
     if hidden.is_coordinated and hidden.timeout_ms is not None:
@@ -82,7 +82,7 @@ def _error(flow: FlowId, hidden: HiddenPartition, now: float) -> SourceTransacti
 
 
 def open_transaction_notes(hidden: Sequence[HiddenPartition], *, now: float) -> Iterator[str]:
-    """A sentence about the transactions that have been open for long, the oldest first, if there are any.
+    """A sentence about transactions that have been open for long, oldest first, if there are any.
 
     Args:
         now: epoch seconds.
@@ -100,7 +100,7 @@ def open_transaction_notes(hidden: Sequence[HiddenPartition], *, now: float) -> 
 
 
 def hidden_detail(hidden: HiddenRecords, position: int) -> str:
-    """What an observation says of records that are hidden without a reason to act."""
+    """The detail of an observation about hidden records that need no action."""
     offsets = hidden.end - max(hidden.first, position)
     return f"{offsets:,} offsets are hidden by a transaction of the source that is open from offset {hidden.first} on"
 

@@ -1,4 +1,4 @@
-"""Planning a round: which offsets of which partition are copied, by which task. Pure: facts in, plan out."""
+"""Plan a round: which offsets of which partition are copied, by which task. Pure: facts in, plan out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mirror_lib.relay.planning.bin_packing import deal
 from mirror_lib.relay.planning.source_losses import find_loss, find_target_change
 from mirror_lib.topology import FlowId
 
-#: A bin may be so much heavier than its fair share before anybody is told: that is how bins of partitions come out.
+#: A bin may exceed its fair share by this factor before a warning: bins of partitions are never equal.
 _TOLERANCE = 1.25
-#: A round that copies less lasts as long as its fixed part, however it is dealt.
+#: A smaller round lasts as long as its fixed cost, regardless of the bins.
 _WORTH_TELLING_BYTES, _WORTH_TELLING_OFFSETS = 16_000_000, 1_000_000
 _NAMED = 3
 
@@ -32,7 +32,7 @@ def find_hot_partitions(groups: Iterable[Sequence[PartitionPlan]], tasks_max: in
         tasks_max: tasks that may run at the same time.
     """
     weights = [(sum(partition.weight for partition in group), group) for group in groups]
-    # A single partition leaves all other tasks without work; of several, each has a task of its own at the most.
+    # A single partition leaves all other tasks without work; with several, each has at most one task.
     tasks = min(tasks_max, max(len(weights), 2))
     if tasks < 2:
         return ()
@@ -48,7 +48,7 @@ def find_hot_partitions(groups: Iterable[Sequence[PartitionPlan]], tasks_max: in
 
 
 def hot_partition_warnings(hot: Sequence[HotPartition]) -> tuple[str, ...]:
-    """What is to be said about hot partitions, and what helps."""
+    """Warnings about hot partitions, with what helps."""
     if not hot:
         return ()
     first = hot[0]
@@ -82,11 +82,11 @@ def plan_round(
     first_starts: FirstStarts = _FROM_THE_START,
     problems: Sequence[PartitionProblem] = (),
 ) -> RunPlan:
-    """Decide start and end of every partition and pack them into at most `tasks_max` bins.
+    """Determine start and end of every partition and pack them into at most `tasks_max` bins.
 
     Args:
         facts: one for each partition that the flow selects.
-        problems: what was found wrong while the facts were gathered; carried into the plan.
+        problems: problems found while the facts were read; they become part of the plan.
     """
     wanted: list[PartitionPlan] = []
     refused = list(problems)
@@ -103,7 +103,7 @@ def plan_round(
             refused.append(PartitionProblem(fact.source, found.error, found.loss))
             continue
         start = first_offset(fact, first_starts) if fact.position is None else fact.position
-        # An interrupted run may have copied everything, and not have told: it is taken over with nothing to copy.
+        # An interrupted run may have copied everything without storing it: it is taken over with nothing to copy.
         copies = start < fact.log_end or fact.interrupted
         if fact.hidden is not None:
             whole = _plan(fact, start, end=fact.high_watermark)
@@ -114,7 +114,7 @@ def plan_round(
         idle += fact.hidden is None
         if fact.altered or _is_unnamed(fact):
             unnamed.append(_plan(fact, start))
-        # Without a position nobody could tell later what the partition has lost since it was seen first.
+        # Without a position it could not be found later what the partition has lost since it was first seen.
         if fact.position is None:
             first_seen.append(_plan(fact, fact.log_end))
     groups = _by_target(wanted)
@@ -134,9 +134,9 @@ def plan_round(
 
 
 def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
-    """Where a partition without a position begins; always an offset that the log has, or its end.
+    """Start of a partition without a position; always an offset that the log has, or its end.
 
-    A partition that was added to a copied topic begins at its beginning, regardless of the first start: no record that
+    A partition that was added to a copied topic starts at its beginning, regardless of the first start: no record that
     was written to the topic since may be skipped (KIP-1327 does the same for consumers).
     """
     if fact.added:
@@ -144,13 +144,13 @@ def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
     start = first_starts.of(fact.source.topic)
     if start.reset is not None:
         return fact.log_start if start == EARLIEST else fact.log_end
-    # No record is as young as the time asked for, or nobody asked: that leaves the end.
+    # No record is as recent as the requested time, or it was not requested: start at the end.
     wanted = fact.first_offset if start.offset is None else start.offset
     return fact.log_end if wanted is None else min(max(wanted, fact.log_start), fact.log_end)
 
 
 def _is_unnamed(fact: PartitionFacts) -> bool:
-    """Whether a position leaves open which topic and clusters it is about, and that can be said now."""
+    """True if a position does not have its topic and clusters, and they are known now."""
     then, now = fact.copied_to, fact.target_now
     if then is None or now is None:
         return False
@@ -165,7 +165,7 @@ def _plan(fact: PartitionFacts, start: int, *, end: int | None = None) -> Partit
     """A share of a run.
 
     Args:
-        end: default the end of what can be read.
+        end: by default the end for the flow's consumer.
     """
     end = fact.log_end if end is None else end
     held = max(fact.high_watermark - fact.log_start, 1)
@@ -184,15 +184,15 @@ def _plan(fact: PartitionFacts, start: int, *, end: int | None = None) -> Partit
         first_partitions=fact.first_partitions,
         log_end=fact.log_end,
         asked_at=fact.asked_at,
-        # A first copy finds no records on the target that could have been deleted before it.
-        # What holds no copied key needs no deletion from before.
+        # A first copy has no records on the target that could have been deleted before it.
+        # A target without copied keys needs no earlier tombstone.
         caught_up_at=fact.asked_at if fact.position is None or fact.copied_to is None else fact.caught_up_at,
         estimated_bytes=(fact.log_bytes or 0) * (end - start) // held,
     )
 
 
 def pack(partitions: Sequence[PartitionPlan], tasks_max: int) -> tuple[tuple[PartitionPlan, ...], ...]:
-    """Deal partitions into at most `tasks_max` bins of about equal bytes, see `packing`.
+    """Pack partitions into at most `tasks_max` bins of about equal bytes, see `bin_packing`.
 
     A partition is never split, since its order must be kept, and partitions that share a target partition (a merge)
     stay together, since a target partition has one writer.
@@ -201,7 +201,7 @@ def pack(partitions: Sequence[PartitionPlan], tasks_max: int) -> tuple[tuple[Par
 
 
 def _by_target(partitions: Iterable[PartitionPlan]) -> list[list[PartitionPlan]]:
-    """What must stay together, in an order that does not depend on the order of the partitions."""
+    """Groups that must stay together, in an order that does not depend on the order of the partitions."""
     groups: dict[object, list[PartitionPlan]] = {}
     for partition in sorted(partitions, key=lambda each: each.source):
         groups.setdefault(partition.target, []).append(partition)

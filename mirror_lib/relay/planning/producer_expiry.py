@@ -1,4 +1,4 @@
-"""What the target's brokers remember of producers: read once in a run, from one of them."""
+"""Expiration of producer state on the target's brokers: read once per run, from one broker."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _VERIFICATION = "transaction.partition.verification.enable"
 
 
 def producer_memory(admin: ClusterAdmin) -> ProducerMemory:
-    """Ask a broker of the target.
+    """Read it from a broker of the target.
 
     Raises:
-        MirrorError: the cluster did not answer in time.
+        MirrorError: the cluster did not respond in time.
     """
     try:
         configs = admin.broker_configs()
     except AuthorizationError:
-        # Most users may not read a broker's configs. Kafka's defaults are a good guess, and the copy task looks whether
-        # brokers are too old for them.
+        # Most users may not read a broker's configs. Kafka's defaults are a good guess, and the copy task checks
+        # whether brokers are too old for them.
         return ProducerMemory(verifies_transactions=True)
     return memory_by(configs)
 
 
 def memory_by(configs: Mapping[str, str | None]) -> ProducerMemory:
-    """What a broker's configs say. Brokers before Kafka 3.6 do not know the verification (KIP-890)."""
+    """The values in a broker's configs. Brokers before Kafka 3.6 do not have the verification (KIP-890)."""
     expiration = configs.get(_EXPIRATION)
     memory = ProducerMemory(verifies_transactions=configs.get(_VERIFICATION) == "true")
     if expiration is None or not expiration.isdigit():

@@ -1,10 +1,10 @@
-"""How fast a run may copy: what its flow, its starter and its clusters allow, round by round.
+"""How fast a run may copy: the limits of its flow, its options and its clusters, round by round.
 
-A flow's own limit holds for its rounds as it is. A cluster's is shared by all runs that copy from or to it, as the
-ledger tells (`ledger.rate_claims`): a run claims its share when a round begins, and its tasks keep to that until the
-round's end. So that others need not wait long for theirs, a round under such a limit copies about a minute's worth;
-where there is more, the run goes on with another round, whatever its time budget, up to where the first one would have
-ended.
+A flow's own limit applies to its rounds directly. A cluster's limit is shared by all runs that copy from or to it,
+through the ledger (`ledger.tables.rate_claims`): a run claims its share when a round begins, and its tasks keep to it
+until the round's end. So that other runs need not wait long for theirs, a round under such a limit copies about a
+minute's worth; if there is more, the run continues with another round, regardless of its time budget, up to the end
+that the first one would have reached.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
-#: What one round copies of a cluster's share, and so the longest that a share is kept.
+#: Seconds of a cluster's share that one round copies, and so the longest time that a share is held.
 ROUND_SECONDS = 60
-#: A round that could be over within so many seconds leaves the rest of the limit to others.
+#: A round that could finish within these seconds leaves the rest of the limit to others.
 _SHORT_SECONDS = 5
-#: Though not all of it: how much there is to copy is an estimate.
+#: Minimum claim: the remaining bytes are an estimate.
 _LEAST_WANTED = 1024 * 1024
 
 
@@ -39,7 +39,7 @@ def cluster_limits(flow: FlowConfig) -> tuple[RateAsk, ...]:
 
 
 class RunRate:
-    """The limits of one run, and what it may copy in the round under way."""
+    """The limits of one run, and what it may copy in the current round."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class RunRate:
     ) -> None:
         """Args:
         flow: as configured.
-        ledger: through which runs share the limits of clusters.
+        ledger: runs share the limits of clusters through it.
         run_id: a run that holds its flow's lock.
-        bytes_per_second: instead of the flow's own limit; None leaves that.
-        clock: seconds that do not jump.
+        bytes_per_second: replaces the flow's own limit; None keeps that.
+        clock: monotonic seconds.
         sleep: waits for seconds.
         """
         self._own = bytes_per_second or flow.copy_settings.rate_limit_bytes or None
@@ -66,18 +66,18 @@ class RunRate:
         self._ledger = ledger
         self._clock = clock
         self._sleep = sleep
-        #: What all tasks of the round together may read in a second; None: no limit.
+        #: Maximum bytes per second that all tasks of the round together read; None: no limit.
         self.bytes_per_second = self._own
-        #: Whether the round leaves something for another one that belongs to it.
+        #: Whether the round leaves a part of its plan for another round.
         self.goes_on = False
         self._ends: dict[TopicPartition, int] = {}
         self._began = 0.0
         self._free_at = 0.0
 
     def begin(self, plan: RunPlan) -> RunPlan:
-        """Take a share of the limits for what was planned; returns what of it this round is to copy.
+        """Claim a share of the limits for a plan; return the part of it that this round copies.
 
-        Waits where the round before has read more than its time allowed.
+        Wait if the round before has read more than its time allowed.
         """
         if (pause := self._free_at - self._clock()) > 0:
             self._sleep(pause)
@@ -96,12 +96,12 @@ class RunRate:
         return _first_bytes(plan, self.bytes_per_second * ROUND_SECONDS)
 
     def end(self, results: Sequence[PartitionResult]) -> None:
-        """Give the share back, and note what the round has taken of it."""
+        """Release the share, and record how much of it the round has used."""
         if self.bytes_per_second:
-            # Tasks may read some of it at once; from one round to the next that must not add up.
+            # Tasks may read a burst at once; over several rounds that must not add up.
             self._free_at = self._began + sum(result.bytes for result in results) / self.bytes_per_second
         if self._asks:
-            # What failed, or was not opened, is left alone until the next run.
+            # Partitions that failed or were not claimed are skipped until the next run.
             done = {each.source: each.source_next for each in results if each.error is None}
             self._ends = {source: end for source, end in self._ends.items() if done.get(source, end) < end}
             self.goes_on = bool(self._ends)
@@ -114,12 +114,12 @@ class RunRate:
 
 
 def _up_to(plan: RunPlan, ends: dict[TopicPartition, int]) -> RunPlan:
-    """What a plan holds of earlier planned ranges."""
+    """A plan, limited to earlier planned ranges."""
     return _mapped(plan, lambda each: _ending(each, min(each.end, ends[each.source])) if each.source in ends else None)
 
 
 def _first_bytes(plan: RunPlan, most: int) -> RunPlan:
-    """About so many bytes of a plan, evenly of all partitions; partitions of unknown size are left whole."""
+    """The first `most` bytes of a plan, spread evenly over its partitions; partitions of unknown size stay whole."""
     total = plan.estimated_bytes
     if total <= most:
         return plan
@@ -133,7 +133,7 @@ def _part(each: PartitionPlan, most: int, total: int) -> int:
 
 def _ending(each: PartitionPlan, end: int) -> PartitionPlan | None:
     if end <= each.start:
-        # Without anything to copy it is planned so that an interrupted run is taken over.
+        # A partition without anything to copy is planned so that an interrupted run is taken over.
         return each if each.end <= each.start else None
     part = (end - each.start) / (each.end - each.start)
     return each if part >= 1 else replace(each, end=end, estimated_bytes=max(int(each.estimated_bytes * part), 1))

@@ -1,4 +1,4 @@
-"""What the source's logs are like now: their extent, their leader epochs, their sizes."""
+"""The current state of the source's logs: their extent, their leader epochs, their sizes."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ LONG_OPEN_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class SourceLogs:
-    """Answers of the source about some partitions; each may be an error."""
+    """The source's responses about some partitions; each may be an error."""
 
     starts: Mapping[TopicPartition, OffsetFact]
-    #: Where a reader of the flow's isolation level would stop.
+    #: The end for a consumer with the flow's isolation level.
     ends: Mapping[TopicPartition, OffsetFact]
-    #: For first starts by time: the offset of that time, -1 where all records are older.
+    #: For first starts by time: the offset of that time, -1 if all records are older.
     firsts: Mapping[TopicPartition, OffsetFact]
-    #: Where the leader epoch of the last copied record ends, -1 where the leader does not know it.
+    #: End of the leader epoch of the last copied record, -1 if the leader does not know it.
     epoch_ends: Mapping[TopicPartition, int | MirrorError]
-    #: Bytes on disk; empty when we may not ask, since sizes only balance the bins.
+    #: Bytes on disk; empty if not authorized, since sizes only balance the bins.
     sizes: Mapping[TopicPartition, int]
-    #: Topics that have something new.
+    #: Topics that have new records.
     behind: frozenset[str]
-    #: Epoch milliseconds, right before the ends were asked for.
+    #: Epoch milliseconds, right before the ends were requested.
     asked_at: int
-    #: What open transactions hide from a reader of committed records.
+    #: Records that open transactions hide from a `read_committed` consumer.
     hidden: Mapping[TopicPartition, HiddenRecords] = field(default_factory=dict)
-    #: Whether the source still has the records that positions tell of; missing where nobody asked or can tell.
+    #: Whether the source still has the records in the positions; missing if not requested or unknown.
     last_records: Mapping[TopicPartition, bool | MirrorError] = field(default_factory=dict)
 
     def error(self, source: TopicPartition) -> MirrorError | None:
         """Why a partition cannot be planned now, None if it can."""
         first, epoch_end = self.firsts.get(source), self.epoch_ends.get(source)
         error = self.starts[source].error or self.ends[source].error or (first.error if first else None)
-        # A truncation would go unnoticed by not waiting for the new leader.
+        # Without waiting for the new leader, a truncation would go unnoticed.
         if error is None and isinstance(epoch_end, MirrorError) and not _never_answers(epoch_end):
             error = epoch_end
         same = self.last_records.get(source)
@@ -58,17 +58,17 @@ class SourceLogs:
         return error
 
     def epoch_end(self, source: TopicPartition) -> int | None:
-        """As `epoch_ends`, None where nobody asked or the cluster does not say."""
+        """As `epoch_ends`, None if not requested or not reported."""
         end = self.epoch_ends.get(source)
         return None if isinstance(end, MirrorError) else end
 
     def last_record_same(self, source: TopicPartition) -> bool | None:
-        """As `last_records`, None where nobody asked or can tell."""
+        """As `last_records`, None if not requested or unknown."""
         same = self.last_records.get(source)
         return None if isinstance(same, MirrorError) else same
 
     def first_offset(self, source: TopicPartition) -> int | None:
-        """As `firsts`, None where nobody asked or all records are older."""
+        """As `firsts`, None if not requested or if all records are older."""
         first = self.firsts.get(source)
         return None if first is None or first.offset < 0 else first.offset
 
@@ -87,14 +87,14 @@ def read_source_logs(
     first_starts: FirstStarts,
     known_again: Collection[TopicPartition] = (),
 ) -> SourceLogs:
-    """Ask the source about partitions; sizes, leader epochs and records only where there is something to copy.
+    """Query the source about partitions; sizes, leader epochs and records only if there is something to copy.
 
     Args:
-        known_again: partitions whose last copied records need not be looked at.
+        known_again: partitions whose last copied records need not be checked.
     """
     starts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
     asked_at = int(time.time() * 1000)
-    # Before the last stable offsets: what is committed in between must not look hidden.
+    # Before the last stable offsets: records committed in between must not look hidden.
     replicated = admin.list_offsets(partitions, OffsetSpec.LATEST)
     ends: dict[TopicPartition, OffsetFact] = dict(replicated)
     hidden: Mapping[TopicPartition, HiddenRecords] = {}
@@ -133,9 +133,9 @@ def _hidden(
 def _hidden_ends(
     replicated: Mapping[TopicPartition, OffsetFact], stable: Mapping[TopicPartition, OffsetFact], positions: Positions
 ) -> Iterator[tuple[TopicPartition, OffsetFact]]:
-    """The positions that lie behind the last stable offset and not behind the log's end: nothing to read there now.
+    """Positions after the last stable offset and not after the log's end: there is nothing to read there now.
 
-    They come from a time when the flow still copied open transactions.
+    They are from a time when the flow copied open transactions.
     """
     for source, fact in stable.items():
         if fact.error is not None or source not in positions:
@@ -152,7 +152,7 @@ def _is_behind(start: OffsetFact, end: OffsetFact, stored: StoredPosition | None
 
 
 def _epochs(ends: Mapping[TopicPartition, OffsetFact], positions: Positions) -> Iterator[tuple[TopicPartition, int]]:
-    """The leader epochs of positions that the log goes beyond, or does not reach any more."""
+    """The leader epochs of positions that are before the log's end, or after it."""
     for source, end in ends.items():
         position = positions[source].position if source in positions else None
         if position is None or position.leader_epoch is None or end.error is not None:
@@ -167,7 +167,7 @@ def _last_records(
     positions: Positions,
     known_again: Collection[TopicPartition],
 ) -> Iterator[tuple[TopicPartition, LastRecord]]:
-    """The records that positions tell of, where the log goes beyond the position and still has them."""
+    """The records in the positions, if the log extends beyond the position and still has them."""
     for source, end in ends.items():
         position = positions[source].position if source in positions else None
         if position is None or position.last_record is None or starts[source].error or end.error:
@@ -191,7 +191,7 @@ async def _ask_leaders(
     Mapping[TopicPartition, bool | MirrorError],
     Mapping[TopicPartition, HiddenRecords],
 ]:
-    """Sizes of topics, ends of epochs, whether records are there and what hides some, over one set of connections."""
+    """Sizes of topics, ends of epochs, existing last records, and hiding transactions, over one set of connections."""
     sized = {*topics, *(source.topic for source in hidden)}
     try:
         async with open_clients(data) as (client,):

@@ -1,8 +1,8 @@
-"""What source or target have lost since records were copied last: pure rules over the facts of one partition.
+"""Losses of source or target since the last copy: pure rules over the facts of one partition.
 
-Kafka keeps no promise across retention, unclean leader elections and topics that are created again; a replicator that
-goes on regardless leaves a hole, or puts another history behind the old one, without anybody noticing. So each rule
-ends in an error that a person answers with one of the decisions of `relay.gap_decisions`.
+Kafka does not keep records across retention, unclean leader elections and topics that are created again; a replicator
+that continues regardless leaves a gap, or appends another history to the old one, unnoticed. So each rule raises an
+error that an operator resolves with one of the decisions of `relay.gaps.resolutions`.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from mirror_lib.sync import (
 )
 from mirror_lib.topology import FlowId
 
-#: What a leader answers when it has never heard of an epoch (Java `OffsetsForLeaderEpochResponse`).
+#: A leader's response for an epoch that it does not know (Java `OffsetsForLeaderEpochResponse`).
 UNDEFINED_OFFSET = -1
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLoss:
-    """A loss and the error that tells it."""
+    """A loss and its error."""
 
     error: MirrorError
     loss: SourceLoss
 
 
 def find_loss(flow: FlowId, fact: PartitionFacts) -> FoundLoss | None:
-    """The first rule that a partition breaks, None when the source still has what follows the position.
+    """The first rule that a partition breaks, None if the source still has the records after the position.
 
-    A position without topic id or leader epoch (MM2 stores neither, old clusters know neither) is judged by offsets
-    alone.
+    A position without topic id or leader epoch (MM2 stores neither, old clusters have neither) is checked by offsets
+    only.
     """
     if fact.position is None:
         return None
     changed = source_cluster_change(fact.copied_to.clusters if fact.copied_to else None, fact.clusters)
     if changed is not None:
-        # Topic ids and leader epochs of another cluster say nothing about this one.
+        # Topic ids and leader epochs of another cluster mean nothing for this one.
         return _decidable(flow, fact, changed, SourceLoss(fact.position, fact.position, fact.topic_id))
     if fact.position_topic_id not in (None, "", fact.topic_id):
         return _recreated(flow, fact, fact.position)
@@ -64,14 +64,14 @@ def find_loss(flow: FlowId, fact: PartitionFacts) -> FoundLoss | None:
 
 
 def find_target_change(flow: FlowId, fact: PartitionFacts) -> FoundLoss | None:
-    """Why the target does not hold any more what was copied to it, None when it does. Also of idle partitions."""
+    """Why the target no longer has what was copied to it, None if it has. Also for idle partitions."""
     if fact.position is None or fact.target_now is None or fact.copied_to is None:
         return None
     found = target_cluster_change(fact.copied_to.clusters, fact.clusters)
     found = found or target_change(fact.copied_to, fact.target_now)
     if found is None:
         return None
-    # The source has lost nothing: which records are missing on the target is not a range of its offsets.
+    # The source has lost nothing: the missing records on the target are not a range of source offsets.
     return _decidable(flow, fact, found, SourceLoss(fact.position, fact.position, fact.topic_id))
 
 
@@ -81,7 +81,7 @@ def _decidable(flow: FlowId, fact: PartitionFacts, error: ReplicationError, loss
     return FoundLoss(error, loss)
 
 
-#: How the way on begins, by what has happened.
+#: First part of the action, by error.
 _DECISIONS: Mapping[type[ReplicationError], str] = {
     SourceClusterChangedError: "If the alias or bootstrap.servers is wrong, correct it. ",
     TargetClusterChangedError: "If the alias or bootstrap.servers is wrong, correct it. ",
@@ -111,7 +111,7 @@ def _recreated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss:
         f"the source topic was deleted and created again: it had id {fact.position_topic_id} when it was copied last, "
         f"and has {fact.topic_id or 'none'} now. What the old topic got from offset {position} on is lost; the new one "
         f"holds {held}.",
-        # How far the old topic went is known to nobody any more.
+        # The end of the old topic is unknown.
         SourceLoss(position, position, fact.topic_id),
     )
 
@@ -129,7 +129,7 @@ def _retention_gap(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLo
 
 
 def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss | None:
-    """KIP-320: an epoch that ends before what was copied of it has lost its end (Java `SubscriptionState`)."""
+    """KIP-320: an epoch that ends before its last copied record was truncated (Java `SubscriptionState`)."""
     epoch_end = fact.leader_epoch_end
     cure = "Find out what happened to the source (unclean leader election, a restored disk?). "
     if epoch_end is not None and UNDEFINED_OFFSET < epoch_end < position:
@@ -171,7 +171,7 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
         )
     else:
         return None
-    # A source that was seen shorter than it is now has only what came after that from its new history.
+    # A source that was once found truncated has a new history only from that offset.
     first = min(first, position if fact.truncated_to is None else fact.truncated_to)
     return _found(
         flow,

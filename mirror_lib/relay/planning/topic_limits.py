@@ -1,4 +1,4 @@
-"""What topics accept, on both sides: compared before a copy, and told to the copy so that it knows what is refused."""
+"""The limits of topics on both sides: compared before a copy, and passed to it so that it knows what is refused."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from mirror_lib.cluster.batches import RecordRules
 from mirror_lib.config import CopySettings, PoisonPolicy, longest_interval_seconds
 from mirror_lib.observe import Retention, duration, is_compacted, tombstones_kept_ms
 
-#: The broker's default for `max.message.bytes`, used when a topic's configs may not be read.
+#: The broker's default for `max.message.bytes`, used if a topic's configs cannot be read.
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
-#: Java's `Long.MAX_VALUE`, which stands for no bound.
+#: Java's `Long.MAX_VALUE`, which means no limit.
 _UNBOUNDED = 2**63 - 1
 _TOPICS_NAMED = 5
-#: Several requests' worth, which are under way at the same time.
+#: Enough for several requests in flight at the same time.
 _TOPICS_AT_ONCE = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLimits:
-    """What one topic accepts, broker defaults included; a bound that is None does not exist.
+    """The limits of one topic, broker defaults included; a limit that is None does not exist.
 
     Attributes:
-        max_message_bytes: of a batch, as it is sent.
-        timestamp_before_max_ms: how far in the past timestamps may lie; None with log-append times too.
-        timestamp_after_max_ms: how far in the future.
+        max_message_bytes: maximum bytes of a batch, as it is sent.
+        timestamp_before_max_ms: how far in the past timestamps may be; None with log-append times too.
+        timestamp_after_max_ms: how far in the future they may be.
         log_append_time: the broker replaces the records' timestamps.
         compacted: records need a key.
-        tombstones_kept_ms: how long a record that deletes a key stays at least, None where nothing is compacted.
+        tombstones_kept_ms: minimum time that a tombstone is kept, None if the topic is not compacted.
         retention_ms: age from which records are deleted.
         retention_bytes: size of a partition from which its oldest records are deleted.
     """
@@ -46,7 +46,7 @@ class TopicLimits:
 
     @classmethod
     def of(cls, configs: TopicConfigs) -> TopicLimits:
-        """Read a topic's configs as brokers do (Java `LogConfig`)."""
+        """The limits by a topic's configs, read as by brokers (Java `LogConfig`)."""
         append_time = configs.value("message.timestamp.type") == "LogAppendTime"
         retention = Retention.of(configs)
         return cls(
@@ -61,12 +61,12 @@ class TopicLimits:
         )
 
     def max_batch_bytes(self, settings: CopySettings) -> int:
-        """Bytes of a batch that the topic accepts and that a request of the flow may have."""
+        """Maximum bytes of a batch that the topic accepts and that fits into a request of the flow."""
         return min(self.max_message_bytes, settings.request_max_bytes or self.max_message_bytes)
 
 
 def _bound(configs: TopicConfigs, name: str) -> int | None:
-    """A bound of timestamps; where it is not set, or unknown before Kafka 3.6, the older one counts (KIP-937)."""
+    """A limit of timestamps; if it is not set, or unknown before Kafka 3.6, the older config counts (KIP-937)."""
     for candidate in (name, "message.timestamp.difference.max.ms"):
         value = _number(configs, candidate)
         if value is not None and value != _UNBOUNDED:
@@ -80,10 +80,10 @@ def _number(configs: TopicConfigs, name: str) -> int | None:
 
 
 def record_rules(source: TopicLimits | None, target: TopicLimits) -> RecordRules:
-    """What the copy checks of each record.
+    """The rules that the copy checks for each record.
 
-    A source that is compacted takes no records without a key either, so its keys are not looked at: that would mean to
-    decompress every batch. The few from before it was compacted are found by the target.
+    A compacted source refuses records without a key too, so keys are then not checked: that would mean decompressing
+    every batch. The few records from before it was compacted are refused by the target.
     """
     return RecordRules(
         timestamp_before_max_ms=target.timestamp_before_max_ms,
@@ -93,16 +93,16 @@ def record_rules(source: TopicLimits | None, target: TopicLimits) -> RecordRules
 
 
 def read_limits(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, TopicLimits]:
-    """The limits of those topics that exist and whose configs may be read; one request for some hundred topics.
+    """The limits of the topics that exist and whose configs can be read; one request per some hundred topics.
 
-    A topic has dozens of configs, so those of many topics are let go as soon as their limits are known.
+    A topic has dozens of configs, so they are freed as soon as the limits are known.
     """
     limits: dict[str, TopicLimits] = {}
     known: dict[TopicLimits, TopicLimits] = {}
     for names in batches(sorted(set(topics)), _TOPICS_AT_ONCE):
         for topic, configs in admin.topic_configs(names).items():
             found = TopicLimits.of(configs)
-            # Most topics of a cluster have the same.
+            # Most topics of a cluster have the same limits.
             limits[topic] = known.setdefault(found, found)
     return limits
 
@@ -110,20 +110,20 @@ def read_limits(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, TopicLi
 def read_rules(
     source: ClusterAdmin, limits: Mapping[str, TopicLimits], remote: Mapping[str, str]
 ) -> dict[str, RecordRules]:
-    """What the copy checks, by source topic.
+    """The rules that the copy checks, by source topic.
 
     Args:
         limits: of the target topics.
         remote: target topic by source topic.
     """
     known = {topic: limits[target] for topic, target in remote.items() if target in limits}
-    # Only where the target needs keys does the source have a say.
+    # The source's limits matter only if the target needs keys.
     sources = read_limits(source, [topic for topic, target in known.items() if target.compacted])
     return {topic: record_rules(sources.get(topic), target) for topic, target in known.items()}
 
 
 class LimitKind(StrEnum):
-    """In which way a target topic accepts or keeps less than its source."""
+    """Kinds of limits that are tighter on a target topic than on its source."""
 
     SIZE = "size"
     TIMESTAMP_BEFORE = "timestamp-before"
@@ -145,22 +145,22 @@ _ACTIONS = {
 }
 
 
-#: Limits of target topics that are to be created, given target topics by source topic.
+#: Limits of target topics to be created, given target topics by source topic.
 NewLimits = Callable[[Mapping[str, str]], Mapping[str, "TopicLimits"]]
 
 
 @dataclass(frozen=True, slots=True)
 class LimitWarning:
-    """Target topics that accept or keep less than their sources hold, perhaps; nothing says that such records exist."""
+    """Target topics that may accept or keep less than their sources hold; whether such records exist is unknown."""
 
     kind: LimitKind
     #: Source topics, in order.
     topics: tuple[str, ...]
-    #: What differs, with the numbers of the first topic.
+    #: The difference, with the numbers of the first topic.
     what: str
 
     def text(self, policy: PoisonPolicy) -> str:
-        """The warning with what follows from it and what to do."""
+        """The warning with its consequence and what to do."""
         named = ", ".join(self.topics[:_TOPICS_NAMED])
         more = f" and {len(self.topics) - _TOPICS_NAMED} more" if len(self.topics) > _TOPICS_NAMED else ""
         return f"{self.what} Topics: {named}{more}. {_consequence(self.kind, policy)}; {_ACTIONS[self.kind]}."
@@ -180,7 +180,7 @@ def _consequence(kind: LimitKind, policy: PoisonPolicy) -> str:
 def compare_limits(
     remote: Mapping[str, str], sources: Mapping[str, TopicLimits], targets: Mapping[str, TopicLimits]
 ) -> list[LimitWarning]:
-    """Where target topics accept less than their sources, by kind. Topics whose limits are not known are left out.
+    """Compare target topics with their sources, by kind. Topics with unknown limits are skipped.
 
     Args:
         remote: target topic by source topic.
@@ -200,7 +200,7 @@ def _differences(source: TopicLimits, target: TopicLimits) -> Iterator[tuple[Lim
             f"The target accepts batches of {target.max_message_bytes:,} bytes, the source of "
             f"{source.max_message_bytes:,}: a single record may be too large.",
         )
-    # An age that the source allows is one that its records had when they were written; they are older now.
+    # The limit of the source applied to the age of records at their write; they are older now.
     if target.timestamp_before_max_ms is not None:
         yield (
             LimitKind.TIMESTAMP_BEFORE,
@@ -227,7 +227,7 @@ def _differences(source: TopicLimits, target: TopicLimits) -> Iterator[tuple[Lim
 
 
 def timestamp_warnings(topics: Sequence[str], policy: PoisonPolicy) -> tuple[str, ...]:
-    """What a run says about topics whose target replaces timestamps."""
+    """The warnings of a run about topics whose target replaces timestamps."""
     return (LimitWarning(LimitKind.LOG_APPEND_TIME, tuple(topics), _REPLACES).text(policy),) if topics else ()
 
 
@@ -236,7 +236,7 @@ def _narrower(target: int | None, source: int | None) -> bool:
 
 
 def limit_warnings(source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str]) -> Sequence[LimitWarning]:
-    """Read the limits of both sides, a request for some hundred topics each, and compare them."""
+    """Read the limits of both sides, one request per some hundred topics each, and compare them."""
     return compare_limits(remote, *_both_limits(source, target, remote))
 
 
@@ -256,13 +256,13 @@ def topic_warnings(
     schedule: str | None,
     to_create: NewLimits | None = None,
 ) -> list[str]:
-    """Read the limits of both sides, a request for some hundred topics each, and compare them and the schedule.
+    """Read the limits of both sides, one request per some hundred topics each, and compare them and the schedule.
 
     Args:
         remote: target topic by source topic.
-        policy: of the flow, for what its target topics refuse.
-        schedule: of the flow.
-        to_create: limits of target topics that are not there yet, by target topic.
+        policy: the flow's, for records that its target topics refuse.
+        schedule: the flow's.
+        to_create: limits of target topics that do not exist yet, by target topic.
     """
     targets = read_limits(target, remote.values())
     missing = {topic: there for topic, there in remote.items() if there not in targets}
@@ -276,13 +276,13 @@ def topic_warnings(
 def retention_warnings(
     source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str], policy: PoisonPolicy
 ) -> tuple[str, ...]:
-    """What a run says when it begins to copy topics whose target deletes records earlier than their source."""
+    """The warnings of a run that starts to copy topics whose target deletes records earlier than their source."""
     found = limit_warnings(source, target, remote) if remote else ()
     return tuple(each.text(policy) for each in found if each.kind is LimitKind.RETENTION)
 
 
 def deletion_warnings(sources: Mapping[str, TopicLimits], schedule: str | None) -> list[str]:
-    """What is to be said of compacted topics that forget deletions before the next run of the schedule.
+    """Warnings about compacted topics that remove tombstones before the next scheduled run.
 
     Args:
         sources: limits by source topic.

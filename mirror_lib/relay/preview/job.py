@@ -1,6 +1,6 @@
-"""The command line of the Spark job of a preview, apart from Spark itself: `spark_jobs/preview.py` brings the runner.
+"""The command line of a preview's Spark job, without Spark itself: `spark_jobs/preview.py` passes the runner.
 
-The records come in a file, and what becomes of them goes into one: the job asks no cluster.
+The job reads the records from a file and writes its result to another one: it connects to no cluster.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _log = logging.getLogger("mirror")
 
 @dataclass(frozen=True, slots=True)
 class PreviewArguments:
-    """What the job is told: the one place that knows the names, for the job and for who starts it."""
+    """Arguments of the job: the only class that knows their names, for the job and for its starter."""
 
     #: The MirrorMaker 2 properties file; absolute, since the job may run in another folder.
     config: Path
     flow: str
-    #: On the source.
+    #: Source topic.
     topic: str
-    #: What the topic is called on the target.
+    #: Name of the topic on the target.
     remote_topic: str
-    #: As `write_rows` leaves them.
+    #: File written by `write_rows`.
     rows: Path
-    #: Where what became of them goes.
+    #: File for the result.
     result: Path
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> PreviewArguments:
-        """Read a command line without the program's name; a wrong one ends the process with exit code 2."""
+        """Parse a command line without the program's name; an invalid one ends the process with exit code 2."""
         found = _parser().parse_args(argv)
         return cls(found.config, found.flow, found.topic, found.remote_topic, found.rows, found.result)
 
@@ -56,12 +56,12 @@ class PreviewArguments:
         ]
 
 
-#: Given the transforms of a topic and rows of it (`layout.READ_SCHEMA`), tells what becomes of them.
+#: Takes the transforms of a topic and its rows (`layout.READ_SCHEMA`), and returns the result.
 PreviewRunner = Callable[[TransformChain, pa.Table], PreviewResult]
 
 
 def main(argv: Sequence[str], make_runner: Callable[[PreviewArguments], PreviewRunner]) -> int:
-    """Run the job; returns the exit code (0 done, 1 failed, 2 configuration)."""
+    """Run the job; return the exit code (0 done, 1 failed, 2 configuration)."""
     arguments = PreviewArguments.parse(argv)
     found: PreviewResult | MirrorError
     try:
@@ -75,22 +75,22 @@ def main(argv: Sequence[str], make_runner: Callable[[PreviewArguments], PreviewR
 
 
 def chain_of(flow: FlowConfig, topic: str) -> TransformChain:
-    """What the records of a source topic go through in this flow."""
+    """The transform chain of a source topic in this flow."""
     return flow.transforms.chain_of(topic, heartbeats=replication_policy(flow).is_heartbeats_topic(topic))
 
 
 def write_rows(path: Path, rows: pa.Table) -> None:
-    """Leave rows for the job."""
+    """Write the rows for the job."""
     path.touch(mode=0o600)
     with path.open("wb") as file, pa.ipc.new_stream(file, rows.schema) as stream:
         stream.write_table(rows)
 
 
 def read_result(path: Path) -> PreviewResult | None:
-    """What the job has found; None where it left nothing.
+    """Return the result of the job; None if it wrote none.
 
     Raises:
-        MirrorError: that ended the job.
+        MirrorError: the error that ended the job.
     """
     if not path.exists():
         return None
@@ -101,7 +101,7 @@ def read_result(path: Path) -> PreviewResult | None:
 
 
 def _write_result(path: Path, found: PreviewResult | MirrorError) -> None:
-    """Whole or not at all; records are in it, so for nobody else."""
+    """Write the file atomically and readable only by its owner, since it holds records."""
     written = path.with_suffix(".part")
     written.touch(mode=0o600)
     written.write_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))

@@ -1,6 +1,6 @@
-"""A few records of a source topic, to be looked at. Reads only: no position, no claim and no group is touched.
+"""A few records of a source topic, for previews. Read only: no position, claim or group is changed.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from mirror_lib.sync import parse_time, source_admin
 from mirror_lib.topology import TopicPartition
 from mirror_lib.transform.preview import Headers, RecordPlace, SourceRecord
 
-#: How much further back is looked when the end of a partition holds fewer records than offsets.
+#: Factor by which the range grows if the end of a partition holds fewer records than offsets.
 _FURTHER = 4
 _MICROSECONDS = 1000
-#: A record keeps the memory of all that were read in one part with it, and there may be many partitions.
+#: A record keeps all records of its part in memory, and there may be many partitions.
 _LIMITS = DecodeLimits(part=64 * 1024)
 
 
@@ -42,12 +42,12 @@ class Edge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SampleStart:
-    """From where records are taken: one of the three is given.
+    """The start of a sample: one of the three is set.
 
     Attributes:
         edge: the first records of the log, or the last.
-        offset: of one partition.
-        timestamp: epoch milliseconds: the first record that is not older, and those behind it.
+        offset: an offset of a single partition.
+        timestamp: epoch milliseconds: start at the first record that is not older.
     """
 
     edge: Edge | None = None
@@ -56,10 +56,10 @@ class SampleStart:
 
     @classmethod
     def parse(cls, text: str) -> SampleStart:
-        """Read `earliest`, `latest`, an offset, or an ISO time; one without a zone is UTC.
+        """Parse `earliest`, `latest`, an offset, or an ISO time; without a zone it is UTC.
 
         Raises:
-            ConfigurationError: it is none of them.
+            ConfigurationError: the text is none of them.
         """
         if text in tuple(Edge):
             return cls(edge=Edge(text))
@@ -79,7 +79,7 @@ class Sample:
     """Records as rows of `layout.READ_SCHEMA`, by partition and offset; their place is the number of the partition.
 
     Attributes:
-        unreadable: records that cannot be rows, and damaged batches by their first offset.
+        unreadable: records that cannot become rows, and damaged batches by their first offset.
     """
 
     rows: pa.Table
@@ -107,27 +107,27 @@ class Sample:
 
 
 def headers_of(found: Sequence[Mapping[str, object]] | None) -> Headers:
-    """The headers of one row of Arrow, as Python has them; null and none are the same to Kafka."""
+    """The headers of an Arrow row as Python values; for Kafka, null and no headers are the same."""
     return tuple((each["key"], each["value"]) for each in found or ())  # type: ignore[misc]
 
 
 def places_of(rows: pa.Table) -> list[RecordPlace]:
-    """Where the records of rows are from that came out of a sample's."""
+    """The source places of the records in a sample's rows."""
     source = rows.column(SOURCE_COLUMN).combine_chunks()
     pairs = zip(source.field(0).to_pylist(), source.field(1).to_pylist(), strict=True)
     return [RecordPlace(number_and_codec(place)[0], offset) for place, offset in pairs]
 
 
 def read_sample(flow: FlowConfig, topic: str, start: SampleStart, *, most: int, partition: int | None = None) -> Sample:
-    """Records of a topic, spread over its partitions as evenly as they hold them.
+    """Records of a topic, spread evenly over its partitions.
 
     Args:
-        most: so many records altogether; fewer where the topic does not hold more from there.
-        partition: only of this one.
+        most: maximum number of records; fewer if the topic does not have more.
+        partition: read only this partition.
 
     Raises:
-        ConfigurationError: there is no such partition, or it does not hold the offset.
-        MirrorError: the source does not answer, or has no such topic.
+        ConfigurationError: the partition does not exist, or does not hold the offset.
+        MirrorError: the source does not respond, or has no such topic.
     """
     with source_admin(flow) as admin:
         ranges = _ranges(admin, flow, _partitions(admin, topic, partition), start)
@@ -161,7 +161,7 @@ def _partitions(admin: ClusterAdmin, topic: str, only: int | None) -> list[Topic
 def _ranges(
     admin: ClusterAdmin, flow: FlowConfig, partitions: Sequence[TopicPartition], start: SampleStart
 ) -> list[_Range]:
-    """What partitions hold from there on; only those that hold something."""
+    """The ranges of partitions from the start on; empty ranges are omitted."""
     firsts = _offsets(admin.list_offsets(partitions, OffsetSpec.EARLIEST))
     is_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
     ends = _offsets(admin.list_offsets(partitions, OffsetSpec.LAST_STABLE if is_committed else OffsetSpec.LATEST))
@@ -207,7 +207,7 @@ async def _read(flow: FlowConfig, ranges: Sequence[_Range], most: int, *, last: 
                 await each.read(count)
             if count >= most or sum(len(each.found) for each in partitions) >= most:
                 break
-            # Some hold fewer than their share.
+            # Some have fewer records than their share.
             count = min(2 * count, most)
         fair = shares([len(each.found) for each in partitions], most)
         taken = [row for each, share in zip(partitions, fair, strict=True) for row in each.taken(share)]
@@ -217,7 +217,7 @@ async def _read(flow: FlowConfig, ranges: Sequence[_Range], most: int, *, last: 
 
 
 def shares(held: Sequence[int], most: int) -> list[int]:
-    """How many of each are taken: as even as can be, and together no more than `most`."""
+    """Number of records to take of each partition: as even as possible, at most `most` in total."""
     found = [0] * len(held)
     left = most
     while left and any(share < count for share, count in zip(found, held, strict=True)):
@@ -229,14 +229,14 @@ def shares(held: Sequence[int], most: int) -> list[int]:
 
 
 class _Unreadable(NamedTuple):
-    """A record, or a batch by its first offset, that cannot be rows."""
+    """A record, or a batch by its first offset, that cannot become a row."""
 
     place: RecordPlace
     error: MirrorError
 
 
 class _PartitionSample:
-    """Some records of one partition: the first of a range, or the last."""
+    """Some records of one partition: the first or the last ones of a range."""
 
     def __init__(self, client: RawClient, range_: _Range, flow: FlowConfig, *, last: bool) -> None:
         self._range = range_
@@ -244,12 +244,12 @@ class _PartitionSample:
         self._is_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         settings: CopySettings = flow.copy_settings
         self._reader = PartitionReader(client, range_.source, settings, read_committed=self._is_committed)
-        #: Each record by itself.
+        #: One entry per record.
         self.found: list[pa.RecordBatch | _Unreadable] = []
         self._is_all = False
 
     async def read(self, count: int) -> None:
-        """Read so many records, or all where there are no more."""
+        """Read `count` records, or all if there are fewer."""
         if self._is_all or len(self.found) >= count:
             return
         if not self._last:
@@ -266,7 +266,7 @@ class _PartitionSample:
             width *= _FURTHER
 
     def taken(self, count: int) -> list[pa.RecordBatch | _Unreadable]:
-        """So many of what was found."""
+        """The first or the last `count` records that were read."""
         return self.found[len(self.found) - count :] if self._last else self.found[:count]
 
     async def _first(self, first: int, count: int) -> list[pa.RecordBatch | _Unreadable]:
@@ -292,7 +292,7 @@ class _PartitionSample:
                     if len(found) >= count:
                         break
             except InexactRowError as error:
-                # It names the record; those behind it may be rows again.
+                # The error names the record; later records may be readable.
                 at = offset if error.where.offset is None else error.where.offset
                 found.append(_Unreadable(RecordPlace(source.partition, at), error))
                 offset = at + 1
@@ -300,6 +300,6 @@ class _PartitionSample:
                 found.append(_Unreadable(RecordPlace(source.partition, offset), error))
                 break
             if offset == before:
-                # The end of what can be read.
+                # The end of the readable records.
                 break
         return found

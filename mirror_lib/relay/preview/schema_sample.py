@@ -1,4 +1,4 @@
-"""The topics of a flow whose records may name schemas, and the schemas that a sample of each names. Reads only."""
+"""Topics of a flow whose records may have schema ids, and the schemas in a sample of each. Read only."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mirror_lib.transform.schemas import SIDES, SchemaUse, TopicSample, decoded_
 
 
 class TopicSchemas(NamedTuple):
-    """What a sample of a topic names, by side."""
+    """The schemas in a sample of a topic, by side."""
 
     sample: TopicSample
     used: Mapping[str, Counter[SchemaUse]]
 
 
 def topics_with_schemas(flow: FlowConfig, topology: FlowTopology) -> dict[str, int]:
-    """The topics of the flow whose records may name schemas, with how many offsets each holds.
+    """The topics of the flow whose records may have schema ids, with their numbers of offsets.
 
-    Heartbeats are none unless a transform decodes them: their fields look like schema ids and are none.
+    Heartbeats are excluded unless a transform decodes them: their fields look like schema ids but are none.
 
     Raises:
-        MirrorError: the source does not answer.
+        MirrorError: the source does not respond.
     """
     with source_admin(flow) as admin:
         found = [
@@ -66,23 +66,23 @@ def _offset(fact: OffsetFact) -> int:
 
 
 def sampled_schemas(flow: FlowConfig, topic: str, held: int, most: int) -> TopicSchemas:
-    """The schemas that the oldest and the newest records of all partitions of a topic name.
+    """The schemas in the oldest and the newest records of all partitions of a topic.
 
     Args:
-        held: offsets of the topic.
-        most: so many records altogether.
+        held: number of offsets of the topic.
+        most: maximum number of records.
 
     Raises:
-        MirrorError: the source does not answer, or has no such topic any more.
+        MirrorError: the source does not respond, or no longer has the topic.
     """
     samples: list[Sample] = []
     if held > most:
-        # Schemas change with time: the middle has hardly any that neither end has.
+        # Schemas change with time: hardly any is only in the middle.
         wanted = {Edge.EARLIEST: -(-most // 2), Edge.LATEST: most // 2}
         samples = [read_sample(flow, topic, SampleStart(edge), most=count) for edge, count in wanted.items() if count]
     elif held:
         samples = [read_sample(flow, topic, SampleStart(Edge.EARLIEST), most=most)]
-    # Both ends may have met in partitions that hold little.
+    # The two samples overlap in partitions with few records.
     records = {record.place: record for sample in samples for record in sample.records()}
     unreadable = {place for sample in samples for place in sample.unreadable}
     told = TopicSample(topic, len(records), held, len(unreadable))

@@ -1,4 +1,4 @@
-"""Repairs by hand: positions set, maps rebuilt, deletions written again, another cluster accepted."""
+"""Manual repairs: set positions, rebuild maps, write lost tombstones, accept another cluster."""
 
 import lazy_loader
 

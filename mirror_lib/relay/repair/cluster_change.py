@@ -1,4 +1,4 @@
-"""What an operator decides when an alias names another cluster than before: the same flow, or a new one."""
+"""An operator's decision if an alias names another cluster than before: the same flow, or a new one."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from mirror_lib.topology import TopicPartition
 class ClusterDecision(StrEnum):
     """How a flow continues with other clusters."""
 
-    #: The new cluster holds the same records at the same offsets (restored, or moved to a new id).
+    #: The new cluster has the same records at the same offsets (restored, or moved to a new id).
     SAME = "same"
-    #: The new cluster is another one: nothing that was stored is about it.
+    #: The new cluster is another one: no stored state is about it.
     NEW = "new"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterChange:
-    """What a decision does; printable before it is carried out."""
+    """The effect of a decision; it can be printed before it is applied."""
 
     flow: str
     decision: ClusterDecision
-    #: None where the ledger knows none.
+    #: None if the ledger has none.
     before: ClusterPairRow | None
     now: ClusterPair
-    #: Positions that are stored again for the clusters of now.
+    #: Positions that are stored again with the present clusters.
     kept: tuple[Position, ...] = ()
-    #: Partitions whose positions are forgotten: the next run is their first.
+    #: Partitions whose positions are deleted: the next run is their first.
     forgotten: tuple[TopicPartition, ...] = ()
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class ClusterChange:
 def plan_cluster_change(
     flow: FlowConfig, clusters: FlowClusters, ledger: Ledger, decision: ClusterDecision
 ) -> ClusterChange:
-    """What a decision about the clusters of a flow would do; changes nothing.
+    """The effect of a decision about the clusters of a flow; change nothing.
 
     Raises:
         MirrorError: a cluster cannot be used or has no id, or the ledger cannot be used.
@@ -76,7 +76,7 @@ def plan_cluster_change(
         raise ClusterError("a cluster reports no id: brokers before Kafka 0.10.1 have none.", where=Where(flow=name))
     snapshot = clusters.positions.read_all()
     before = ledger.cluster_pairs.find(name)
-    # Another file with the same aliases may copy other topics to the same target.
+    # Another configuration with the same aliases may copy other topics to the same target.
     takes = flow_topology(flow).replicates
     others = {
         source: stored.position
@@ -96,13 +96,13 @@ def _on(now: ClusterPair, position: Position, snapshot: PositionSnapshot) -> Pos
 
 
 def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: Ledger, *, by: str) -> None:
-    """Carry out a decision. Nobody may be copying: take the run lock first.
+    """Apply a decision. No run may be copying: take the run lock first.
 
     Raises:
         MirrorError: the position topic or the ledger cannot be written.
     """
     aside = None
-    # The ledger last: until then every run refuses, and the decision can be made again.
+    # The ledger last: until then every run refuses, and the decision can be repeated.
     if change.decision is ClusterDecision.SAME:
         clusters.positions.write(change.kept)
         ledger.cluster_pairs.replace(change.flow, *change.now, by=by)

@@ -1,10 +1,10 @@
-"""Writing the deletions that were lost: tombstones of keys that the source has deleted, by the flow's own writer.
+"""Write lost tombstones: for keys that the source has deleted, by the flow's own writer.
 
-The source's cleaner has removed the keys and their deletions before they were copied (`relay.deletions`), so nothing at
-the source can be copied that would delete them on the target. A person decides; then the tombstones of a
-partition and its position behind them are written in one transaction: a run that comes later finds both or
-neither. Their offsets are no copy of anything: the map does not name them, and each tombstone says so itself
-(`cluster.batches.own_deletions`).
+The source's cleaner has removed the keys and their tombstones before they were copied
+(`relay.planning.lost_deletions`), so the source has no record whose copy would delete them on the target. An operator
+decides; then the tombstones of a partition and its position after them are written in one transaction: a later run
+finds both or neither. Their offsets are not copies of source records: the map does not have them, and each tombstone
+says so itself (`cluster.batches.own_deletions`).
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.relay.takeover import PartitionAppender, PartitionReader, coordinator_deadline
 from mirror_lib.topology import TopicPartition
 
-#: Keys of one batch, and the bytes that a batch may take with several of them, or with one.
+#: Maximum number of keys of a batch, and the bytes of a batch with several of them, or with one.
 _KEYS_AT_ONCE, _BATCH_BYTES, _MESSAGE_BYTES = 2_000, 64 * 1024, 1_000_000
-#: For how long a coordinator leaves the transaction open that the identity is asked for with.
+#: Timeout of the transaction with which the identity is requested.
 _TRANSACTION_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class KeyDeletion:
-    """The tombstones that are to be written to one partition; printable before it is done."""
+    """The tombstones to be written to one partition; they can be printed before."""
 
     source: TopicPartition
     target: TopicPartition
     keys: tuple[bytes, ...]
-    #: Up to where the source is known to have none of them.
+    #: Source offset up to which no record has these keys.
     source_read_to: int
     before: Position
-    #: The number of the last claim of the partition.
+    #: The last claim number of the partition.
     claim: int
 
     def __str__(self) -> str:
@@ -85,18 +85,18 @@ def plan_key_deletion(
     *,
     source_read_to: int,
 ) -> KeyDeletion:
-    """Return what is to be written to a partition; changes nothing.
+    """Return the tombstones to write to a partition; change nothing.
 
-    Nobody else may be copying: take the run lock before the offsets are found.
+    No run may be copying: take the run lock before the offsets are determined.
 
     Args:
-        offsets: of the newest records of the keys on the target.
-        source_read_to: up to where the source has none of them.
+        offsets: offsets of the newest records of the keys on the target.
+        source_read_to: source offset up to which no record has the keys.
 
     Raises:
         ConfigurationError: the flow has no transactional ids.
-        DirtyStartError: the last run did not end in good order, or somebody else wrote to the target.
-        MirrorError: a cluster cannot be asked.
+        DirtyStartError: the last run did not end cleanly, or another producer wrote to the target.
+        MirrorError: a cluster does not respond.
     """
     where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
     if flow.fencing is not Fencing.TRANSACTIONAL:
@@ -137,7 +137,7 @@ async def _keys(
 
 
 async def _records(reader: PartitionReader, offset: int, end: int | None = None) -> AsyncIterator[Record]:
-    """The records of a log from an offset on, up to another one or to the log's end."""
+    """The records of a log from an offset to `end`, or to the log's end."""
     while end is None or offset < end:
         spans = await reader.read(offset)
         if not spans:
@@ -165,14 +165,14 @@ def delete_keys(
     by: str,
     note: str | None = None,
 ) -> int:
-    """Write the tombstones of a partition, and note in the ledger who decided; returns how many were written.
+    """Write the tombstones of a partition, and record in the ledger who decided; return the number of tombstones.
 
-    A key that the source has again is left alone: its new record is behind the position and will be copied.
+    A key that exists on the source again is skipped: its new record is after the position and will be copied.
 
     Raises:
-        RunLockedError: the run lock was lost, or a run has opened the partition all the same.
-        TargetDivergedError: somebody else wrote to the target meanwhile.
-        MirrorError: a cluster refused, or did not answer in time. Nothing counts then, or all of it.
+        RunLockedError: the run lock was lost, or a run has claimed the partition nevertheless.
+        TargetDivergedError: another producer wrote to the target meanwhile.
+        MirrorError: a cluster refused, or did not respond in time. Then either all or nothing is committed.
     """
     return asyncio.run(_Writing(flow, clusters, ledger, lease, planned, run_id).run(by, note))
 
@@ -268,7 +268,7 @@ class _Writing:
         return closed
 
     def _batches(self, keys: Sequence[bytes], base_offset: int) -> Iterator[ReadyBatch]:
-        """One batch for each of some keys together, as far as they fit; each names the offset at which it stands."""
+        """One batch for each group of keys that fits; each batch has the offset at which it will be appended."""
         now_ms = int(time.time() * 1000)
         left = list(keys)
         while left:

@@ -1,14 +1,14 @@
-"""Which record of a target partition is which of the source, when nothing but the two logs is left.
+"""Match the records of a target partition with those of the source, by the two logs only.
 
-The target holds what was copied of the source, in its order. Since then compaction and retention may have taken records
-from either side, so both are walked along, and where the next records differ, the nearest records that are equal on
-both sides are looked for.
+The target has copies of the source's records, in order. Since then compaction and retention may have removed records on
+either side, so the matcher walks along both logs, and where the next records differ, it searches for the nearest
+records that are equal on both sides.
 
-Offsets say which pairs are possible. Each record that was copied took one offset of the target, so the distance of a
-record, its source offset less its target offset (markers on the target not counted), never shrinks along the log. It
-grows by at most as many as the source has offsets without a record, and at the end it is known from the partition's
-position. In a log without holes that alone decides, and equal records cannot be taken for one another. Where records
-were compacted away and equal ones stand close together they could be, and are counted as ambiguous.
+Offsets limit the possible pairs. Each copied record took one offset of the target, so the distance of a record, its
+source offset minus its target offset (markers on the target not counted), never decreases along the log. It grows by
+at most the number of source offsets without a record, and at the end it is known from the partition's position. In a
+log without holes that alone decides, and equal records cannot be confused. Where records were compacted away and equal
+records are close together, they could be confused, and are counted as ambiguous.
 
 Pure: spans of both logs in, runs out.
 """
@@ -27,46 +27,46 @@ from mirror_lib.cluster.batches import Record, Span
 from mirror_lib.offsets import RunBuilder, RunColumns
 from mirror_lib.relay.takeover import MismatchError
 
-#: So many records of each side are looked through for the next equal ones; it bounds memory too.
+#: Maximum number of records of each side in the search for the next equal ones; it limits memory too.
 LOOKAHEAD = 20_000
-#: The nearest are found among so many first, which is enough nearly always.
+#: Number of records that are searched first, which is nearly always enough, and the growth of that number.
 _FIRST_LOOK, _LOOK_GROWTH = 32, 8
 _DIGEST_BYTES = 16
 _UNBOUNDED = 1 << 63
 
 
 class _Entry(NamedTuple):
-    """A record, with what lies before it in its log."""
+    """A record, with the offsets before it in its log."""
 
     offset: int
     digest: bytes
-    #: Offsets before it where a reader sees nothing.
+    #: Offsets before it that a consumer does not see.
     hidden: int
-    #: Offsets before it where nothing stands at all.
+    #: Offsets before it without a record or marker.
     holes: int
 
     @property
     def data_offset(self) -> int:
-        """What its offset would be without markers."""
+        """Its offset without counting markers."""
         return self.offset - self.hidden
 
 
 @dataclass(frozen=True, slots=True)
 class LogShape:
-    """What a first reading of a log [start, end) tells."""
+    """The shape of a log [start, end), from a first reading."""
 
     start: int
     end: int
     hidden: int = 0
     holes: int = 0
-    #: Whether the broker gave the records new timestamps (`message.timestamp.type=LogAppendTime`).
+    #: Whether the broker set the records' timestamps (`message.timestamp.type=LogAppendTime`).
     own_timestamps: bool = False
 
     def with_stretches(self, spans: Iterable[Span], read_to: int) -> LogShape:
-        """The same with more of the log.
+        """The shape including more of the log.
 
         Args:
-            read_to: the offset up to which it was read before.
+            read_to: the offset up to which the log was read before.
         """
         hidden, holes, own = self.hidden, self.holes, self.own_timestamps
         for each in spans:
@@ -83,28 +83,28 @@ class LogShape:
         return LogShape(self.start, self.end, hidden, holes, own)
 
     def ended(self, read_to: int) -> LogShape:
-        """The same when nothing more can be read."""
+        """The shape if nothing more can be read."""
         return LogShape(self.start, self.end, self.hidden, self.holes + self.end - read_to, self.own_timestamps)
 
 
 @dataclass(frozen=True, slots=True)
 class LogMatch:
-    """What two logs say about each other."""
+    """The matched records of two logs."""
 
     columns: RunColumns
-    #: Records of the source that the target does not hold: never copied, left out, compacted or deleted there.
+    #: Records of the source that the target does not have: never copied, skipped, compacted or deleted there.
     only_on_source: int
-    #: Records of the target that the source does not hold any more.
+    #: Records of the target that the source no longer has.
     only_on_target: int
-    #: Mapped records that are equal to others near them, so that offsets alone do not tell them apart.
+    #: Mapped records that are equal to others near them, so that offsets alone do not distinguish them.
     ambiguous: int
 
 
 def joined(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
-    """What the logs say as a whole, from what parts of them say, in their order.
+    """The match of whole logs, from the matches of their parts in order.
 
     Args:
-        matches: each with whether its source is the other's target.
+        matches: each with whether its source and target are swapped.
     """
     return LogMatch(
         RunColumns.joined([each.columns.inverse() if inverse else each.columns for each, inverse in matches]),
@@ -115,7 +115,7 @@ def joined(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
 
 
 class _Side:
-    """One log as it is walked through."""
+    """One log during the walk."""
 
     def __init__(self, shape: LogShape, *, timestamps: bool) -> None:
         self.start, self.end = shape.start, shape.end
@@ -128,7 +128,7 @@ class _Side:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left of it."""
+        """True if nothing remains of it."""
         return self.ended and not self.waiting
 
     def feed(self, spans: Iterable[Span]) -> None:
@@ -138,7 +138,7 @@ class _Side:
                 continue
             fed = True
             if span.first >= self.end:
-                # What stands behind the end says nothing about what is before it.
+                # Offsets after the end mean nothing for those before it.
                 self._advance(self.end, self.end, hidden=False)
                 break
             if span.hidden:
@@ -161,7 +161,7 @@ class _Side:
         self.fed_to = record.offset + 1
 
     def _advance(self, first: int, to: int, *, hidden: bool) -> None:
-        """Go on to `to`; from where it stands up to `first` there is nothing."""
+        """Advance to `to`; there are no records from the present offset up to `first`."""
         self.holes += max(0, first - self.fed_to)
         if hidden:
             self.hidden += max(0, to - max(first, self.fed_to))
@@ -184,7 +184,7 @@ class _Ranges:
                 self._before.append(self._before[-1] + end - begin)
 
     def before(self, offset: int) -> int:
-        """How many of their offsets are lower."""
+        """Number of their offsets that are lower."""
         after = bisect_left(self._firsts, offset)
         if after == 0:
             return 0
@@ -192,7 +192,7 @@ class _Ranges:
 
 
 class LogMatcher:
-    """Walks along both logs; feed whichever side is asked for."""
+    """Walks along both logs; feed the side that it needs."""
 
     def __init__(
         self,
@@ -202,12 +202,13 @@ class LogMatcher:
         certain_end: bool,
         left_out: Sequence[tuple[int, int]] | None = (),
     ) -> None:
-        """Begin at the start of both logs.
+        """Start at the beginning of both logs.
 
         Args:
-            certain_end: all before the source's end was copied, or rightly dropped, when the target ended at its end.
-            left_out: ranges of source offsets, ascending, of which records may not have been copied although they are
-                there; None where anything may have been left out.
+            certain_end: the target had copies of all source records before the source's end when it ended at its end,
+                except dropped ones.
+            left_out: ranges of source offsets, ascending, that may have been skipped although the source has their
+                records; None if any record may have been skipped.
         """
         self._shapes = source, target
         timestamps = not target.own_timestamps
@@ -219,53 +220,53 @@ class LogMatcher:
         self._runs = RunBuilder()
         self._last: tuple[_Entry, _Entry] | None = None
         self._only_on_source = self._only_on_target = self._ambiguous = 0
-        #: How many records are needed of each side before the walk can go on.
+        #: Number of records of each side that the walk needs to continue.
         self._need = 1
 
     @property
     def source_offset(self) -> int:
-        """The source offset to read on from."""
+        """The source offset to read next."""
         return self._source.fed_to
 
     @property
     def target_offset(self) -> int:
-        """The target offset to read on from."""
+        """The target offset to read next."""
         return self._target.fed_to
 
     @property
     def needs_source(self) -> bool:
-        """Whether more of the source must be fed."""
+        """True if more of the source must be fed."""
         return not self._source.ended and len(self._source.waiting) < self._need
 
     @property
     def needs_target(self) -> bool:
-        """Whether more of the target must be fed."""
+        """True if more of the target must be fed."""
         return not self._target.ended and len(self._target.waiting) < self._need
 
     @property
     def finished(self) -> bool:
-        """Whether both logs have been walked through."""
+        """True if the walk has reached the end of both logs."""
         return self._source.over and self._target.over
 
     @property
     def as_shaped(self) -> bool:
-        """Whether both logs, walked through, had the holes and the hidden offsets that their shapes say."""
+        """True if both logs had the holes and the hidden offsets of their shapes during the walk."""
         sides = zip(self._shapes, (self._source, self._target), strict=True)
         return all((shape.hidden, shape.holes) == (side.hidden, side.holes) for shape, side in sides)
 
     def feed_source(self, spans: Iterable[Span]) -> None:
-        """Give what the source holds from `source_offset` on; nothing when it holds nothing more."""
+        """Feed the source from `source_offset` on; no spans if it has no more."""
         self._source.feed(spans)
 
     def feed_target(self, spans: Iterable[Span]) -> None:
-        """Give what the target holds from `target_offset` on; nothing when it holds nothing more."""
+        """Feed the target from `target_offset` on; no spans if it has no more."""
         self._target.feed(spans)
 
     def walk(self) -> None:
-        """Go on as far as what was fed allows.
+        """Continue as far as the fed spans allow.
 
         Raises:
-            MismatchError: the target holds what the source never had.
+            MismatchError: the target has a record that the source never had.
         """
         source, target = self._source.waiting, self._target.waiting
         while not (self.needs_source or self.needs_target or self.finished):
@@ -292,7 +293,7 @@ class LogMatcher:
         """The result; the walk must be finished.
 
         Raises:
-            MismatchError: both logs hold records, and not one of them is the same.
+            MismatchError: both logs have records, and none of them are equal.
         """
         assert self.finished
         columns = RunColumns.of(self._runs.runs())
@@ -301,9 +302,9 @@ class LogMatcher:
         return LogMatch(columns, self._only_on_source, self._only_on_target, self._ambiguous)
 
     def _distances(self, here: _Entry, there: _Entry) -> tuple[int, int]:
-        """The least and the most that the distance of this pair can be.
+        """The minimum and maximum of the distance of this pair.
 
-        A hole on the target may have been a marker, which takes no record's place: it loosens both.
+        A hole on the target may have been a marker, which takes no record's place: it widens both limits.
         """
         lowest, highest = -_UNBOUNDED, _UNBOUNDED
         known = self._left_out is not None
@@ -330,7 +331,7 @@ class LogMatcher:
         return 0 if self._left_out is None else self._left_out.before(offset)
 
     def _skip_to_equal(self) -> bool:
-        """Drop what stands before the nearest records that are equal; False when more must be fed first.
+        """Drop the entries before the nearest equal records; return False if more must be fed first.
 
         Raises:
             MismatchError: there are none.
@@ -343,7 +344,7 @@ class LogMatcher:
                 return False
             found = self._nearest_equal(look)
             if found is None and max(len(source.waiting), len(target.waiting)) < look:
-                # The last records of both: each side has lost what the other kept.
+                # The last records of both: each side has lost those that the other has.
                 found = len(source.waiting), len(target.waiting)
             if found is not None:
                 for _ in range(found[0]):

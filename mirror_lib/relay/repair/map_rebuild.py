@@ -1,9 +1,9 @@
-"""Deriving the offset map again from the two logs, for when the ledger is lost or does not say the truth.
+"""Rebuild the offset map from the two logs if the ledger is lost or wrong.
 
-Both logs are read from what they still hold, twice: first their shape (markers, holes), then their records, which are
-matched with one another (`log_match`). Brokers may compact a log between the two readings: then both logs are read
-again (`match_logs`). The end is the partition's position, a pair of offsets that is
-certain; it tells how far the source is ahead there. Memory is bounded by a fetch and a look-ahead of each side.
+Both logs are read from their start, twice: first their shape (markers, holes), then their records, which are matched
+with one another (`log_alignment`). Brokers may compact a log between the two readings: then the readings are repeated
+(`match_logs`). The end is the partition's position, a pair of offsets that is certain; it gives the distance of source
+and target offsets there. Memory is limited to a fetch and a look-ahead for each side.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
 from mirror_lib.topology import TopicPartition
 
-#: Partitions that are read at the same time.
+#: Number of partitions that are read at the same time.
 _AT_A_TIME = 2
-#: Runs in one row of the ledger.
+#: Maximum number of runs in a ledger row.
 _RUNS_PER_ROW = 50_000
-#: Times that both logs are read when they change between two readings; a cleaner is rarely back so soon.
+#: Maximum number of readings if logs change in between; a cleaner rarely returns so soon.
 _READINGS = 5
 
-#: Told how many offsets were read; each of both logs is read twice.
+#: Called with the number of offsets read; each of both logs is read twice.
 Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What the ledger and the logs say about the same partition."""
+    """The difference between the ledger's map and the one of the logs for a partition."""
 
-    #: Records that both map to the same place.
+    #: Records with the same target offset in both.
     same: int
-    #: Records that only the ledger knows: retention or compaction has taken them from a log since.
+    #: Records that only the ledger has: retention or compaction has removed them from a log since.
     only_in_ledger: int
-    #: Records that only the logs tell of.
+    #: Records that only the logs have.
     only_in_logs: int
-    #: Records that both map, to different places.
+    #: Records with different target offsets.
     contradicting: int
 
     @classmethod
@@ -79,18 +79,18 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What became of one partition; either `error` is set, or `match` and `difference`."""
+    """The result of one partition; either `error` is set, or `match` and `difference`."""
 
     plan: RebuildPlan
     match: LogMatch | None = None
     difference: Difference | None = None
     error: MirrorError | None = None
-    #: Which of both flows has copied what, as the ledger has it.
+    #: Which of both flows has copied each part, by the ledger.
     parts: tuple[MapPart, ...] = ()
 
     @property
     def changes(self) -> bool:
-        """Whether the ledger lacks something, or says something else."""
+        """True if the ledger lacks records, or has other offsets."""
         return self.difference is not None and bool(self.difference.only_in_logs or self.difference.contradicting)
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,10 +124,10 @@ def rebuild(
     *,
     opposite: FlowConfig | None = None,
 ) -> list[Rebuilt]:
-    """Read the logs and compare what they say with the ledger; changes nothing. Partitions fail alone.
+    """Read the logs and compare them with the ledger; change nothing. An error of a partition does not stop others.
 
     Args:
-        opposite: the flow back, as the file has it: the isolation level and policies of what it has copied.
+        opposite: the opposite flow as configured: isolation level and policies of the records that it has copied.
 
     Raises:
         MirrorError: a cluster cannot be connected to.
@@ -136,9 +136,9 @@ def rebuild(
 
 
 def apply_rebuilt(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, run_id: str) -> int:
-    """Write the maps that changed in the place of the ledger's; returns how many.
+    """Replace the changed maps in the ledger; return their number.
 
-    What the ledger knows of records before the first that the logs still hold is kept, unless it contradicts them.
+    The ledger's segments before the first record that the logs still have are kept, unless they contradict the logs.
     """
     written = 0
     for each in rebuilt:
@@ -165,7 +165,7 @@ async def _rebuild_all(
     gaps = {name: ledger.gaps(name, limit=None) for name in (str(flow.flow), str(flow.flow.opposite))}
 
     async def match_piece(piece: RebuildPlan, source: RawClient, target: RawClient) -> LogMatch:
-        """As the flow that has copied it."""
+        """Match a piece with the settings of the flow that has copied it."""
         rules, name = flow, str(flow.flow)
         if piece.by_opposite:
             rules, name, source, target = opposite or flow, str(flow.flow.opposite), target, source
@@ -190,11 +190,11 @@ async def _rebuild_all(
 
 
 def _left_out(flow: FlowConfig, plan: RebuildPlan, gaps: Iterable[GapRow]) -> Sequence[tuple[int, int]] | None:
-    """Where source records may have been left out; None when the ledger cannot be asked, and the policy does that."""
+    """Source ranges that may have been skipped; None if the ledger is unavailable and the policy allows skipping."""
     ranges = sorted(
         (gap.first_offset, gap.next_offset)
         for gap in gaps
-        # An empty range says that something is lost, and not what.
+        # An empty range means that records are lost, but not which.
         if (gap.topic, gap.partition) == plan.source and gap.next_offset > max(plan.source_start, gap.first_offset)
     )
     if not ranges and flow.copy_settings.poison_policy is not PoisonPolicy.FAIL:
@@ -210,18 +210,18 @@ class _Logs:
     source: PartitionReader
     target: PartitionReader
     where: Where
-    #: Of the target.
+    #: Client of the target.
     client: RawClient
     retry_seconds: float
 
     @classmethod
     def of(cls, flow: FlowConfig, name: str, plan: RebuildPlan, source: RawClient, target: RawClient) -> _Logs:
-        """Nothing is read yet."""
+        """Create it without reading."""
         read_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         return cls(
             plan,
             PartitionReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
-            # What a transaction has written and taken back is on no reader's target.
+            # Consumers of committed records on the target do not see aborted transactions.
             PartitionReader(target, plan.target, flow.copy_settings, read_committed=True),
             Where(flow=name, topic=plan.source.topic, partition=plan.source.partition),
             target,
@@ -229,7 +229,7 @@ class _Logs:
         )
 
     async def match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
-        """Read them, and find out which record is which.
+        """Read the logs and match their records.
 
         Raises:
             MirrorError: a log cannot be read, or they do not match.
@@ -264,7 +264,7 @@ class _Logs:
 
 
 class _Copied:
-    """A target's log without the deletions that the flow has written there by itself."""
+    """A target's log without the tombstones that the flow has written itself."""
 
     def __init__(self, log: LogReader, flow: str) -> None:
         self._log = log
@@ -289,11 +289,11 @@ async def match_logs(
     left_out: Sequence[tuple[int, int]] | None,
     advance: Advance,
 ) -> LogMatch:
-    """Match the records of both logs, and begin again when a broker compacts one of them meanwhile.
+    """Match the records of both logs, and start again if a broker compacts one of them meanwhile.
 
     Raises:
         MismatchError: the logs do not match although neither of them changes.
-        TransientError: a log changes at each reading.
+        TransientError: a log changes between all readings.
     """
     shapes = await _shapes(plan, source, target, advance)
     for _ in range(_READINGS):
@@ -353,7 +353,7 @@ def _stored(flow: FlowConfig, ledger: Ledger, source: TopicPartition) -> RunColu
     try:
         return RunColumns.of_segments(ledger.segments(str(flow.flow), *source))
     except MirrorError:
-        # It is damaged: that is what a rebuild is for.
+        # The map is damaged: that is what a rebuild is for.
         return RunColumns.of(())
 
 
@@ -367,7 +367,7 @@ def _with_older(known: RunColumns, columns: RunColumns) -> RunColumns:
 def _rows_by_direction(
     flow: FlowConfig, source: TopicPartition, columns: RunColumns, parts: Sequence[MapPart], run_id: str
 ) -> list[SegmentRow]:
-    """The rows of a map, of which each still says which flow has copied it."""
+    """The rows of a map, each still with the flow that has copied it."""
     if not parts:
         return _rows(flow, source, columns, run_id)
     rows: list[SegmentRow] = []

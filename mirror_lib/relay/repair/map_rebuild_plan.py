@@ -1,6 +1,6 @@
-"""Planning the rebuild of offset maps: which logs are read, how far, and whether their ends belong together.
+"""Plan the rebuild of offset maps: which logs are read, how far, and whether their ends correspond.
 
-Reads no record. What is done with a plan is in `map_rebuild`.
+It reads no record. `map_rebuild` executes the plan.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class RebuildPlan:
     source_end: int
     target_start: int
     target_end: int
-    #: Whether the ends belong together for certain, as a position of ours says.
+    #: Whether the ends correspond for certain, by a position of this program.
     certain_end: bool
     #: Whether the opposite flow has copied it: then `source` and `target` are those of that flow.
     by_opposite: bool = False
 
     @property
     def offsets(self) -> int:
-        """How many offsets are read."""
+        """Number of offsets to read."""
         return 2 * (self.source_end - self.source_start + self.target_end - self.target_start)
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,10 +53,10 @@ class RebuildPlan:
 
 
 def by_direction(plan: RebuildPlan, parts: Sequence[MapPart]) -> list[RebuildPlan]:
-    """The plan in pieces, each as the flow has it that has copied it.
+    """The plan in pieces, each from the view of the flow that has copied it.
 
     Args:
-        parts: of the map that the ledger has; where it has none, the flow has copied all.
+        parts: parts of the ledger's map; without any, the flow has copied all.
     """
     pieces: list[RebuildPlan] = []
     first = (plan.source_start, plan.target_start)
@@ -97,14 +97,14 @@ def _inverse(plan: RebuildPlan) -> RebuildPlan:
 def plan_rebuild(
     flow: FlowConfig, topology: FlowTopology, clusters: FlowClusters, *, partition: int | None = None
 ) -> list[RebuildPlan]:
-    """The partitions that were copied, with what their logs hold; reads no record.
+    """The partitions that were copied, with the extent of their logs; read no record.
 
     Args:
-        topology: of the topics that are wanted.
-        partition: only these of the topics.
+        topology: the topology of the selected topics.
+        partition: only this partition of the topics.
 
     Raises:
-        MirrorError: a cluster does not answer, or a log is shorter than the position says.
+        MirrorError: a cluster does not respond, or a log ends before the position.
     """
     positions = {
         source: stored.position

@@ -1,8 +1,8 @@
-"""Positions as a person sees and sets them: the way on where a partition stands still and no rule may decide.
+"""Show and set positions: how an operator continues a stalled partition that no rule can decide.
 
-A target that holds something else than the source does, or less than it had acknowledged, an interrupted merge: the
-replicator cannot know what is right there. Whoever has found out says where copying goes on, behind whatever stands on
-the target, which is never changed. Each change is noted in the ledger with who made it and why.
+If a target has other records than the source, or fewer than it has acknowledged, or after an interrupted merge, the
+replicator cannot know what is correct. The operator sets where copying continues, at the end of the target, whose
+records never change. The ledger records each change with who made it and why.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from mirror_lib.topology import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PositionChange:
-    """What setting one position does; printable before it is done."""
+    """The effect of setting one position; it can be printed before it is applied."""
 
     source: TopicPartition
     target: TopicPartition
-    #: Where it stands now, None where nothing is known to have been copied.
+    #: The present position, None if nothing is known to have been copied.
     before: Position | None
-    #: What is to be written; None to forget the position, so that the next run is the partition's first.
+    #: The position to write; None to delete it, so that the next run is the partition's first.
     after: Position | None
     #: Several source partitions share the target.
     merged: bool = False
-    #: The target does not hold any more what was copied to it: map and offset-syncs are about other records.
+    #: The target no longer has the copied records: map and offset-syncs are about other records.
     map_is_void: bool = False
-    #: Where the next copied record lands.
+    #: The target offset of the next copied record.
     target_end: int = 0
-    #: Why it cannot be done.
+    #: Why it cannot be applied.
     error: MirrorError | None = None
 
     @property
     def skipped(self) -> tuple[int, int]:
-        """Source offsets [first, next) that are passed over; empty when it goes back, or forgets."""
+        """Source offsets [first, next) that are skipped; empty if the position decreases or is deleted."""
         if self.before is None or self.after is None:
             return 0, 0
         first, following = self.before.offset + 1, self.after.offset + 1
@@ -99,17 +99,17 @@ def plan_changes(
     *,
     run_id: str,
 ) -> tuple[PositionChange, ...]:
-    """What setting the positions of a source topic would do; changes nothing.
+    """The effect of setting the positions of a source topic; change nothing.
 
     Args:
-        topic: of the source; the flow must replicate it.
-        partitions: all of the topic when it is empty.
-        start: where copying is to go on; None to forget the positions.
-        run_id: whom the new positions name as their writer.
+        topic: source topic; the flow must replicate it.
+        partitions: partitions of the topic; all if it is empty.
+        start: where copying continues; None to delete the positions.
+        run_id: the run id in the new positions.
 
     Raises:
         ConfigurationError: the flow does not replicate the topic, or it has no such partition.
-        MirrorError: a cluster cannot be asked.
+        MirrorError: a cluster does not respond.
     """
     topology = flow_topology(flow)
     if not topology.replicates(topic):
@@ -156,7 +156,7 @@ def plan_changes(
                     target_topic_id=there.topic_id if there is not None else None,
                     clusters=clusters.ids(),
                     first_partitions=None if change.before is None else change.before.first_partitions,
-                    # What was deleted while nothing was copied is not copied by moving the position.
+                    # Setting a position does not copy the deletions that were missed while nothing was copied.
                     caught_up_at=None if change.before is None else change.before.caught_up_at,
                 )
                 change = replace(change, after=after)
@@ -173,9 +173,9 @@ def set_position(
     claim: int,
     run_id: str,
 ) -> Position:
-    """The position by which copying goes on at `start`, behind the target's end.
+    """The position with which copying continues at `start`, at the target's end.
 
-    Where a run was interrupted it stays open with that run's writer, so that the next run fences it first.
+    After an interrupted run it stays open with that run's writer, so that the next run fences it first.
     """
     position = Position(
         source.topic,
@@ -202,7 +202,7 @@ def _starts(
     first, last = admin.list_offsets(sources, OffsetSpec.EARLIEST), admin.list_offsets(sources, latest)
     if start.timestamp_ms is not None:
         found = admin.offsets_at(dict.fromkeys(sources, start.timestamp_ms))
-        # All records are older: it goes on with the next one.
+        # All records are older: continue with the next new one.
         return {source: each if each.error or each.offset >= 0 else last[source] for source, each in found.items()}
     assert start.offset is not None
     return {source: _within(source, start.offset, first[source], last[source]) for source in sources}
@@ -229,9 +229,9 @@ def apply_changes(
     note: str | None = None,
     run_id: str,
 ) -> None:
-    """Carry out the changes that have no error, and note in the ledger who made them.
+    """Apply the changes that have no error, and record in the ledger who made them.
 
-    Nobody else may be copying: take the run lock first.
+    No run may be copying: take the run lock first.
 
     Raises:
         MirrorError: the position topic or the ledger cannot be written.
@@ -259,10 +259,10 @@ def apply_changes(
 
 
 def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
-    """Fence here and now whom no take-over would: writers of a merge, and of a backfill into the flow's topic.
+    """Fence now the writers that no take-over would fence: of a merge, and of a backfill into the flow's topic.
 
-    In a merge a position cannot be taken over, so it is closed as well. A backfill has names of its own, which a
-    take-over by the flow does not know.
+    In a merge a position cannot be taken over and is therefore closed as well. A backfill's writers have other names,
+    which a take-over by the flow does not know.
     """
     before = change.before
     if change.after is None or before is None or before.state is not PositionState.OPEN:
@@ -299,7 +299,7 @@ def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | Non
 
 
 def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:
-    """What an interrupted run did, and only its position tells: where its records are, and what it left out."""
+    """Record an interrupted run's work that only its position has: its runs, and the ranges that it skipped."""
     ledger.append_segments(segment_rows(flow, before.run_id or "", before.source, before.runs))
     for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):
         ledger.record_gap(row)

@@ -1,4 +1,4 @@
-"""Taking over from a writer that did not finish: fence, find its end, match the tail."""
+"""Take over from a writer that did not finish: fence it, find its end, match the tail."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Taking a target partition from the writer before: its end is then what it will be for ever."""
+"""Fence the earlier writer of a target partition: its end is then final."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _FENCING_SECONDS = 60.0
 async def fence(
     job: CopyJob, opened: OpenPartition, client: RawClient, log: PartitionReader
 ) -> tuple[ProducerIdentity, int]:
-    """Fence the writer before; returns who writes from now on, and the end of the target's log.
+    """Fence the earlier writer; return the partition with its new writer, and the end of the target's log.
 
     No transaction is open before that end.
 
     Args:
-        opened: with a take-over.
-        client: of the target.
-        log: of the target partition.
+        opened: a partition with a take-over.
+        client: client of the target.
+        log: reader of the target partition.
 
     Raises:
         TargetTruncatedError: the target is shorter than what was certainly copied.
-        MirrorError: the cluster did not answer in time, or refused.
+        MirrorError: the cluster did not respond in time, or refused.
     """
     takeover = opened.takeover
     assert takeover is not None
@@ -43,7 +43,7 @@ async def fence(
     identity = await _identity(job, opened, client, takeover, retry_seconds=retry_seconds, where=where)
 
     async def fence_open(writing: Collection[int]) -> None:
-        # A run that died in its first transaction is in no position.
+        # A run that died in its first transaction is not in any position.
         if opened.transactional_id is not None:
             await fence_producers(
                 job.flow, client, writing, opened.plan.target, retry_seconds=retry_seconds, where=where
@@ -65,19 +65,19 @@ async def fence_name(
     where: Where,
     commit: bool = False,
 ) -> ProducerIdentity:
-    """Make every older epoch of a transactional id refused on partitions, and all that it appended there visible.
+    """Make partitions refuse every older epoch of a transactional id, and end its transactions there.
 
-    A marker does that, and a coordinator of Kafka 4 leaves out those of partitions that have no leader just then
+    A marker does that, and a coordinator of Kafka 4 writes none to partitions that have no leader at that moment
     (KAFKA-20734). So the leaders are asked, and partitions whose leader does not know the new epoch are fenced again.
 
     Args:
-        retry_seconds: how long leaders are waited for.
-        where: the place of errors.
-        commit: commit the transaction that the writer before has open, as it holds the next records of the source
+        retry_seconds: how long to wait for leaders.
+        where: the location of errors.
+        commit: commit the earlier writer's open transaction, since it has the next records of the source
             (`old_records`); else it is aborted.
 
     Raises:
-        MirrorError: the cluster did not answer in time, or refused.
+        MirrorError: the cluster did not respond in time, or refused.
     """
     until = time.monotonic() + retry_seconds
     left = targets
@@ -99,20 +99,20 @@ async def fence_name(
 
 
 def _reached(producers: Mapping[int, ProducerState], identity: ProducerIdentity) -> bool:
-    """Whether a leader refuses all epochs before the one that the fence ended with.
+    """True if a leader refuses all epochs before the one that fencing returned.
 
-    The marker has the epoch before it. When the epochs of an id are used up the last one comes with another id, and the
-    partition is fenced again.
+    The marker has the epoch before it. When the epochs of an id are exhausted the last one comes with another id, and
+    the partition is fenced again.
     """
     known = producers.get(identity.producer_id)
     return known is not None and known.epoch >= identity.epoch - 1
 
 
 def check_not_truncated(target: TopicPartition, end: int, written: int, where: Where) -> None:
-    """See that a target's log reaches to where it was certainly written.
+    """Check that a target's log reaches the offset up to which it was certainly written.
 
     Raises:
-        TargetTruncatedError: it does not.
+        TargetTruncatedError: it ends before.
     """
     if end < written:
         raise TargetTruncatedError(
@@ -126,19 +126,20 @@ def check_not_truncated(target: TopicPartition, end: int, written: int, where: W
 async def _identity(
     job: CopyJob, opened: OpenPartition, client: RawClient, takeover: Takeover, *, retry_seconds: float, where: Where
 ) -> ProducerIdentity:
-    """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
+    """Take the partition from its writer; if the broker cannot fence it, wait until it must have ended."""
     name = opened.transactional_id
     if name is None:
         identity = await client.producers.new_producer_id(deadline=time.monotonic() + _FENCING_SECONDS)
         await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
         return identity
-    # What a writer of transactions with positions had not committed, nobody counts.
+    # Uncommitted rows of a writer that stores positions in its transactions do not count.
     commit = not takeover.in_transactions and opened.transactions is None
     targets = [opened.plan.target]
     identity = await fence_name(client, name, targets, retry_seconds=retry_seconds, where=where, commit=commit)
     fenced = {identity.producer_id}
     if takeover.producer_id is not None and takeover.producer_id not in fenced:
-        # It may have had another name of the flow's: rows of a transform that chooses partitions share a producer.
+        # The writer may have used another name of the flow: rows of a transform that chooses partitions share a
+        # producer.
         fenced |= await fence_producers(
             job.flow, client, {takeover.producer_id}, opened.plan.target, retry_seconds=retry_seconds, where=where
         )
@@ -155,12 +156,12 @@ async def fence_producers(
     retry_seconds: float,
     where: Where,
 ) -> set[int]:
-    """Fence producers of a flow on a partition, whatever their names are; returns the ids of those that were fenced.
+    """Fence producers of a flow on a partition by all their transactional ids; return the producer ids of the fenced.
 
-    Kafka tells their names since 3.0.
+    Kafka reports these names since 3.0.
 
     Raises:
-        MirrorError: the cluster did not answer in time, or refused.
+        MirrorError: the cluster did not respond in time, or refused.
     """
     names = names_of_flow(flow, await client.producers.names_of(producer_ids))
     fenced = [await fence_name(client, name, [target], retry_seconds=retry_seconds, where=where) for name in names]
@@ -168,10 +169,10 @@ async def fence_producers(
 
 
 def seconds_until_ended(takeover: Takeover, fenced: Collection[int]) -> float:
-    """How long the writer before may go on although its names were fenced: 0 where that has reached it.
+    """Seconds that the earlier writer may continue although its names were fenced: 0 if it was fenced.
 
-    A transactional id whose epochs are used up, or that expired, comes with another producer id: fencing by the name
-    does not reach the old one.
+    A transactional id whose epochs are exhausted, or that expired, gets another producer id: fencing by the name does
+    not reach the old one.
 
     Args:
         fenced: the producer ids that its names have now.

@@ -1,8 +1,8 @@
-"""Transactions that hang: the coordinator believes them to be over, and partitions of theirs have no marker.
+"""Hanging transactions: complete for the coordinator, but without a marker on some partitions.
 
-A coordinator takes partitions for deleted that have no leader at that moment, and completes without their markers
-(Kafka from 4.0 on, KAFKA-20734). What stands behind the first record of such a transaction is hidden from readers of
-committed records until somebody has a marker written there, and only its own producer can.
+A coordinator treats partitions without a leader at that moment as deleted, and completes without their markers
+(since Kafka 4.0, KAFKA-20734). `read_committed` consumers do not see the records after the first one of such a
+transaction until a marker is written there, and only its own producer can write it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 _COORDINATOR_SECONDS = 60.0
-#: Markers that are not there so long after a transaction has ended may have been left out.
+#: Seconds after the end of a transaction from which a missing marker counts as never written.
 _LATE_SECONDS = 5.0
-#: Seconds between looks for markers, which come a little later than the answer to a commit.
+#: Seconds between checks for markers, which come a little later than the response to a commit.
 FIRST_LOOK, LAST_LOOK = 0.005, 0.2
 
 
 class OpenTransaction(NamedTuple):
-    """What a coordinator tells of a producer's transactions, and where its rows have no marker."""
+    """The coordinator's state of a producer's transaction, and the partitions without its marker."""
 
     told: TransactionState
     #: The first offset on each partition.
     open_from: Mapping[TopicPartition, int]
 
     def counted(self, positions: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-        """Those that hold rows of which positions say that they count, and that no transaction covers now."""
+        """Partitions with rows that are committed by the positions, and that no transaction includes now."""
         return [
             partition
             for partition, first in self.open_from.items()
@@ -43,14 +43,14 @@ class OpenTransaction(NamedTuple):
 
 
 class Hanging:
-    """What of one producer's transactions has no marker yet."""
+    """The transactions of one producer that have no marker yet."""
 
     def __init__(self, client: RawClient, name: str, *, retry_seconds: float, where: Where) -> None:
         """Args:
-        client: of the target.
+        client: client of the target.
         name: the transactional id.
-        retry_seconds: how long leaders are waited for.
-        where: the place of errors.
+        retry_seconds: how long to wait for leaders.
+        where: the location of errors.
         """
         self._client = client
         self._name = name
@@ -60,12 +60,12 @@ class Hanging:
     async def without_marker(
         self, partitions: Iterable[TopicPartition], producer_id: int, *, seconds: float
     ) -> list[TopicPartition]:
-        """Those of some partitions where the producer's transaction is still open after some seconds.
+        """The partitions on which the producer's transaction is still open after some seconds.
 
-        Brokers older than Kafka 2.8 do not tell; they write all markers.
+        Brokers before Kafka 2.8 do not report it; they write all markers.
 
         Raises:
-            MirrorError: a leader did not answer in time, or refused.
+            MirrorError: a leader did not respond in time, or refused.
         """
         pause, until = FIRST_LOOK, time.monotonic() + seconds
         left: Collection[TopicPartition] = list(partitions)
@@ -77,10 +77,10 @@ class Hanging:
             pause = min(pause * 2, LAST_LOOK)
 
     async def found(self, partitions: Iterable[TopicPartition]) -> OpenTransaction | None:
-        """What the producer of the id has open on partitions; None for nothing.
+        """The open transaction of the producer on partitions; None if there is none.
 
         Raises:
-            MirrorError: the coordinator or a leader did not answer in time, or refused.
+            MirrorError: the coordinator or a leader did not respond in time, or refused.
         """
         producers, deadline = self._client.producers, coordinator_deadline()
         told = await producers.transaction_state(self._name, deadline=deadline)
@@ -93,17 +93,18 @@ class Hanging:
         return OpenTransaction(told, open_from) if open_from else None
 
     async def settle(self, found: OpenTransaction, counted: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-        """End what hangs of what was found as it was decided, and leave what is still to be decided; returns what hung.
+        """End hanging transactions as they were decided, skip undecided ones; return the partitions that were hanging.
 
-        To be called before the producer is fenced, which aborts all: rows would be lost whose positions count.
+        Call it before the producer is fenced, which aborts all: committed rows would be lost.
 
         Args:
-            counted: the target offsets up to which committed positions say that rows count. What begins before them
-                was committed, whatever the coordinator has done since.
+            counted: the target offsets up to which rows are committed by the positions. A transaction that begins
+                before
+                them was committed, regardless of what the coordinator has done since.
 
         Raises:
             TransientError: the markers do not appear.
-            MirrorError: the coordinator or a leader did not answer in time, or refused.
+            MirrorError: the coordinator or a leader did not respond in time, or refused.
         """
         told, proven = found.told, found.counted(counted)
         decided = proven if told.committed is None else list(found.open_from)
@@ -112,10 +113,10 @@ class Hanging:
             return []
         identity = await self._client.producers.init_producer_id(self._name, deadline=coordinator_deadline())
         if identity.producer_id != told.producer_id:
-            # Its epochs are used up, and markers of another producer end nothing of it.
+            # Its epochs are exhausted, and markers of another producer do not end its transaction.
             raise self.no_marker(left)
         if identity.epoch != told.epoch + 1:
-            # Another transaction has begun since, and may be what is open: nothing but positions tells how it ended.
+            # Another transaction has begun since, and may be the open one: only positions show how the first one ended.
             left = [partition for partition in left if partition in proven]
         for commit in (True, False):
             ending = [each for each in left if (each in proven or told.committed is True) is commit]
@@ -151,5 +152,5 @@ class Hanging:
 
 
 def coordinator_deadline() -> float:
-    """Until when a transaction's coordinator is waited for, by the monotonic clock."""
+    """Deadline for a transaction's coordinator, by the monotonic clock."""
     return time.monotonic() + _COORDINATOR_SECONDS

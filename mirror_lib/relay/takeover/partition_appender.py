@@ -1,4 +1,4 @@
-"""Appending to a small topic beside the copy itself: a batch at a time, each until it is acknowledged."""
+"""Append to a small topic next to the copy itself: one batch at a time, each until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class PartitionAppender(Patience):
         transactional_id: str | None = None,
     ) -> None:
         """Args:
-        retry_seconds: how long faults may last that may pass.
-        where: the place of errors.
-        doing: what it is for, such as `store positions in mm2-offsets-0`.
-        transactional_id: of the producer in whose open transaction the batches are.
+        retry_seconds: how long transient errors may last.
+        where: the location of errors.
+        doing: the purpose, such as `store positions in mm2-offsets-0`.
+        transactional_id: of the producer whose open transaction contains the batches.
         """
         super().__init__(client, partition, retry_seconds, where=where, operation=Operation.WRITE)
         self._doing = doing
         self._transactional_id = transactional_id
 
     async def append(self, batch: ReadyBatch) -> None:
-        """Append a batch that is stamped. One without a producer may come to stand there twice.
+        """Append a stamped batch. A batch without a producer may be appended twice.
 
         Raises:
-            MirrorError: a fault did not pass in time, or will not pass.
+            MirrorError: an error did not pass in time, or is not transient.
         """
         backoff = self.patient()
         while True:
@@ -54,6 +54,6 @@ class PartitionAppender(Patience):
             timeout_ms=_PRODUCE_TIMEOUT_MS,
             transactional_id=self._transactional_id,
         )
-        # A duplicate was appended by an earlier try, whose answer was lost.
+        # A duplicate was appended by an earlier try whose response was lost.
         if answer.error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             raise error_for_code(answer.error_code, where=self._where, doing=self._doing, needs=self._needs)

@@ -1,4 +1,4 @@
-"""Reading a log where two writers may have met: a fetch at a time, through leader changes and restarts."""
+"""Read a log that two writers may have written: one fetch at a time, through leader changes and restarts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_lib.topology import Operation, TopicPartition
 
 _FETCH_WAIT_MS = 500
 _READ_BYTES = 4 * 1024 * 1024
-#: What a person can do where the target does not hold what was expected.
+#: Choices of an operator if the target does not hold the expected records.
 CHOICES = (
     "Only the replicator may write to remote topics: find the other writer. Then say where copying goes on "
     "(`mirror position set`), or copy the topic again under another name (mirror.topics.rename)."
@@ -32,17 +32,17 @@ class PartitionReader(Patience):
         self._read_committed = read_committed
 
     async def read(self, offset: int) -> Sequence[Span]:
-        """What stands from `offset` on; empty at the end of what can be read."""
+        """The spans from `offset` on; empty at the end of the readable log."""
         answer = await self.fetch(offset)
         spans, _ = read_spans(answer.records, answer.aborted, read_committed=self._read_committed)
         return spans
 
     async def fetch(self, offset: int) -> FetchedPartition:
-        """What a broker sends from `offset` on; without records at the end of what can be read.
+        """A broker's response from `offset` on; without records at the end of the readable log.
 
         Raises:
-            DirtyStartError: the offset is not there any more.
-            MirrorError: a fault did not pass in time, or will not pass.
+            DirtyStartError: the offset no longer exists.
+            MirrorError: an error did not pass in time, or is not transient.
         """
         backoff = self.patient()
         while True:

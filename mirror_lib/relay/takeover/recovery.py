@@ -1,8 +1,8 @@
-"""Taking over a target partition from a writer that did not finish, or may still live.
+"""Take over a target partition from a writer that did not finish, or may still be alive.
 
-The commit protocol's unclean start (docs/architecture.md, "Exactly once"): the former writer is fenced, so that the
-broker refuses whatever it still sends and all that it appended is visible; then the target's log behind the last
-certain pair of offsets is compared with the source. What stands there is skipped, and copying goes on behind it.
+The dirty start of the commit protocol (docs/architecture.md, "Exactly once"): the earlier writer is fenced, so that the
+broker refuses what it still sends and all that it appended is visible; then the target's log after the last certain
+pair of offsets is compared with the source. The records found there are skipped, and copying continues after them.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from mirror_lib.relay.takeover.fencing import fence
 from mirror_lib.relay.takeover.partition_reader import CHOICES, PartitionReader
 from mirror_lib.relay.takeover.tail_match import MismatchError, TailMatch, TailMatcher
 
-#: What a log holds from an offset on.
+#: Reads the spans of a log from an offset on.
 Read = Callable[[int], Awaitable[Sequence[Span]]]
-#: Each reads both logs, so this bounds memory too.
+#: Number of concurrent take-overs. Each reads both logs, so this limits memory too.
 _AT_A_TIME = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was found on the target: where copying goes on, by whom, and where the records found are."""
+    """The result of a take-over: where copying continues, the new writer, and where the records found are."""
 
     opened: OpenPartition
     runs: tuple[OffsetRun, ...] = ()
-    #: What the interrupted run had left out, and may not have told.
+    #: Ranges that the interrupted run had skipped, and may not have recorded.
     poison: tuple[Poison, ...] = ()
 
 
 async def take_over_all(
     job: CopyJob, partitions: Sequence[OpenPartition], source: RawClient, target: RawClient
 ) -> list[tuple[OpenPartition, Recovered | MirrorError]]:
-    """Take over many partitions, some at a time; each has its own outcome."""
+    """Take over many partitions, some at a time; each has its own result."""
     limit = asyncio.Semaphore(_AT_A_TIME)
     sharing = Counter(opened.plan.target for opened in partitions)
 
@@ -81,13 +81,13 @@ def _merged(job: CopyJob, opened: OpenPartition) -> DirtyStartError:
 
 
 async def take_over(job: CopyJob, opened: OpenPartition, source: RawClient, target: RawClient) -> Recovered:
-    """Fence the writer before, find out how far it came, and return the partition opened for the rest.
+    """Fence the earlier writer, find how far it came, and return the partition opened for the rest.
 
     Raises:
-        TargetDivergedError: the target holds what the source does not; somebody else wrote there.
+        TargetDivergedError: the target has other records than the source: another producer wrote there.
         TargetTruncatedError: the target is shorter than what was certainly copied.
-        DirtyStartError: what the target holds cannot be found out for certain.
-        MirrorError: a cluster did not answer in time, or refused.
+        DirtyStartError: the content of the target cannot be determined.
+        MirrorError: a cluster did not respond in time, or refused.
     """
     return await _Recovery(job, opened, source, target).run()
 
@@ -99,7 +99,7 @@ class _Recovery:
         self._opened = opened
         self._takeover: Takeover = opened.takeover
         self._source = PartitionReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
-        # What a transaction has written and taken back is on no reader's target (MM2 with exactly-once support).
+        # Consumers of committed records do not see aborted transactions (MM2 with exactly-once support).
         self._target = PartitionReader(target, opened.plan.target, job.settings, read_committed=True)
         self._client = target
         self._now_ms = int(time.time() * 1000)
@@ -109,7 +109,7 @@ class _Recovery:
     async def run(self) -> Recovered:
         identity, end = await fence(self._job, self._opened, self._client, self._target)
         if self._takeover.in_transactions and not await self._holds_records(end):
-            # What was not committed is aborted by now.
+            # Uncommitted records are aborted by now.
             found = TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), left_out=())
             left_out: Sequence[OmittedRange] = self._takeover.left_out
         else:
@@ -121,7 +121,7 @@ class _Recovery:
                 where=self._where,
                 action="The target lost data: find out why, then say where copying goes on (`mirror position set`).",
             )
-        # The epoch of a later record is another one; a copy that goes on will know it.
+        # The epoch of a later record is another one; the copy that continues will read it.
         epoch = self._opened.plan.leader_epoch if found.source_next == self._opened.plan.start else None
         opened = replace(
             self._opened,
@@ -138,7 +138,7 @@ class _Recovery:
         return Recovered(opened, runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
 
     async def _holds_records(self, end: int) -> bool:
-        """Whether a reader sees something behind the certain pair."""
+        """True if a consumer sees a record after the certain pair."""
         offset = max(self._takeover.target_offset, self._takeover.target_log_start)
         while offset < end:
             spans = await self._read_target(offset)
@@ -148,12 +148,12 @@ class _Recovery:
         return False
 
     async def _match(self, end: int) -> tuple[TailMatch, Sequence[OmittedRange]]:
-        """Compare the target's tail with the source; also returns what was left out for certain."""
+        """Compare the target's tail with the source; also return the ranges that were certainly skipped."""
         left_out = self._takeover.left_out
         try:
             return await self._matched(end, left_out), left_out
         except (TargetDivergedError, CorruptBatchError):
-            # The writer before may have left something out since its position was read; now it is fenced.
+            # The earlier writer may have skipped more since its position was read; now it is fenced.
             later = await asyncio.to_thread(self._stored_omissions)
             if set(later) <= set(left_out):
                 raise
@@ -161,13 +161,13 @@ class _Recovery:
         return await self._matched(end, left_out), left_out
 
     async def _check_held(self, end: int) -> None:
-        """See that the target still holds something behind the certain pair, if anything was written there.
+        """Check that the target still has records after the certain pair, if any were written there.
 
         Raises:
-            DirtyStartError: it does not.
+            DirtyStartError: all of them were deleted.
         """
         deleted = self._takeover.target_log_start > self._takeover.target_offset
-        # The fence may have left a marker there: it is no record.
+        # Fencing may have appended a marker there, which is not a record.
         if deleted and not await self._holds_records(end):
             raise DirtyStartError(
                 f"{self._opened.plan.target} has deleted all that was written from offset "
@@ -190,8 +190,8 @@ class _Recovery:
         return matcher.match()
 
     def _stored_omissions(self) -> list[OmittedRange]:
-        """What all positions of this partition say was left out of what is compared."""
-        # Seldom needed, and another Kafka client, which is not to be loaded before Spark forks its workers.
+        """The ranges within the compared offsets that were skipped by any position of this partition."""
+        # Rarely needed, and another Kafka client, which must not be loaded before Spark forks its workers.
         from mirror_lib.cluster.topics import PositionSnapshot, PositionStore
 
         plan, topic = self._opened.plan, self._job.positions
@@ -225,7 +225,7 @@ class _Recovery:
             ) from error
 
     def _may_be_left_out(self, record: Record) -> bool:
-        """Whether the flow's policy leaves such a record out; what the target alone knows to refuse is not among it."""
+        """True if the flow's policy may skip this record, except for refusals that only the target knows."""
         return self._job.settings.poison_policy is not PoisonPolicy.FAIL and self._refusal(record) is not None
 
     def _refusal(self, record: Record) -> MirrorError | None:
@@ -252,10 +252,10 @@ class _Recovery:
         )
 
     async def _read_source(self, offset: int) -> Sequence[Span]:
-        """What the source holds from an offset on; nothing at its end, which lies at the plan's or behind it."""
+        """The source's spans from an offset on; none at its end, which is at the plan's end or after it."""
         backoff = Backoff(self._job.settings.retry_max_seconds)
         while not (found := await self._source.read(offset)) and offset < self._opened.plan.end:
-            # A new leader does not know yet what is replicated; remote storage may be slow.
+            # A new leader does not know the high watermark yet; remote storage may be slow.
             await self._source.pause(
                 backoff,
                 TransientError(
@@ -270,7 +270,7 @@ class _Recovery:
         offset = max(offset, self._takeover.target_log_start)
         backoff = Backoff(self._job.settings.retry_max_seconds)
         while not (found := await self._target.read(offset)):
-            # Its end was asked for a moment ago.
+            # Its end was requested a moment ago.
             await self._target.pause(
                 backoff,
                 TransientError(
@@ -283,14 +283,14 @@ class _Recovery:
 
 
 async def walk_along(matcher: TailMatcher, read_source: Read, read_target: Read) -> None:
-    """Feed a matcher what both logs hold until it has seen enough.
+    """Feed a matcher from both logs until it has finished.
 
     Args:
-        read_source: gives what the source holds from an offset on; nothing at its end.
-        read_target: the same for the target, of which the matcher reads nothing behind its end.
+        read_source: returns the source's spans from an offset on; none at its end.
+        read_target: the same for the target, which the matcher does not read after its end.
 
     Raises:
-        MismatchError: the target holds something else than the source.
+        MismatchError: the target has other records than the source.
         RecordError, CodecError: a batch cannot be read.
     """
     source_ended = False
@@ -300,7 +300,7 @@ async def walk_along(matcher: TailMatcher, read_source: Read, read_target: Read)
         elif not source_ended:
             omitted = matcher.omission_at(matcher.source_offset)
             if omitted is not None:
-                # It may be what cannot be read.
+                # It may be the unreadable range.
                 more: Sequence[Span] = [Span(matcher.source_offset, omitted.next_offset)]
             else:
                 more = await read_source(matcher.source_offset)
@@ -310,7 +310,7 @@ async def walk_along(matcher: TailMatcher, read_source: Read, read_target: Read)
 
 
 def known_poison(omitted: OmittedRange) -> Poison:
-    """What a position says was left out, as a partition's account tells it."""
+    """A skipped range in a position, as an entry of a partition's account."""
     return Poison(
         first_offset=omitted.first_offset,
         next_offset=omitted.next_offset,
@@ -322,7 +322,7 @@ def known_poison(omitted: OmittedRange) -> Poison:
 
 
 def _united(known: Sequence[OmittedRange], later: Sequence[OmittedRange]) -> tuple[OmittedRange, ...]:
-    """Ranges without overlaps: positions tell of the same ones again and again, and a later one may have grown."""
+    """Ranges without overlaps: positions repeat the same ranges, and a later one may have grown."""
     united: list[OmittedRange] = []
     for each in sorted({*known, *later}, key=lambda each: (each.first_offset, -each.next_offset)):
         if not united or each.first_offset >= united[-1].next_offset:

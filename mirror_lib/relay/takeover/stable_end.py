@@ -1,8 +1,8 @@
-"""The end of a target's log once it cannot change what its readers see: all replicated, no transaction open.
+"""The final end of a target's log: all replicated, no transaction open.
 
-What an open transaction has written may still be aborted, so that nothing can be compared with the source before it
-ends. The broker ends it by itself after the producer's `transaction.timeout.ms`; one that no coordinator knows any more
-("hanging", KIP-664) stays open until an operator aborts it.
+An open transaction may still be aborted, so its records cannot be compared with the source before it ends. The broker
+ends it after the producer's `transaction.timeout.ms`; a hanging one (KIP-664), which no coordinator knows any more,
+stays open until an operator aborts it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from mirror_lib.errors import MirrorError, OpenTransactionError, TransientError,
 from mirror_lib.relay.takeover.partition_reader import PartitionReader
 from mirror_lib.topology import TopicPartition
 
-#: Seconds between looks for the end of a transaction.
+#: Seconds between checks for the end of a transaction.
 _FIRST_LOOK, _LONGEST_PAUSE = 0.05, 2.0
 
 
 async def replicated_end(
     client: RawClient, target: TopicPartition, log: PartitionReader, *, retry_seconds: float, where: Where
 ) -> int:
-    """Return the target's end once all of it is replicated: what is not might still vanish.
+    """Return the target's end once all of it is replicated: unreplicated records might still be lost.
 
     Raises:
-        MirrorError: the cluster did not answer in time, or refused.
+        MirrorError: the cluster did not respond in time, or refused.
     """
     backoff = Backoff(retry_seconds)
     while True:
@@ -57,17 +57,17 @@ async def stable_end(
 
     Args:
         retry_seconds: how long a transaction may stay open.
-        end_own: given the ids of the producers with an open transaction, ends the transactions of this flow.
+        end_own: called with the ids of the producers with an open transaction; ends those of this flow.
 
     Raises:
         OpenTransactionError: a transaction did not end in time.
-        MirrorError: the cluster did not answer in time, or refused.
+        MirrorError: the cluster did not respond in time, or refused.
     """
     end = await replicated_end(client, target, log, retry_seconds=retry_seconds, where=where)
     if end_own is not None and await _stable(client, target, log) < end:
         writing = await open_producers(client, target, retry_seconds=retry_seconds, where=where)
         await end_own(writing)
-        # Fencing has put a marker there.
+        # Fencing has appended a marker.
         end = await replicated_end(client, target, log, retry_seconds=retry_seconds, where=where)
     await until_stable(client, target, log, upto=end, retry_seconds=retry_seconds, where=where)
     return end
@@ -80,7 +80,7 @@ async def until_stable(
 
     Raises:
         OpenTransactionError: a transaction did not end in time.
-        MirrorError: the cluster did not answer in time, or refused.
+        MirrorError: the cluster did not respond in time, or refused.
     """
     pause, until = _FIRST_LOOK, time.monotonic() + retry_seconds
     while (stable := await _stable(client, target, log)) < upto:
@@ -105,7 +105,7 @@ async def open_producers(
     """Return the producers with an open transaction on a partition, by their ids; none before Kafka 2.8.
 
     Raises:
-        MirrorError: the leader did not answer in time, or refused.
+        MirrorError: the leader did not respond in time, or refused.
     """
     known = await producer_states(client, [target], retry_seconds=retry_seconds, where=where)
     states = known.get(target, {})
@@ -115,7 +115,7 @@ async def open_producers(
 async def _open_transaction(
     client: RawClient, target: TopicPartition, stable: int, *, retry_seconds: float, where: Where
 ) -> OpenTransactionError:
-    """The error for a transaction that does not end, with who writes in it as far as the brokers tell."""
+    """The error for a transaction that does not end, with its producer if the brokers report it."""
     try:
         writing = await open_producers(client, target, retry_seconds=retry_seconds, where=where)
         names = await client.producers.names_of(writing) if writing else []

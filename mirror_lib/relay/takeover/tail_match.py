@@ -1,11 +1,11 @@
-"""Finding out how much of the source stands on a target whose last writer did not finish.
+"""Find how many of the source's records are on a target whose last writer did not finish.
 
-Behind the last pair of offsets that is certain, the target holds a beginning of what the source holds there, in the
-same order, if nobody else wrote to it. Walking along both shows where it ends. Between the two attempts compaction or
-retention may have taken records away on either side. Such holes are seen in the offsets: every offset that the target
-lacks was one record of the source, or a marker, and the source may lack as many records as a hole of it has offsets.
-The records behind a hole tell which it was: equal ones may stand on several places. Where that leaves more than one
-way, or does not explain a difference, nothing is certain, and the walk ends with an error.
+After the last certain pair of offsets, the target has the first of the source's records there, in the same order, if
+no other producer wrote to it. Walking along both logs shows where they end. Between the two attempts compaction or
+retention may have removed records on either side. The offsets show such holes: every offset that the target lacks was
+one record of the source, or a marker, and the source may lack as many records as its hole has offsets. The records
+after a hole show which it was: equal ones may be at several places. If more than one explanation remains, or none,
+nothing is certain, and the walk ends with an error.
 
 Pure: spans of both logs in, the match out.
 """
@@ -24,16 +24,16 @@ from mirror_lib.cluster.batches import Record, Span
 from mirror_lib.cluster.topics import OmittedRange
 from mirror_lib.offsets import OffsetRun, RunBuilder
 
-#: So many markers are reckoned with among offsets that a log lacks; it bounds memory.
+#: Maximum number of markers assumed among offsets that a log lacks; it limits memory.
 _MOST_MARKERS = 1_000
 
 
 class MismatchError(Exception):
-    """The target holds something else than the source does.
+    """The target has another record than the source.
 
     Attributes:
-        source_offset: of the source record that was expected; the source's end where it has no more.
-        target_offset: of the record that stands there.
+        source_offset: offset of the expected source record; the source's end if it has no more.
+        target_offset: offset of the record on the target.
     """
 
     def __init__(self, source_offset: int, target_offset: int) -> None:
@@ -44,14 +44,14 @@ class MismatchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TailMatch:
-    """How far the target had come.
+    """The part of the source that the target has.
 
     Attributes:
         source_next: the source offset to copy next.
-        records: how many records of the target were found at the source.
+        records: number of target records that were found on the source.
         unknown: records on the target that compaction has removed from the source meanwhile.
-        runs: where the source records stand.
-        left_out: source records that the policy had left out, though no position says so.
+        runs: target offsets of the source records.
+        left_out: source records that the policy had skipped, though no position has them.
     """
 
     source_next: int
@@ -62,12 +62,12 @@ class TailMatch:
 
 
 class _Side:
-    """One log: spans that wait, and the records of the one that is being walked through."""
+    """One log: buffered spans, and the records of the current one."""
 
     def __init__(self, start: int) -> None:
         #: The first offset that is not explained yet.
         self.next_offset = start
-        #: Offsets behind `next_offset` that are explained already, since nothing that a reader sees stood there.
+        #: Offsets after `next_offset` that are already explained: a consumer sees no record there.
         self.hidden = 0
         self.waiting: deque[Span] = deque()
         self.records: deque[Record] = deque()
@@ -82,7 +82,7 @@ class _Side:
                 self.fed_to = span.next_offset
 
     def whole(self) -> Span | None:
-        """The next batch, if nothing of it was used and nothing is missing before it."""
+        """The next batch, if none of its records is used yet and no offset is missing before it."""
         if self.records:
             return None
         self._skip_hidden()
@@ -93,7 +93,7 @@ class _Side:
         self.next_offset, self.hidden = self.waiting.popleft().next_offset, 0
 
     def head(self) -> Record | None:
-        """The next record, None when more must be fed."""
+        """The next record, None if more must be fed."""
         while not self.records:
             self._skip_hidden()
             if not self.waiting:
@@ -104,7 +104,7 @@ class _Side:
         return self.records[0]
 
     def ahead(self, count: int) -> Sequence[Record] | None:
-        """The next records, at most `count`; None when fewer were fed."""
+        """The next records, at most `count`; None if fewer were fed."""
         while len(self.records) < count:
             self._skip_hidden()
             if not self.waiting:
@@ -117,11 +117,11 @@ class _Side:
         self.next_offset, self.hidden = self.records.popleft().offset + 1, 0
 
     def hole(self) -> int:
-        """Offsets before the next record that nothing explains."""
+        """Unexplained offsets before the next record."""
         return self.records[0].offset - self.next_offset - self.hidden
 
     def unexplained(self, end: int) -> int:
-        """The same before the end of the log."""
+        """Unexplained offsets before the end of the log."""
         return end - self.next_offset - self.hidden
 
     def _skip_hidden(self) -> None:
@@ -131,28 +131,28 @@ class _Side:
 
 
 class _Shifts:
-    """By how many source records the walk may have come too far: as many as lacking offsets may have been markers.
+    """Number of source records by which the walk may be ahead: as many as missing offsets may have been markers.
 
-    What the source holds so many records earlier must then be equal to what the target holds, record by record.
+    In that case the source's records that number of positions earlier equal the target's, record by record.
     """
 
     def __init__(self) -> None:
-        #: Lacking offsets since the last pair.
+        #: Missing offsets since the last pair.
         self._lacking = 0
         self._open: frozenset[int] = frozenset()
-        #: Source records before the next one, as far as one of them may be the target's next.
+        #: Source records before the next one that may be the target's next.
         self._before: deque[tuple[bytes, int]] = deque(maxlen=_MOST_MARKERS)
 
     def __bool__(self) -> bool:
         return self._lacking > 0 or bool(self._open)
 
     def lack(self, here: Record) -> None:
-        """The target lacks an offset, and `here` is taken for what was there."""
+        """Record that the target lacks an offset, which is explained by `here`."""
         self._lacking += 1
         self._before.append(_print_of(here))
 
     def pair(self, here: Record, there: Record, *, compare_timestamps: bool) -> None:
-        """`here` is taken for `there`."""
+        """Record that `here` is paired with `there`."""
         if not self:
             return
         before, wanted = list(self._before), _print_of(there)
@@ -172,7 +172,7 @@ class _Shifts:
 
 
 class TailMatcher:
-    """Walks along both logs as they are read; feed whichever side `needs_source` and `needs_target` ask for."""
+    """Walks along both logs as they are read; feed the side that `needs_source` and `needs_target` name."""
 
     def __init__(
         self,
@@ -183,12 +183,12 @@ class TailMatcher:
         left_out: Sequence[OmittedRange] = (),
         may_be_left_out: Callable[[Record], bool] = lambda _: False,
     ) -> None:
-        """Begin at the last certain pair of offsets.
+        """Start at the last certain pair of offsets.
 
         Args:
-            target_end: the end of the target's log, where the walk is over.
-            left_out: source offsets that were left out for certain, ascending. What cannot be read there need not be.
-            may_be_left_out: whether a source record may be missing on the target by the flow's policy.
+            target_end: log end offset of the target, where the walk ends.
+            left_out: source ranges that were certainly skipped, ascending. They need not be readable.
+            may_be_left_out: whether the flow's policy may have skipped a source record.
         """
         self._known = left_out
         self._may_be_left_out = may_be_left_out
@@ -197,47 +197,47 @@ class TailMatcher:
         self._end = target_end
         self._runs = RunBuilder()
         self._records = self._unknown = 0
-        #: Whether records of the source stood for offsets that the target lacks. Where both sides lack records, the
-        #: one could be taken for the other.
+        #: Whether source records explain offsets that the target lacks. If both sides lack records, one could be
+        #: mistaken for the other.
         self._filled = False
         self._shifts = _Shifts()
 
     @property
     def source_offset(self) -> int:
-        """The source offset to read on from."""
+        """The source offset to read next."""
         return self._source.fed_to
 
     @property
     def target_offset(self) -> int:
-        """The target offset to read on from."""
+        """The target offset to read next."""
         return self._target.fed_to
 
     @property
     def needs_target(self) -> bool:
-        """Whether the target's log goes on beyond what was fed."""
+        """True if the target's log extends beyond the fed spans."""
         return not self._target.records and not self._target.waiting and self._target.fed_to < self._end
 
     @property
     def finished(self) -> bool:
-        """Whether everything on the target is explained."""
+        """True if everything on the target is explained."""
         return not self._target.records and not self._target.waiting and self._target.fed_to >= self._end
 
     def feed_source(self, spans: Iterable[Span]) -> None:
-        """Give what the source holds from `source_offset` on."""
+        """Feed the source's spans from `source_offset` on."""
         self._source.feed(Span(each.first, each.next_offset) if self._is_omitted(each) else each for each in spans)
 
     def feed_target(self, spans: Iterable[Span]) -> None:
-        """Give what the target holds from `target_offset` on."""
+        """Feed the target's spans from `target_offset` on."""
         self._target.feed(spans)
 
     def walk(self, *, source_ended: bool = False) -> None:
-        """Go on as far as what was fed allows.
+        """Continue as far as the fed spans allow.
 
         Args:
-            source_ended: the source has nothing more than what was fed.
+            source_ended: the source has no more than the fed spans.
 
         Raises:
-            MismatchError: the target does not hold what the source does.
+            MismatchError: the target has other records than the source.
             RecordError: a batch cannot be read.
         """
         source, target = self._source, self._target
@@ -283,13 +283,13 @@ class TailMatcher:
                 raise MismatchError(here.offset, there.offset)
 
     def omission_at(self, source_offset: int) -> OmittedRange | None:
-        """The range of what was left out for certain that holds this offset."""
+        """The certainly skipped range that contains this offset."""
         after = bisect_right(self._known, source_offset, key=attrgetter("first_offset"))
         found = self._known[after - 1] if after else None
         return found if found is not None and source_offset < found.next_offset else None
 
     def _is_omitted(self, span: Span) -> bool:
-        """Whether nothing of it is on the target; its records may be damaged."""
+        """True if none of it is on the target; its records may be damaged."""
         omission = self.omission_at(max(span.first, self._source.fed_to))
         return omission is not None and omission.next_offset >= span.next_offset
 
@@ -298,10 +298,10 @@ class TailMatcher:
         return bool(after) and self._known[after - 1].next_offset > span.first
 
     def _fill_hole(self, here: Record, there: Record, *, source_ended: bool) -> bool:
-        """Explain the next offset that the target lacks; False when more of the source must be fed first.
+        """Explain the next offset that the target lacks; return False if more of the source must be fed first.
 
         Raises:
-            MismatchError: the source lacks records there too, and it cannot be told which.
+            MismatchError: the source lacks records there too, and it cannot be determined which.
         """
         source, target = self._source, self._target
         if source.hole() == 0 and not self._unknown:
@@ -313,7 +313,7 @@ class TailMatcher:
             return True
         if source.hole() < target.hole() or not _equal(here, there, compare_timestamps=target.own_timestamps):
             raise MismatchError(here.offset, there.offset)
-        # Both have lost what stood before. The source's hole may have held fewer records than the target's.
+        # Both have lost the records before. The source's hole may have held fewer records than the target's.
         look = min(target.hole(), _MOST_MARKERS) + 1
         ahead = source.ahead(look)
         if ahead is None and not source_ended:
@@ -326,7 +326,7 @@ class TailMatcher:
 
     def _check_end(self) -> None:
         if self.finished and (self._target.unexplained(self._end) > 0 or self._shifts):
-            # Records that were deleted before anybody could compare them; markers may have been among them.
+            # Deleted records that were never compared; markers may have been among them.
             raise MismatchError(self._source.next_offset, self._target.next_offset)
 
     def _take_pair(self, here: Record, there: Record) -> None:
@@ -348,7 +348,7 @@ class TailMatcher:
 
 
 def _print_of(record: Record) -> tuple[bytes, int]:
-    """What tells records apart, in little memory."""
+    """A compact fingerprint that distinguishes records."""
     return blake2b(record.tail, digest_size=16).digest(), record.timestamp
 
 

@@ -1,6 +1,7 @@
-"""What follows the end of a transaction: its markers, which come a little later than the coordinator's answer.
+"""Wait for the markers of a transaction, which come a little later than the coordinator's response.
 
-Some never come (`hanging`, KAFKA-20734). Whoever has ended the transaction has them written then: nobody else would.
+Some never come (`hanging_transactions`, KAFKA-20734). The writer that ended the transaction then makes the coordinator
+write them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mirror_lib.relay.takeover.hanging_transactions import FIRST_LOOK, LAST_LOOK
 from mirror_lib.topology import Operation, TopicPartition
 
 _log = logging.getLogger(__name__)
-#: Markers that are not there so long after a commit may have been left out.
+#: Seconds after a commit from which a missing marker counts as never written.
 _LATE_SECONDS = 5.0
 
 
@@ -25,10 +26,10 @@ class Markers:
 
     def __init__(self, client: RawClient, name: str, *, retry_seconds: float, where: Where) -> None:
         """Args:
-        client: of the target.
+        client: client of the target.
         name: the transactional id.
-        retry_seconds: how long leaders are waited for.
-        where: the place of errors.
+        retry_seconds: how long to wait for leaders.
+        where: the location of errors.
         """
         self._client = client
         self._name = name
@@ -39,14 +40,14 @@ class Markers:
     async def complete(
         self, identity: ProducerIdentity, ends: Mapping[TopicPartition, int], shared: Sequence[TopicPartition]
     ) -> None:
-        """Wait for the markers of a transaction that was committed, and have those written that do not come.
+        """Wait for the markers of a committed transaction, and have missing ones written.
 
         Args:
-            ends: of partitions that nobody else writes to, where the log ends behind the marker.
-            shared: the partitions that others write to as well.
+            ends: log end offset after the marker, for partitions without another writer.
+            shared: the partitions that other writers use as well.
 
         Raises:
-            MirrorError: the coordinator refused, or did not answer in time; or the markers do not appear.
+            MirrorError: the coordinator refused, or did not respond in time; or the markers do not appear.
         """
         unmarked = await self._unmarked(ends, _LATE_SECONDS)
         if unmarked or await self._hidden(shared, identity, _LATE_SECONDS):
@@ -56,9 +57,8 @@ class Markers:
         self, identity: ProducerIdentity, unmarked: Mapping[TopicPartition, int], shared: Sequence[TopicPartition]
     ) -> None:
         """Have markers written by another transaction, which is committed without any row."""
-        # The coordinator takes no partition before it has completed the transaction before. Among those of others one
-        # more marker is in nobody's way; elsewhere it would take an offset that is not counted on, if the first one
-        # was only late.
+        # The coordinator adds no partition before the previous transaction is complete. On shared partitions one more
+        # marker is harmless; elsewhere it would take an unexpected offset if the first one was only late.
         await self._add(identity, shared)
         left_out = await self._unmarked(unmarked, 0)
         hidden = await self._hidden(shared, identity, 0)
@@ -78,10 +78,10 @@ class Markers:
         """Wait for the marker of a transaction of one partition, and have it written if it does not come.
 
         Args:
-            end: where the log ends behind the marker; nobody else writes there.
+            end: log end offset after the marker; the partition has no other writer.
 
         Returns:
-            Where the log ends behind all markers: a late one may have got company.
+            Log end offset after all markers: a late one may have been written in addition to the new one.
 
         Raises:
             MirrorError: as `complete`.
@@ -89,7 +89,7 @@ class Markers:
         ends = {partition: end}
         if not await self._unmarked(ends, _LATE_SECONDS):
             return end
-        # Answered when the transaction before is complete. From here on there will be one more marker.
+        # The response comes when the previous transaction is complete. From here on there will be one more marker.
         await self._add(identity, [partition])
         if not await self._unmarked(ends, 0):
             ends = {partition: end + 1}
@@ -115,13 +115,13 @@ class Markers:
     async def _hidden(
         self, partitions: Sequence[TopicPartition], identity: ProducerIdentity, seconds: float
     ) -> list[TopicPartition]:
-        """Those of the partitions of others that lack the marker after some seconds; their ends do not tell."""
+        """The shared partitions that lack the marker after some seconds; their ends do not show it."""
         if not partitions:
             return []
         return await self._hanging.without_marker(partitions, identity.producer_id, seconds=seconds)
 
     async def _unmarked(self, ends: Mapping[TopicPartition, int], seconds: float) -> dict[TopicPartition, int]:
-        """Those of some partitions where no marker stands and is replicated after some seconds."""
+        """The partitions without a replicated marker after some seconds."""
         marked = await asyncio.gather(*(self._marked(target, end, seconds) for target, end in ends.items()))
         return {target: end for (target, end), there in zip(ends.items(), marked, strict=True) if not there}
 
@@ -144,12 +144,12 @@ class Markers:
 
 
 def overtime(error: MirrorError, name: str, *, began: float | None, limit_seconds: float, action: str) -> MirrorError:
-    """An error of a transaction's producer, which is fenced as well when its own transaction took too long.
+    """The error of a transaction's producer, which is fenced as well if its own transaction took too long.
 
     Args:
         began: when the transaction began, by the monotonic clock.
-        limit_seconds: after which it may have been aborted.
-        action: what to do if it has.
+        limit_seconds: seconds after which it may have been aborted.
+        action: what to do if it was.
     """
     seconds = 0.0 if began is None else time.monotonic() - began
     if not isinstance(error, FencedError) or seconds < limit_seconds:

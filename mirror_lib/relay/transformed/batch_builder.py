@@ -1,6 +1,6 @@
-"""One source partition in the writing half: from rows to batches, and past what an interrupted run has written.
+"""One source partition in the writing half: from rows to batches, skipping what an interrupted run has written.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mirror_lib.relay.model import PartitionPlan
 
 
 class OutgoingBatches:
-    """Makes batches of the rows of one source partition; members as of `relay.assembler.Assembler`, which only reads.
+    """Makes batches of the rows of one source partition; the members of `Assembler` that read are not used.
 
-    Rows that are too large for the target are either an error, or told apart before anything else looks at them.
+    Rows that are too large for the target are either an error, or removed before any other step uses them.
     """
 
     def __init__(self, plan: PartitionPlan, settings: CopySettings, *, start: int, leave_out: bool) -> None:
@@ -36,11 +36,11 @@ class OutgoingBatches:
         self.held_bytes = 0
 
     def take(self, rows: RowColumns, codec: Codec) -> Iterator[ReadyBatch]:
-        """Take rows, and give the batches that they fill.
+        """Take rows, and return the batches that they fill.
 
         Raises:
-            RecordTooLargeError: a row is too large even alone.
-            MirrorError: a row cannot be a record.
+            RecordTooLargeError: a single row is too large.
+            MirrorError: a row cannot become a record.
         """
         if self._builder is not None and codec != self._codec:
             yield from self.end(int(rows.offsets[0]))
@@ -50,15 +50,15 @@ class OutgoingBatches:
         yield from _fed(self._builder, rows)
 
     def end(self, source_next: int) -> Iterator[ReadyBatch]:
-        """Give what waits for more rows; what follows is at `source_next` or behind it."""
+        """Return the incomplete batch; later rows are at `source_next` or after it."""
         builder, self._builder = self._builder, None
         if builder is not None:
             yield from builder.flush(source_next)
 
     def without_too_large(self, rows: RowColumns, codec: Codec) -> tuple[list[RowColumns], list[LeftOut]]:
-        """The rows that the target can take, and what is left out of the others' by the flow's policy.
+        """The rows that the target accepts, and the other ones as skipped ranges by the flow's policy.
 
-        Always the same for the same rows, whoever asks.
+        The result for the same rows is always the same.
         """
         if not self._leave_out:
             return [rows], []
@@ -77,38 +77,38 @@ class OutgoingBatches:
 
     @property
     def finished(self) -> bool:
-        """Reading is the other half's."""
+        """Not used: the other half reads."""
         return False
 
     def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
-        """Reading is the other half's."""
+        """Not used: the other half reads."""
         raise NotImplementedError
 
     @property
     def has_more(self) -> bool:
-        """Reading is the other half's."""
+        """Not used: the other half reads."""
         return False
 
     def more(self) -> list[ReadyBatch]:
-        """Reading is the other half's."""
+        """Not used: the other half reads."""
         return []
 
     def take_left_out(self) -> list[LeftOut]:
-        """Reading is the other half's."""
+        """Not used: the other half reads."""
         return []
 
     def flush(self) -> None:
-        """What waits is given by `end`."""
+        """Not used: `end` returns the incomplete batch."""
 
     def discard(self) -> None:
-        """Let go of what waits for more rows."""
+        """Drop the incomplete batch."""
         self._builder = None
 
     def skip_to_end(self) -> None:
-        """Reading is the other half's."""
+        """Not used: the other half reads."""
 
     def gather_up_to(self, size: int) -> None:
-        """Make batches of about this size from the next on: the target is far away."""
+        """Make batches of about this size from the next on: the target has high latency."""
         self._batch_bytes = max(size, self._batch_bytes)
 
     def _new_builder(self, codec: Codec) -> ArrowBatchBuilder:
@@ -124,7 +124,7 @@ class OutgoingBatches:
         return None
 
 
-#: What a batch and a record need beside key, value and headers, at the most.
+#: Maximum bytes of a batch and a record in addition to key, value and headers.
 _OVERHEAD = 61 + 25
 
 

@@ -1,7 +1,7 @@
-"""Finding a record that a transform cannot take, where Spark says only that one of many was. Pure but for its probe.
+"""Find a record for which a transform fails, if Spark only reports that one of many failed. Pure but for its probe.
 
-An expression that fails ends its whole Spark job and does not tell the record. So ranges of offsets are tried without
-writing, a few in a job: Spark tells which of them has failed, and that one is parted again.
+An expression that fails ends its whole Spark job without naming the record. So ranges of offsets are tried without
+writing, a few per job: Spark reports which of them failed, and that one is split again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mirror_lib.topology import TopicPartition
 
-#: Ranges that are tried in one job: more find the record in fewer jobs, each of which takes longer.
+#: Ranges that are tried in one job: with more, fewer jobs are needed, each of which takes longer.
 WAYS = 8
 
 
@@ -25,10 +25,10 @@ class OffsetRange(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """How a try ended.
+    """The failure of a try.
 
     Attributes:
-        group: the number of the group that failed, None where nothing tells; not always the first that would.
+        group: the number of the group that failed, None if unknown; not always the first that would fail.
     """
 
     error: Exception
@@ -36,25 +36,25 @@ class Failure(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A record that fails when it is tried alone."""
+    """A record that fails if it is tried alone."""
 
     source: TopicPartition
     offset: int
     error: Exception
 
 
-#: Tries groups of ranges; None when all their records are taken.
+#: Tries groups of ranges; None if all their records succeed.
 Probe = Callable[[Sequence[Sequence[OffsetRange]]], Failure | None]
 
 
 def named_record(within: OffsetRange | None, offset: int, probe: Probe) -> Found | None:
     """The record that an error's text names, if it fails when it is tried alone.
 
-    Texts of Spark's errors quote what records hold, so whoever writes a record may name another one there.
+    Spark's error texts quote record contents, so the producer of a record may make them name another one.
 
     Args:
-        within: what was read of the partition that is named; None where there is none of that number.
-        offset: that is named.
+        within: the range read of the named partition; None if there is no such partition.
+        offset: the named offset.
     """
     if within is None or not within.first <= offset < within.end:
         return None
@@ -66,10 +66,10 @@ def named_record(within: OffsetRange | None, offset: int, probe: Probe) -> Found
 
 
 def failing_record(ranges: Sequence[OffsetRange], probe: Probe) -> Found | None:
-    """A record that fails; None where nothing does, or what fails does so without any record.
+    """A record that fails; None if nothing fails, or if the failure occurs without any record.
 
     Args:
-        ranges: of different partitions.
+        ranges: ranges of different partitions.
     """
     left = [each for each in ranges if each.first < each.end]
     if not left or probe([[each._replace(end=each.first) for each in left]]) is not None:

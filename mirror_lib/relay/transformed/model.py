@@ -1,4 +1,4 @@
-"""What the two halves of a transformed copy are told, and what the reading one tells the writing one."""
+"""The input of the two halves of a transformed copy, and what the reading half passes to the writing half."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mirror_lib.topology import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class FailedRecord:
-    """A source record that a transform cannot take.
+    """A source record for which a transform fails.
 
     Attributes:
-        ends_partition: whether the partition ends before it, though the policy leaves such records out.
+        ends_partition: whether the partition ends before it, though the policy skips such records.
     """
 
     offset: int
@@ -26,24 +26,24 @@ class FailedRecord:
 
 
 def first_stop(failed: Sequence[FailedRecord], *, leave_out: bool, start: int, end: int) -> int:
-    """Where a partition ends for the sake of records that fail, of [start, end)."""
+    """Offset in [start, end) at which a partition ends because of failing records."""
     stops = (each.offset for each in failed if each.offset >= start and (each.ends_partition or not leave_out))
     return min(stops, default=end)
 
 
 @dataclass(frozen=True, slots=True)
 class RowJob:
-    """Partitions whose records go through the same transforms. Holds credentials: never log it.
+    """Partitions whose records have the same transforms. Holds credentials: never log it.
 
     Attributes:
-        copy: bins of these partitions alone.
-        exact: whether the same source always gives the same rows, so that what an interrupted run wrote can be told
-            from what it did not.
-        failed: records that are known to fail, by their partition, ascending: they are left out by the flow's policy,
-            or with policy `fail` the partition ends before the first of them.
+        copy: bins of these partitions only.
+        exact: whether the same source always gives the same rows, so that the rows of an interrupted run can be
+            recognized.
+        failed: known failing records, by their partition, ascending: the flow's policy skips them, or with policy
+            `fail` the partition ends before the first of them.
         routes: whether a transform may send rows elsewhere than to their partition's own target.
-        whole: whether reading fails as a whole where it does not come to the end of every partition.
-        secret: of the job's hand-overs (`cluster.rows.hand_over`).
+        whole: whether reading fails as a whole if it does not reach the end of every partition.
+        secret: secret of the job's hand-overs (`cluster.rows.hand_over`).
     """
 
     copy: CopyJob = field(repr=False)
@@ -56,7 +56,7 @@ class RowJob:
 
 @dataclass(frozen=True, slots=True)
 class ReadEnd:
-    """How reading a partition ended: all before `source_next` was given to Spark."""
+    """The end of reading a partition: all records before `source_next` were passed to Spark."""
 
     source_next: int
     error: MirrorError | None = None
@@ -70,7 +70,7 @@ ReadEnds = Mapping[int, ReadEnd]
 
 
 def ends_to_json(ends: ReadEnds) -> list[dict[str, Any]]:
-    """Ends as JSON can say them."""
+    """Ends as JSON values."""
     return [
         {
             "number": number,
@@ -85,7 +85,7 @@ def ends_to_json(ends: ReadEnds) -> list[dict[str, Any]]:
 
 
 def ends_from_json(data: list[dict[str, Any]]) -> ReadEnds:
-    """What `ends_to_json` was given."""
+    """The inverse of `ends_to_json`."""
     return {
         each["number"]: ReadEnd(
             each["source_next"],
@@ -99,7 +99,7 @@ def ends_from_json(data: list[dict[str, Any]]) -> ReadEnds:
 
 
 def reading_start(opened: OpenPartition) -> int:
-    """The source offset from which rows are read: where the one before may have written, from the certain pair on."""
+    """The source offset at which reading starts: after a dirty start, the certain pair."""
     return opened.plan.start if opened.takeover is None else opened.takeover.source_offset
 
 

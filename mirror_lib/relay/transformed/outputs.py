@@ -1,8 +1,8 @@
-"""Where the rows of a source partition go, and whose they are: values that the two threads of a writing half share.
+"""Target partitions for the rows of a source partition: values that the two threads of a writing half share.
 
-The positions of such a partition, which name all the places of its rows, are made here too.
+The positions of such a partition, which name all its target partitions, are made here too.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -20,67 +20,67 @@ from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
-#: Of the offset map in a position; they take two or three bytes each, and a record a megabyte.
+#: Maximum number of offset map runs in a position; they take two or three bytes each, and a record a megabyte.
 _MOST_RUNS = 100_000
 
 
 @dataclass(slots=True, eq=False)
 class Outlet:
-    """One target partition as a place for rows of one source partition."""
+    """One target partition for rows of one source partition."""
 
-    #: Used by the event loop alone once rows come.
+    #: Used only by the event loop once rows come.
     copy: PartitionCopy
-    #: As the tail, used by the rows' thread alone.
+    #: Like the tail, used only by the rows' thread.
     batches: OutgoingBatches
-    #: What an interrupted run has written there, as long as not all of it was found again.
+    #: The rows of an interrupted run, until all of them are found again.
     tail: Tail | None = None
-    #: Where copying was to begin by what is stored: what was found must reach it.
+    #: Source offset at which the stored position starts the copy: the rows found must reach it.
     known_to: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class Output:
-    """A source partition of the bin, and where its rows go: its own target partition, and those that are named."""
+    """A source partition of the bin, and its target partitions: its own one and routed ones."""
 
-    #: As it was claimed.
+    #: The partition as it was claimed.
     opened: OpenPartition
     main: Outlet
     routed: dict[TopicPartition, Outlet] = field(default_factory=dict)
-    #: Where each of `routed` was first written for this claim, or for the one that it took over.
+    #: First offset written in each of `routed` for this claim, or for the one that it took over.
     routes: tuple[Route, ...] = ()
-    #: What its rows are written in; None where they are in no transaction.
+    #: The transaction of its rows; None if they are written without one.
     transaction: Transaction | None = None
-    #: In a transaction: rows of records before this offset are on the target already.
+    #: With a transaction: rows of records before this offset are on the target already.
     start: int = 0
-    #: It has ended for another reason than that its source was not read further.
+    #: Whether it has ended for another reason than the end of reading its source.
     broken: bool = False
 
     @property
     def outlets(self) -> tuple[Outlet, ...]:
-        """All of them, its own first."""
+        """All outlets, its own first."""
         return (self.main, *self.routed.values())
 
     @property
     def failed(self) -> bool:
-        """Whether nothing more is written for it."""
+        """True if nothing more is written for it."""
         return any(outlet.copy.error is not None for outlet in self.outlets)
 
     def declared(self, run_id: str) -> Position:
-        """The position that claims it, by who writes now: the pair of offsets behind which nothing is certain.
+        """The position that claims it, with the present writer: the pair of offsets after which nothing is certain.
 
         Args:
-            run_id: of the run that writes.
+            run_id: id of the run that writes.
         """
         now = self.main.copy.opened
         return replace(open_position(self.opened, run_id), producer_id=now.producer_id, epoch=now.epoch)
 
     def committed(self, job: CopyJob, source_next: int, ends: Mapping[TopicPartition, int]) -> Position:
-        """How far it is once the transaction is committed.
+        """The position once the transaction is committed.
 
         Args:
-            job: that it is a part of.
+            job: the job of this output.
             source_next: all rows of source records before this offset are in the transaction or in earlier ones.
-            ends: the offset behind the transaction, by target partition; without those that it does not write to.
+            ends: log end offset after the transaction, by target partition to which it writes.
         """
         copy = self.main.copy
         known = open_position_of(copy, job.run_id)

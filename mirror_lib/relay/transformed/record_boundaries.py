@@ -1,8 +1,8 @@
-"""Rows put off until all rows of their source record have come: between two source records a transaction may end.
+"""Hold rows back until all rows of their source record have come: a transaction may only end between source records.
 
-A transform may make several rows of a record, and Spark may give them in several batches.
+A transform may make several rows of a record, and Spark may return them in several batches.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mirror_lib.cluster.rows import Slice, number_and_codec
 
 @dataclass(slots=True)
 class _PutOff:
-    """The rows of the newest record of a partition."""
+    """The rows of a partition's newest record."""
 
     offset: int
     slices: list[Slice] = field(default_factory=list)
@@ -28,16 +28,16 @@ class WholeRecords:
 
     def __init__(self, applies: Callable[[int], bool]) -> None:
         """Args:
-        applies: whether a partition, by its number in the job, is to be treated so; others pass at once.
+        applies: whether rows of a partition, by its number in the job, are held back; others pass at once.
         """
         self._applies = applies
         self._put_off: dict[int, _PutOff] = {}
 
     def passed(self, slices: Iterable[Slice]) -> Iterator[Slice]:
-        """What can be written of all that was given by now.
+        """The rows that can be written by now.
 
         Args:
-            slices: of one batch.
+            slices: slices of one batch.
         """
         waiting: dict[int, list[Slice]] = {}
         for each in slices:
@@ -50,12 +50,12 @@ class WholeRecords:
             yield from self._partition(number, rows)
 
     def next_offset(self, number: int) -> int | None:
-        """The source offset before which all rows of a partition were passed on; None when it has had none."""
+        """The source offset before which all rows of a partition were passed on; None if it has had none."""
         put_off = self._put_off.get(number)
         return None if put_off is None else put_off.offset
 
     def rest(self) -> Iterator[Slice]:
-        """What is put off still, when no more rows come."""
+        """The rows that are still held back, when no more rows come."""
         put_off, self._put_off = self._put_off, {}
         for each in put_off.values():
             yield from each.slices

@@ -1,7 +1,7 @@
-"""Target partitions that a transform names: they exist or are made, get a writer of their own, and are remembered.
+"""Target partitions that a transform names: they exist or are created, get their own writer, and are recorded.
 
-Nobody knows beforehand where rows will go. So a target partition is opened when the first row for it comes, and the
-open position says so before anything is written there: whoever takes over knows where to look.
+Where rows will go is not known beforehand. So a target partition is opened when the first row for it comes, and the
+open position names it before anything is written there, so that a take-over finds it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPENING_SECONDS = 60.0
 
 
 def stored_positions(job: CopyJob) -> Mapping[TopicPartition, Position]:
-    """The position of every source partition of the flow that counts now.
+    """The effective position of every source partition of the flow.
 
     Raises:
         MirrorError: the position topic cannot be read to its end.
@@ -39,7 +39,7 @@ def stored_positions(job: CopyJob) -> Mapping[TopicPartition, Position]:
 
 
 def stored_routes(job: CopyJob, opened: OpenPartition) -> tuple[Route, ...]:
-    """Where else the run that is taken over has written since the certain pair, as the newest position says."""
+    """Other target partitions that the interrupted run has written since the certain pair, by the newest position."""
     # Another Kafka client, which only interrupted runs with routes need.
     from mirror_lib.cluster.topics import PositionSnapshot, PositionStore
 
@@ -56,7 +56,7 @@ def stored_routes(job: CopyJob, opened: OpenPartition) -> tuple[Route, ...]:
             if position.state is not PositionState.OPEN or position.offset + 1 < opened.takeover.source_offset:
                 continue
             for route in position.routes:
-                # The first that was said of it: later runs took over from there.
+                # The first mention counts: later runs took over from there.
                 known.setdefault((route.topic, route.partition), route)
     return tuple(known.values())
 
@@ -69,11 +69,11 @@ class RouteOpener:
         self._client = client
 
     def partition(self, main: OpenPartition, target: TopicPartition) -> OpenPartition:
-        """A partition as `main` is, but for where it writes; nobody's writer yet."""
+        """A partition like `main` with another target; it has no writer yet."""
         name = main.transactions
         if name is None and main.transactional_id is not None:
             name = transactional_id(self._job.flow, target)
-        # Of another topic no plan has the id; without one it is written to by name.
+        # Plans do not have the id of another topic; without it the topic is written by name.
         topic_id = main.plan.target_topic_id if target.topic == main.plan.target.topic else None
         plan = replace(main.plan, target=target, target_topic_id=topic_id)
         return replace(main, plan=plan, transactional_id=name)
@@ -82,11 +82,11 @@ class RouteOpener:
         """The partition with its writer's identity, and the end of its log.
 
         Args:
-            end: where this task's own writer of it will have come; None when it has none.
+            end: log end offset after all batches of this task's own writer; None if it has none.
 
         Raises:
             ConfigurationError: the topic has no such partition.
-            MirrorError: it cannot be made or written.
+            MirrorError: it cannot be created or written.
         """
         elsewhere = self.partition(main, target)
         if end is not None:
@@ -112,7 +112,7 @@ class RouteOpener:
 
     async def _identity(self, opened: OpenPartition) -> ProducerIdentity:
         if opened.transactions is not None:
-            # The producer of the transaction writes wherever its rows go.
+            # The producer of the transaction writes to all target partitions of its rows.
             return ProducerIdentity(opened.producer_id, opened.epoch)
         deadline = time.monotonic() + _OPENING_SECONDS
         if opened.transactional_id is None:
@@ -120,7 +120,7 @@ class RouteOpener:
         return await self._client.producers.init_producer_id(opened.transactional_id, deadline=deadline)
 
     async def _exist(self, main: OpenPartition, target: TopicPartition) -> None:
-        """See to it that the partition has a leader; a topic that is not there is made like the remote topic."""
+        """Ensure that the partition has a leader; a missing topic is created with the configs of the remote topic."""
         backoff = Backoff(self._job.settings.retry_max_seconds)
         made = False
         while True:
@@ -157,11 +157,11 @@ class RouteOpener:
             described, configs = admin.describe_topics([like]), admin.topic_configs([like])
             for error in (*described.errors.values(), *configs.errors.values()):
                 raise error
-            # Retention above all: what is copied may be older than a broker's default lets it become.
+            # Retention above all: copied records may be older than a broker's default retention.
             kept = configs[like].set_on_topic()
             spec = TopicSpec(topic, len(described[like].partitions), described[like].replication_factor, kept)
             refused = admin.create_topics([spec])[topic]
-        # Another task may have been quicker.
+        # Another task may have created it first.
         if refused is not None and not isinstance(refused, TopicExistsError):
             raise refused
 

@@ -1,6 +1,6 @@
-"""From the fetches of a source partition to parts of rows: the place of `BatchAssembler` where records are transformed.
+"""From the fetches of a source partition to parts of rows: replaces `BatchAssembler` if records are transformed.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _UNKNOWN_EPOCH = -1
 
 @dataclass(slots=True, eq=False)
 class RowPart:
-    """Some rows of a partition in the order of their offsets; there may be none where nothing is to be seen."""
+    """Some rows of a partition in the order of their offsets; there may be none if there are no visible records."""
 
     records: pa.RecordBatch
     source_next: int
-    #: Bytes that it takes in memory.
+    #: Bytes in memory.
     size: int
-    #: In which the source keeps these records, or most of them.
+    #: Codec of these records, or of most of them, on the source.
     codec: Codec
 
 
 @dataclass(frozen=True, slots=True)
 class _Fed:
-    """A fetch, the codec of its first batch, and what of its rows was not given yet."""
+    """A fetch, the codec of its first batch, and its remaining rows."""
 
     data: memoryview
     codec: Codec
@@ -56,9 +56,9 @@ class _Fed:
 
 
 class RowAssembler:
-    """Turns [start, end) of one source partition into rows, fetch by fetch; members as of `relay.assembler.Assembler`.
+    """Turns [start, end) of one source partition into rows, fetch by fetch; it implements the protocol `Assembler`.
 
-    Nothing here raises for what the source holds: what cannot be read is kept in `failure`, or left out.
+    The content of the source raises no error here: unreadable records are in `failure`, or skipped.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class RowAssembler:
         limits: DecodeLimits,
         failed: Sequence[FailedRecord] = (),
     ) -> None:
-        """Begin at source offset `start`.
+        """Start at source offset `start`.
 
         Args:
-            leave_out: whether what cannot be read is left out, instead of being a failure.
-            limits: what rows may take while they are made.
-            failed: records that a transform cannot take, ascending: left out likewise, or the failure before them.
+            leave_out: whether unreadable records are skipped, instead of being a failure.
+            limits: memory limits while rows are made.
+            failed: records for which a transform fails, ascending: skipped as well, or the failure before them.
         """
         self._topic = topic
         self._partition = partition
@@ -86,7 +86,7 @@ class RowAssembler:
         self._read_committed = read_committed
         self._leave_out = leave_out
         self._limits = limits
-        #: What is left of the fetch that was fed last; None where nothing is.
+        #: The rest of the last fed fetch; None if there is none.
         self._fed: _Fed | None = None
         self._failed = {each.offset: each.error for each in failed if each.offset >= start}
         self._stop = first_stop(failed, leave_out=leave_out, start=start, end=end)
@@ -99,11 +99,11 @@ class RowAssembler:
 
     @property
     def finished(self) -> bool:
-        """Whether everything before the end was fed."""
+        """True if everything before the end was fed."""
         return self.next_offset >= self._end
 
     def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[RowPart]:
-        """Take what one fetch returned, and give the first part of its rows; `more` gives the others."""
+        """Take one fetch response, and return the first part of its rows; `more` returns the others."""
         self._fed = None
         if self.failure is not None:
             return []
@@ -123,11 +123,11 @@ class RowAssembler:
 
     @property
     def has_more(self) -> bool:
-        """Whether there may be more in the fetch: it is decompressed only as far as it is asked for."""
+        """True if the fetch may have more rows: it is decompressed only as far as requested."""
         return self._fed is not None
 
     def more(self) -> list[RowPart]:
-        """Give the next part of what was fed."""
+        """Return the next part of the fed rows."""
         fed = self._fed
         if fed is None:
             return []
@@ -146,27 +146,27 @@ class RowAssembler:
         return [] if part is None else [part]
 
     def take_left_out(self) -> list[LeftOut]:
-        """What was left out since the last call, in order."""
+        """Return the ranges skipped since the last call, in order."""
         taken, self._left_out = sorted(self._left_out, key=lambda each: each.first_offset), []
         return taken
 
     def flush(self) -> None:
-        """Nothing ever waits here."""
+        """Not used: no row ever waits here."""
 
     def discard(self) -> None:
-        """Let go of what is left of a fetch."""
+        """Drop the rest of a fetch."""
         self._fed = None
 
     def skip_to_end(self) -> None:
-        """Declare that the source holds nothing more before the end."""
+        """Declare that the source has no more records before the end."""
         if self.next_offset < self._end:
             self.next_offset, self.leader_epoch = self._end, _UNKNOWN_EPOCH
 
     def gather_up_to(self, size: int) -> None:
-        """Rows have the size that suits Spark."""
+        """Not used: rows have the size that suits Spark."""
 
     def _part(self, records: pa.RecordBatch, next_offset: int, data: memoryview, codec: Codec) -> RowPart:
-        # Before rows are taken away: what is left out may be all there is.
+        # Before rows are removed: the skipped records may be all there are.
         failed = [offset for offset in self._failed if self.next_offset <= offset < next_offset]
         if failed:
             records = self._without(records, failed, data)
@@ -182,7 +182,7 @@ class RowAssembler:
         return records.take(pa.array(kept, pa.int64()))
 
     def _record(self, offset: int, data: memoryview) -> Record | None:
-        """The record as it stands in the source; None where nothing stands there any more."""
+        """The record on the source; None if it no longer exists."""
         spans, _ = read_spans(data, (), read_committed=False)
         holding = next((each for each in spans if each.first <= offset < each.next_offset), None)
         found = () if holding is None or holding.hidden else holding.records()
@@ -193,7 +193,7 @@ class RowAssembler:
             self.failure = self._failed[self._stop]
 
     def _pass_over(self, error: MirrorError, data: memoryview) -> None:
-        """Leave out what cannot be read, if that is wanted and possible."""
+        """Skip an unreadable record or batch, if that is configured and possible."""
         if self._leave_out and isinstance(error, InexactRowError) and error.where.offset is not None:
             offset = error.where.offset
             record = self._record(offset, data)

@@ -1,9 +1,10 @@
-"""What an interrupted run has written, told apart from what it has not, by making the same rows again.
+"""Recognize the rows that an interrupted run has written, by transforming the same records again.
 
-Behind the last certain pair of offsets the target holds a beginning of the rows that the transform makes of the source
-from there on, if it is deterministic and nobody else wrote there. So they are made again, and not sent while they are
-what stands there.
+After the last certain pair of offsets the target has the first of the rows that the transform makes of the source from
+there on, if it is deterministic and no other producer wrote there. So they are made again, and not sent while they
+equal the rows on the target.
 
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 numpy and Arrow are not for the copy task: nothing that it imports may import this.
 """
 
@@ -26,15 +27,15 @@ from mirror_lib.topology import TopicPartition
 
 
 class Tail:
-    """The target's log from the certain pair to its end, walked along with the rows that are made again."""
+    """The target's log from the certain pair to its end, compared with the rows that are made again."""
 
     def __init__(
         self, log: PartitionReader, partition: TopicPartition, first: int, end: int, *, settings: CopySettings
     ) -> None:
         """Args:
-        log: of the target partition, read as a reader of committed records does.
-        first: of the certain pair.
-        end: of the log, once its writer before is fenced.
+        log: reader of the target partition, with `read_committed`.
+        first: target offset of the certain pair.
+        end: log end offset, once its earlier writer is fenced.
         """
         self._log = log
         self._partition = partition
@@ -43,23 +44,23 @@ class Tail:
         self._retry_seconds = settings.retry_max_seconds
         self._limits = DecodeLimits.within(settings.task_memory_bytes)
         self._waiting: list[RowColumns] = []
-        #: What is left of the last fetch, which is made into rows as they are needed.
+        #: The rest of the last fetch, which becomes rows as needed.
         self._fetched: Iterator[ArrowPart] = iter(())
         self._runs = RunBuilder()
         self._last_source: int | None = None
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:
-        """Where the source's records were found."""
+        """Target offsets at which the source's records were found."""
         return self._runs.runs()
 
     @property
     def source_next(self) -> int | None:
-        """The source offset behind the last row that was found; None before the first."""
+        """The source offset after the last row that was found; None before the first."""
         return None if self._last_source is None else self._last_source + 1
 
     async def fill(self) -> bool:
-        """See to it that there is something to compare with; False when all of the log was found again.
+        """Ensure that there are rows to compare with; return False if all of the log was found again.
 
         Raises:
             MirrorError: the log cannot be read.
@@ -85,7 +86,7 @@ class Tail:
         return bool(self._waiting)
 
     def _take(self) -> bool:
-        """Take the next part of what was fetched; False where there is none."""
+        """Take the next part of the fetch; return False if there is none."""
         part = next(self._fetched, None)
         if part is not None:
             self._next = part.next_offset
@@ -99,10 +100,10 @@ class Tail:
         )
 
     def match(self, rows: RowColumns, where: Where) -> int:
-        """How many of the rows, from the first on, were found; call after `fill`.
+        """Number of the leading rows that were found; call it after `fill`.
 
         Raises:
-            TargetDivergedError: the log holds something else where the next row should be.
+            TargetDivergedError: the log has something else in place of the next row.
         """
         standing = self._waiting[0]
         count = min(len(rows), len(standing))
@@ -119,7 +120,7 @@ class Tail:
 
     def _note(self, sources: Sequence[int] | np.ndarray, targets: Sequence[int] | np.ndarray) -> None:
         for source, target in zip(np.asarray(sources).tolist(), np.asarray(targets).tolist(), strict=True):
-            # Of several rows of one record the first says where it is.
+            # If one record became several rows, the offset map points to the first.
             if source != self._last_source:
                 self._runs.add(source, target, 1)
                 self._last_source = source

@@ -1,9 +1,9 @@
-"""The writing half of a transformed copy: rows as they come from Spark to the target, each exactly once.
+"""The writing half of a transformed copy: rows from Spark to the target, each exactly once.
 
-Batches are sent by the same writer as those of the raw copy (`relay.writing`), so that sequence numbers, expected
+Batches are sent by the same writer as in the raw copy (`relay.copy.producer`), so that sequence numbers, expected
 offsets and retries are the same.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from mirror_lib.relay.transformed.sink_loop import Sending
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology import TopicPartition
 
-#: How long a transaction stays open while rows come: readers of committed records see nothing of it for so long, and
-#: so much is written again when a run dies.
+#: How long a transaction stays open while rows come: `read_committed` consumers see its rows with this delay, and a
+#: run that dies has to write as much again.
 TRANSACTION_SECONDS = 10.0
 
 
 def write_bin(job: RowJob, number: int, attempt: int, rows: Iterable[pa.RecordBatch]) -> list[PartitionResult]:
-    """Write the rows that are made of bin `number`; a result for each of its partitions.
+    """Write the transformed rows of bin `number`; return a result for each of its partitions.
 
     Args:
-        rows: of `layout.WRITTEN_DDL`; those of each partition in the order of their offsets.
+        rows: batches of `layout.WRITTEN_DDL`; the rows of each partition in the order of their offsets.
 
     Raises:
-        MirrorError: the rows ended before the source was read to the end, or are not what a transform gives.
+        MirrorError: the rows ended before the source was read to the end, or are not valid output of a transform.
     """
     sending = Sending(for_attempt(job.copy, number, attempt), number, exact=job.exact, routes=job.routes)
     writing = _Writing(sending, first_number(job.copy, number))
@@ -53,7 +53,7 @@ def write_bin(job: RowJob, number: int, attempt: int, rows: Iterable[pa.RecordBa
 
 
 def finish_bin(job: RowJob, number: int, attempt: int) -> list[PartitionResult]:
-    """End a bin of which no row is left, all of its source having been read to the end."""
+    """End a bin without further rows, when all of its source was read to the end."""
     first = first_number(job.copy, number)
     ends = {at: ReadEnd(opened.plan.end) for at, opened in enumerate(job.copy.bins[number], first)}
     sending = Sending(for_attempt(job.copy, number, attempt), number, exact=job.exact, routes=job.routes)
@@ -61,7 +61,7 @@ def finish_bin(job: RowJob, number: int, attempt: int) -> list[PartitionResult]:
 
 
 class _Writing:
-    """Everything that happens in the thread of the rows."""
+    """The work in the thread of the rows."""
 
     def __init__(self, sending: Sending, first: int) -> None:
         self._sending = sending
@@ -69,14 +69,14 @@ class _Writing:
         self._whole = WholeRecords(lambda number: self._sluice(number).transaction is not None)
 
     def take(self, slices: Iterable[Slice]) -> None:
-        """Take the rows of one batch of Spark's."""
+        """Take the rows of one of Spark's batches."""
         for each in self._whole.passed(slices):
             self._take(each)
         for transaction in self._sending.due(TRANSACTION_SECONDS):
             self._commit(transaction, self._whole.next_offset)
 
     def results(self, ends: ReadEnds) -> list[PartitionResult]:
-        """End every partition as its reading did, and wait until all is acknowledged."""
+        """End every partition as its reading ended, and wait until all is acknowledged."""
         for each in self._whole.rest():
             self._take(each)
         for number, output in enumerate(self._sending.outputs, self._first):
@@ -92,14 +92,14 @@ class _Writing:
         return self._sending.outputs[number - self._first]
 
     def _take(self, rows: Slice) -> None:
-        """Take rows of one partition that go to the same one."""
+        """Take rows of one partition that have the same target partition."""
         number, codec = number_and_codec(rows.place)
         output = self._sluice(number)
         if output.failed:
             return
         columns = rows.rows
         if output.transaction is not None:
-            # What is before was committed by an earlier attempt, whose job is read again from its beginning.
+            # An earlier attempt committed the rows before; its job is repeated from the beginning.
             columns = columns.part(int(np.searchsorted(columns.offsets, output.start)), len(columns))
         if not len(columns):
             return
@@ -111,10 +111,10 @@ class _Writing:
         self._write(output, outlet, columns, codec)
 
     def _commit(self, transaction: Transaction, source_next_of: Callable[[int], int | None]) -> None:
-        """End a transaction: all rows of the source before these offsets have been taken.
+        """Commit a transaction: all rows of the source before these offsets have been taken.
 
         Args:
-            source_next_of: given the number of a partition; None where no row of it has come.
+            source_next_of: called with the number of a partition; None if it has had no rows.
         """
         nexts: dict[TopicPartition, int] = {}
         sharing = self._sending.sharing(transaction)
@@ -130,7 +130,7 @@ class _Writing:
             self._sending.fail(sharing[0], error, certain=False)
 
     def _flush(self, output: Output, source_next: int) -> None:
-        """Send what waits for more rows."""
+        """Send the incomplete batch."""
         for outlet in output.outlets:
             if output.failed:
                 return
@@ -143,7 +143,7 @@ class _Writing:
     def _outlet(self, output: Output, rows: Slice) -> Outlet:
         main = output.main.copy
         topic = main.target.topic if rows.topic is None else rows.topic
-        # A partition of another topic is the source's, as one of the remote topic is.
+        # For another topic the partition number is the source's, as for the remote topic.
         partition = rows.partition if rows.partition is not None else main.target.partition
         target = TopicPartition(topic, partition)
         return output.main if target == main.target else self._sending.route(output, target)
@@ -167,7 +167,7 @@ class _Writing:
                 return
 
     def _behind_tail(self, output: Output, outlet: Outlet, rows: RowColumns) -> RowColumns | None:
-        """The rows that are yet to be written; None where there are none."""
+        """The rows that are still to be written; None if there are none."""
         while outlet.tail is not None and len(rows) and not output.failed:
             try:
                 if not self._sending.run(outlet.tail.fill()):
@@ -179,7 +179,7 @@ class _Writing:
         return rows if len(rows) and not output.failed else None
 
     def _found(self, output: Output, outlet: Outlet, source_next: int) -> None:
-        """All that an interrupted run wrote is found; from `source_next` on nothing is written."""
+        """Record that all rows of an interrupted run are found; no rows from `source_next` on were written."""
         tail, outlet.tail = outlet.tail, None
         assert tail is not None
         if source_next >= outlet.known_to:
@@ -205,7 +205,7 @@ class _Writing:
         self._sending.note_poison(output, end.poison)
 
     def _finish_tail(self, output: Output, outlet: Outlet, end: ReadEnd) -> None:
-        """No more rows come, and there was none behind what was found so far."""
+        """End the comparison with an interrupted run: there are no more rows."""
         tail = outlet.tail
         assert tail is not None
         try:
@@ -234,24 +234,24 @@ class _Writing:
 
 
 def _result(output: Output, end: ReadEnd) -> PartitionResult:
-    """What became of a source partition, wherever its rows went."""
+    """The result of a source partition over all its target partitions."""
     main = output.main.copy.result()
     others = [outlet.copy.result() for outlet in output.routed.values()]
     whole = not output.broken and all(outlet.copy.certain for outlet in output.outlets)
     if whole:
-        # Whatever ended it did so before the record at this offset, and all before it is written.
+        # The error is at the record of this offset, and all records before it are written.
         main = replace(main, source_next=end.source_next)
     if not others:
         return main
     everything = [main, *others]
-    # What an interrupted run had sent there counts too, where this one has taken over from it.
+    # Rows that an interrupted run had routed there count too, if this run has taken over from it.
     began = {TopicPartition(route.topic, route.partition): route.target_offset for route in output.routes}
     first = [each.first_timestamp for each in everything if each.first_timestamp is not None]
     last = [each.last_timestamp for each in everything if each.last_timestamp is not None]
     error = next((each.error for each in everything if each.error is not None), None)
     return replace(
         main,
-        # How far all of them came together is not known otherwise: the next run finds it out.
+        # How far all of them came together is otherwise unknown: the next run finds it.
         certain=whole,
         error=error,
         records=sum(each.records for each in everything),

@@ -1,9 +1,9 @@
 """The reading half of a transformed copy: the partitions of a bin as rows for Spark.
 
-The fetches are those of the raw copy (`relay.reading`), with all that they bear; only what becomes of an answer is
-different. They run in a thread of their own, ahead of Spark within the task's memory.
+The fetches are those of the raw copy (`relay.copy.fetcher`), with the same error handling; only the handling of a
+response differs. They run in their own thread, ahead of Spark within the task's memory.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from mirror_lib.relay.transformed.row_assembler import RowAssembler, RowPart
 
 _log = logging.getLogger(__name__)
 _WHO = "the reading half of a task"
-#: Spark and the writing half hold rows too.
+#: Divisor of the task's memory: Spark and the writing half hold rows too.
 _MEMORY_PART = 4
-#: Of what is fetched or made into rows, the part of the rows that wait for Spark.
+#: Divisor of that memory for the rows that wait for Spark.
 _ROWS_PART = 2
 
 
 def read_bin(job: RowJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]:
-    """The rows of bin `number` (`layout.READ_SCHEMA`), those of each partition in the order of their offsets.
+    """The rows of bin `number` (`layout.READ_SCHEMA`), for each partition in the order of their offsets.
 
-    Never raises for what a partition may suffer: how each of them ended is left at the task's `HandOver`, before the
-    rows end.
+    Never raise for an error of a partition: the end of each one is stored in the task's `HandOver`, before the rows
+    end.
     """
     reading = _Reading(job, for_attempt(job.copy, number, attempt), number)
     try:
@@ -104,12 +104,12 @@ class _Reading:
             for opened in copy_job.bins[number]
         ]
         self._numbers = {id(copy): at for at, copy in enumerate(self._copies, first_number(copy_job, number))}
-        #: None ends it.
+        #: None marks the end.
         self._ready: queue.SimpleQueue[tuple[PartitionCopy, RowPart] | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._memory = Memory(copy_job.settings.task_memory_bytes // _MEMORY_PART)
         self._reader: SourceReader | None = None
-        #: Bytes of rows that wait for Spark, and whether there is room for more.
+        #: Bytes of rows that wait for Spark.
         self._waiting = 0
         self._most_waiting = self._memory.limit // _ROWS_PART
         self._has_room = asyncio.Event()
@@ -141,7 +141,7 @@ class _Reading:
         }
 
     def stop(self) -> None:
-        """Let the thread end, wherever it is; nobody takes rows any more."""
+        """End the thread, regardless of its state; no more rows are taken."""
         loop, done = self._loop, self._done
         if self._thread.is_alive() and loop is not None and done is not None:
             loop.call_soon_threadsafe(done.set)
@@ -169,7 +169,7 @@ class _Reading:
                 await self._read_all()
                 return
             except MirrorError as error:
-                # Only connecting can end here: what partitions suffer is in their own accounts.
+                # Only connecting can fail here: errors of partitions are in their own accounts.
                 if not error.retriable or not backoff.failed(error):
                     raise
                 await asyncio.sleep(backoff.pause_left)
@@ -221,7 +221,7 @@ class _Reading:
             self._ready.put((copy, part))
 
     async def _room(self) -> None:
-        """Wait until Spark has taken enough: rows are made one part after another, however many a fetch holds."""
+        """Wait until Spark has taken enough: a fetch becomes rows in parts, regardless of its size."""
         while self._waiting >= self._most_waiting:
             self._has_room.clear()
             await self._has_room.wait()
@@ -249,4 +249,4 @@ class _Reading:
 
 
 async def _kept_by_the_account(_copies: Sequence[PartitionCopy]) -> None:
-    """What is left out here is told at the end: until then no position passes it."""
+    """Store nothing: skipped ranges are reported at the end, and no position passes them before."""

@@ -1,8 +1,8 @@
-"""The event loop of a writing half: the target's connections, the writer of the raw copy, and where rows may go.
+"""The event loop of a writing half: the target's connections, the writer of the raw copy, and routed partitions.
 
-It runs in a thread of its own. Batches are made in the thread that Spark's rows come in, and handed over.
+It runs in its own thread. Batches are made in the thread that receives Spark's rows, and handed over.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from mirror_lib.topology import TopicPartition
 
 _WHO = "the writing half of a task"
 _Answer = TypeVar("_Answer")
-#: Spark and the reading half hold rows too.
+#: Divisor of the task's memory: Spark and the reading half hold rows too.
 _MEMORY_PART = 4
 
 
 class Sending:
-    """Sends what the rows' thread gives it. All but `_`-methods are for that thread."""
+    """Sends the batches of the rows' thread. All methods without a leading underscore are for that thread."""
 
     def __init__(self, job: CopyJob, number: int, *, exact: bool, routes: bool) -> None:
-        """Begin to connect.
+        """Start to connect.
 
         Args:
-            number: of the bin.
-            exact: as of `RowJob`.
+            number: number of the bin.
+            exact: as in `RowJob`.
             routes: whether rows may go elsewhere than to their partition's own target.
         """
         self._job = job
@@ -54,7 +54,7 @@ class Sending:
         self._in_parts = ends_in_parts(job)
         self._limit = job.settings.task_memory_bytes // _MEMORY_PART
         self._room = threading.Condition()
-        #: Bytes that are sent or wait to be, and not acknowledged.
+        #: Bytes that are queued or in flight, and not acknowledged.
         self._held = 0
         self._ready = threading.Event()
         self._crash: BaseException | None = None
@@ -63,7 +63,7 @@ class Sending:
         self._answers = asyncio.Event()
         self._outputs: list[Output] = []
         self._transactions: Sequence[Transaction] = ()
-        #: Outlets that are not settled, and those of which it was said that no more comes.
+        #: Number of outlets that are not settled, and the outlets without further rows.
         self._open = 0
         self._over: set[int] = set()
         self._writer: TargetWriter | None = None
@@ -74,46 +74,46 @@ class Sending:
 
     @property
     def outputs(self) -> Sequence[Output]:
-        """The partitions of the bin, in its order, once it is known how each of them begins."""
+        """The partitions of the bin, in its order, once the start of each is known."""
         self._ready.wait()
         return self._outputs
 
     def send(self, output: Output, outlet: Outlet, batch: ReadyBatch) -> None:
-        """Hand over a batch; waits while too many are on their way.
+        """Hand over a batch; wait while too many bytes are in flight.
 
         Raises:
-            MirrorError: its target partition cannot become a part of the transaction.
+            MirrorError: its target partition cannot be added to the transaction.
         """
         transaction = output.transaction
         if transaction is not None and outlet.copy.target not in transaction.covered:
             self.run(transaction.cover(outlet.copy.target))
         size = len(batch.payload)
         with self._room:
-            # One more than fits is let through: no batch is too large to be sent at all.
+            # One batch beyond the limit is accepted: a batch larger than the limit must be sent, too.
             while self._held and self._held + size > self._limit and self._crash is None:
                 self._room.wait()
             self._held += size
         self._call(self._write, outlet.copy, batch)
 
     def route(self, output: Output, target: TopicPartition) -> Outlet:
-        """The place for rows that a transform sends elsewhere.
+        """The outlet for rows that a transform sends elsewhere.
 
         Raises:
-            MirrorError: there is no such partition, or it cannot be written.
+            MirrorError: the partition does not exist, or cannot be written.
         """
         return output.routed.get(target) or self.run(self._open_route(output, target))
 
     def leave_out(self, outlet: Outlet, left_out: Sequence[LeftOut]) -> None:
-        """See to what the flow's policy leaves out, before anything behind it is sent.
+        """Record the ranges that the flow's policy skips, before anything after them is sent.
 
         Raises:
-            MirrorError: it cannot be kept; the partition must stop.
+            MirrorError: they cannot be recorded; the partition must stop.
         """
         assert self._omissions is not None
         self.run(self._omissions.leave_out(outlet.copy, left_out))
 
     def found(self, outlet: Outlet, runs: Sequence[OffsetRun], source_next: int) -> None:
-        """Note what an interrupted run had written."""
+        """Record what an interrupted run had written."""
 
         async def note() -> None:
             outlet.copy.found(runs, source_next)
@@ -121,7 +121,7 @@ class Sending:
         self.run(note())
 
     def fail(self, output: Output, error: MirrorError, *, certain: bool) -> None:
-        """End a partition, wherever its rows go, and all that are in a transaction with it."""
+        """End a partition with all its outlets, and all partitions that share its transaction."""
         transaction = output.transaction
         together = [output] if transaction is None else self.sharing(transaction)
         if transaction is not None:
@@ -143,12 +143,12 @@ class Sending:
 
     @property
     def transactions(self) -> Sequence[Transaction]:
-        """All that rows of the bin are written in, once it is known how each partition begins."""
+        """All transactions of the bin's rows, once the start of each partition is known."""
         self._ready.wait()
         return self._transactions
 
     def due(self, seconds: float) -> Sequence[Transaction]:
-        """The transactions that have been open for so long, where they may be committed before all rows have come."""
+        """The transactions that have been open for `seconds`, if they may be committed before all rows have come."""
         if not self._in_parts:
             return ()
         before = time.monotonic() - seconds
@@ -159,27 +159,27 @@ class Sending:
         return [output for output in self._outputs if output.transaction is transaction]
 
     def commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
-        """Commit all rows that were sent in a transaction, and how far each source partition came.
+        """Commit all rows sent in a transaction, with the position of each source partition.
 
         Args:
-            nexts: by source partition, the offset before which all its rows are sent; of all that have failed nothing.
+            nexts: by source partition, the offset before which all its rows are sent; without failed partitions.
 
         Raises:
-            MirrorError: it does not count, or it is not known whether it does.
+            MirrorError: it is not committed, or its outcome is unknown.
         """
         if transaction.began is not None:
             self.run(self._commit(transaction, nexts))
 
     def note_poison(self, output: Output, poison: Sequence[Poison]) -> None:
-        """Note what the reading half has left out."""
+        """Record the ranges that the reading half has skipped."""
         self._call(output.main.copy.note_poison, poison)
 
     def end(self, output: Output, end: ReadEnd) -> None:
-        """No more rows come."""
+        """Record that no more rows come."""
         self._call(self._ended, output, end)
 
     def finish(self) -> Sequence[Output]:
-        """Wait until everything is settled; all partitions have an end then."""
+        """Wait until everything is settled; all partitions have then ended."""
         self._thread.join()
         if self._crash is not None:
             told = reported(self._crash, _WHO)
@@ -189,17 +189,17 @@ class Sending:
         return self._outputs
 
     def stop(self) -> None:
-        """Give up: nobody asks how it ends any more."""
+        """Cancel all work without a result."""
         self._ready.wait()
         if self._loop is not None and self._done is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._done.set)
         self._thread.join()
 
     def run(self, work: Coroutine[None, None, _Answer]) -> _Answer:
-        """Run something in the event loop and wait for it.
+        """Run a coroutine in the event loop and wait for it.
 
         Raises:
-            MirrorError: what it raises, or that the loop has ended.
+            MirrorError: the coroutine raised it, or the loop has ended.
         """
         if self._loop is None or self._crash is not None:
             work.close()
@@ -219,7 +219,7 @@ class Sending:
             self._crash = self._crash or error
         finally:
             if not self._outputs:
-                # It could not even begin.
+                # The loop could not even start.
                 assert self._crash is not None
                 told = reported(self._crash, _WHO)
                 self._outputs = [failed(self._job, opened, told) for opened in self._job.bins[self._number]]
@@ -242,7 +242,7 @@ class Sending:
                     await self._send_all(target)
                     return
             except MirrorError as error:
-                # Only connecting can end here, before any row was taken.
+                # Only connecting can fail here, before any row was taken.
                 if self._ready.is_set() or not error.retriable or not backoff.failed(error):
                     raise
                 await asyncio.sleep(backoff.pause_left)
@@ -251,7 +251,7 @@ class Sending:
         assert self._done is not None
         copies = [outlet.copy for output in self._outputs for outlet in output.outlets]
         background = Background(self._crashed)
-        # Positions are a part of the transaction where there is one.
+        # With transactions, positions are a part of them.
         flushed = [output.main.copy for output in self._outputs if output.transaction is None]
         flush = self._flush = PositionFlush(self._job, flushed)
         self._omissions = Omissions(self._job, target, kept=_kept_by_all if self._routes else flush.keep)
@@ -262,7 +262,7 @@ class Sending:
             background,
             acknowledged=self._acknowledged,
             omissions=self._omissions,
-            # Here transactions begin and end with rows.
+            # The transactions for old records are not used here: transactions begin and end with rows.
             memory=replace(self._job.producer_memory, verifies_transactions=False),
             tasks=len(self._job.bins),
         )
@@ -270,8 +270,8 @@ class Sending:
         try:
             await self._writer.start()
             background.start(self._writer.run())
-            # A position must not pass what only the reading half knows to be left out, nor rows that are on their way
-            # to several partitions.
+            # A position must not pass skipped records that only the reading half knows, nor rows in flight to several
+            # partitions.
             if self._in_parts and not self._routes:
                 background.start(flush.run())
             self._ready.set()
@@ -288,7 +288,7 @@ class Sending:
         outlet = new_outlet(self._job, replace(opened, plan=replace(opened.plan, start=main.source_next)))
         routes = (*output.routes, Route(target.topic, target.partition, opened.target_offset))
         if output.transaction is None:
-            # Whoever takes over must know where to look, before anything is there.
+            # A take-over must find this target partition, so the route is stored before any row.
             await self._flush.declare(replace(output.declared(self._job.run_id), routes=routes))
         output.routes = routes
         output.routed[target] = outlet
@@ -323,7 +323,7 @@ class Sending:
                 copy.ended_transaction(ends[copy.target])
 
     async def _settled(self, copies: Sequence[PartitionCopy]) -> None:
-        """Wait until the target has answered for all that was sent."""
+        """Wait until the target has acknowledged everything that was sent."""
         while any(copy.unacknowledged_batches and copy.error is None for copy in copies):
             self._answers.clear()
             await self._answers.wait()
@@ -343,7 +343,7 @@ class Sending:
             copy, batches = outlet.copy, outlet.batches
             self._over.add(id(copy))
             if not copy.read_done:
-                # All rows before it have come, and whatever was dropped behind the last of them is done with.
+                # All rows before it have come, and dropped records after the last of them are settled.
                 batches.next_offset = end.source_next
                 copy.read_last = end.last_record
                 batches.leader_epoch = -1 if end.leader_epoch is None else end.leader_epoch
@@ -365,4 +365,4 @@ class Sending:
 
 
 async def _kept_by_all(_copies: Sequence[PartitionCopy]) -> None:
-    """What is left out is found again by whoever takes over: no position lies between the outlets of a partition."""
+    """Store nothing: a take-over finds the skipped records again; no position is between a partition's outlets."""

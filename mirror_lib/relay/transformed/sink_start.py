@@ -1,6 +1,6 @@
-"""How the partitions of a writing half begin: behind what is certain, or by taking over from an earlier run or attempt.
+"""The start of a writing half's partitions: clean, or with a take-over from an earlier run or attempt.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from mirror_lib.relay.transformed.row_match import Tail
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology import TopicPartition
 
-#: Partitions that are taken over at a time.
+#: Number of concurrent take-overs.
 _AT_A_TIME = 8
 _TAKEOVER_SECONDS = 60.0
-#: What brokers allow at the most unless told otherwise (`transaction.max.timeout.ms`).
+#: Broker default of the maximum transaction timeout (`transaction.max.timeout.ms`).
 _LONGEST_TRANSACTION_MS = 900_000
-#: What a transaction that is ended in parts takes beside waiting for a cluster that does not answer.
+#: Seconds of a periodic transaction, in addition to retries while a cluster does not respond.
 _TRANSACTION_SECONDS = 60.0
 
 
 class Beginning:
-    """Makes the outputs of a bin."""
+    """Creates the outputs of a bin."""
 
     def __init__(self, job: CopyJob, client: RawClient, opener: RouteOpener, *, exact: bool, routes: bool) -> None:
         """Args:
-        client: of the target.
-        exact: as of `RowJob`.
+        client: client of the target.
+        exact: as in `RowJob`.
         routes: whether rows may go elsewhere than to their partition's own target.
         """
         self._job = job
@@ -60,7 +60,7 @@ class Beginning:
         self._routes = routes
 
     async def outputs(self, partitions: Sequence[OpenPartition]) -> list[Output]:
-        """Where the rows of each partition go, in their order; those that could not be taken over have failed."""
+        """The outputs of the partitions, in their order; partitions whose take-over failed are marked as failed."""
         groups: dict[str, list[OpenPartition]] = {}
         for opened in partitions:
             if opened.transactions is not None:
@@ -96,7 +96,7 @@ class Beginning:
         output = Output(opened, await self._taken_over(opened))
         output.main.known_to = opened.plan.start
         if self._routes:
-            # What was written elsewhere since the certain pair; a later attempt's job does not know of it.
+            # Routed rows since the certain pair; a later attempt's job does not have these routes.
             for route in await asyncio.to_thread(stored_routes, self._job, opened):
                 await self._take_over_route(output, opened, route)
         return output
@@ -128,7 +128,7 @@ class Beginning:
             opened.takeover,
             target_offset=route.target_offset,
             target_log_start=0,
-            # Whoever wrote there had an identity of its own; fencing by the name reaches it.
+            # The earlier writer there had its own identity; fencing by the transactional id reaches it.
             producer_id=None,
             epoch=None,
             left_out=(),
@@ -141,12 +141,12 @@ class Beginning:
     # ------------------------------------------------------------ in transactions
 
     async def _begin_in_transactions(self, name: str, group: Sequence[OpenPartition]) -> list[Output]:
-        """Begin partitions that share their transactions: all of them by one producer."""
+        """Start partitions that share their transactions: one producer writes all of them."""
         unclean = [opened for opened in group if opened.takeover is not None]
         stored: Mapping[TopicPartition, Position] = {}
         if unclean:
             await self._settle_what_hangs(name, unclean)
-            # First of all that changes anything else, so that nobody else stores positions or writes any more.
+            # Before any other change, so that no other writer stores positions or rows any more.
             await self._fence(name, unclean)
             stored = await asyncio.to_thread(stored_positions, self._job)
         before = {
@@ -172,7 +172,7 @@ class Beginning:
         return outputs
 
     async def _settle_what_hangs(self, name: str, unclean: Sequence[OpenPartition]) -> None:
-        """See to markers that the last commit of a run lacks that died; fencing would abort what they belong to."""
+        """Complete the markers that a dead run's last commit lacks; fencing would abort that transaction."""
         where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
         hanging = Hanging(self._client, name, retry_seconds=self._job.settings.retry_max_seconds, where=where)
         stored = await asyncio.to_thread(stored_positions, self._job)
@@ -188,7 +188,7 @@ class Beginning:
             await hanging.settle(found, counted)
 
     async def _fence(self, name: str, unclean: Sequence[OpenPartition]) -> None:
-        """Fence whoever wrote before, with or without transactions; where that may not reach him, wait once."""
+        """Fence the earlier writers, with or without transactions; wait once if fencing may not reach them."""
         by_name = await self._fence_name(name, {opened.plan.target for opened in unclean})
         lease_seconds = 0.0
         for opened in unclean:
@@ -196,7 +196,7 @@ class Beginning:
             fenced = {by_name.producer_id}
             own = opened.transactional_id
             if own not in (None, name):
-                # A run before may have written without transactions.
+                # An earlier run may have written without transactions.
                 fenced.add((await self._fence_name(own, {opened.plan.target})).producer_id)
             lease_seconds = max(lease_seconds, seconds_until_ended(opened.takeover, fenced))
         await asyncio.sleep(lease_seconds)
@@ -235,22 +235,22 @@ class Beginning:
         return output
 
     def _log(self, target: TopicPartition) -> PartitionReader:
-        # What a transaction has written and taken back counts for nobody, whoever wrote it.
+        # Aborted rows do not count, regardless of their producer.
         return PartitionReader(self._client, target, self._job.settings, read_committed=True)
 
 
 def ends_in_parts(job: CopyJob) -> bool:
-    """Whether transactions end while the copy goes on.
+    """True if transactions are committed periodically during the copy.
 
-    A position must not pass what only the reading half knows to be left out.
+    A position must not pass skipped records that only the reading half knows.
     """
     return job.settings.poison_policy is PoisonPolicy.FAIL
 
 
 def _transaction_timeout_ms(job: CopyJob) -> int:
-    """How long readers may have to wait for what a run that died has left open, which the next run ends sooner.
+    """Transaction timeout: how long readers wait for a dead run's open transaction, unless the next run ends it.
 
-    A transaction that is not ended in parts lasts as long as the copy.
+    Without periodic commits a transaction lasts as long as the copy.
     """
     if not ends_in_parts(job):
         return _LONGEST_TRANSACTION_MS
@@ -259,7 +259,7 @@ def _transaction_timeout_ms(job: CopyJob) -> int:
 
 
 def _told(position: Position | None) -> bool:
-    """Whether a position says by itself how far its partition is."""
+    """True if a position was stored in a transaction, so that it is exact."""
     return position is not None and position.in_transactions
 
 
@@ -270,7 +270,7 @@ def _written_by(opened: OpenPartition, name: str, identity: ProducerIdentity | N
 
 
 def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRun] = ()) -> Outlet:
-    """A place for rows, behind what was recovered."""
+    """An outlet for rows, starting after the recovered ones."""
     settings = job.settings
     leave_out = settings.poison_policy is not PoisonPolicy.FAIL
     batches = OutgoingBatches(opened.plan, settings, start=opened.plan.start, leave_out=leave_out)
@@ -286,7 +286,7 @@ def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRu
 
 
 def failed(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Output:
-    """A partition that could not be taken over, or not even tried; its position stays open."""
+    """A partition whose take-over failed or was not tried; its position stays open."""
     outlet = new_outlet(job, replace(opened, plan=replace(opened.plan, start=reading_start(opened))))
     outlet.copy.fail(error, certain=opened.takeover is None and opened.transactions is None)
     return Output(opened, outlet, broken=True)

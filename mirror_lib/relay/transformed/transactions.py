@@ -1,10 +1,10 @@
-"""One producer's transactions: rows of some source partitions, and in each transaction how far every one of them came.
+"""One producer's transactions: each holds rows of some source partitions, and the position of every one of them.
 
-The positions are written by the producer of the rows (as Connect's `ExactlyOnceWorkerSourceTask` does), so they count
-when the rows count, and whoever is fenced can store none. What a run that died has left open is aborted by whoever
-takes over the transactional id (KIP-98).
+The producer of the rows also writes the positions (as in Connect's `ExactlyOnceWorkerSourceTask`), so both are
+committed together, and a fenced producer cannot store positions. A dead run's open transaction is aborted by the
+take-over of the transactional id (KIP-98).
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mirror_lib.relay.takeover import Markers, PartitionAppender, coordinator_de
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
 _log = logging.getLogger(__name__)
-#: What a broker takes unless the topic is set otherwise, less a little (`message.max.bytes`).
+#: A little less than the default batch limit of a broker (`message.max.bytes`).
 _BATCH_BYTES, _MESSAGE_BYTES = 512 * 1024, 1_000_000
 
 
@@ -34,23 +34,23 @@ class Transaction:
     def __init__(
         self, job: CopyJob, client: RawClient, name: str, identity: ProducerIdentity, *, timeout_seconds: float
     ) -> None:
-        """No transaction is open.
+        """Start without a transaction.
 
         Args:
-            job: with a position topic.
-            client: of the target, which holds the positions too.
+            job: a job with a position topic.
+            client: client of the target, which has the position topic too.
             name: the transactional id.
-            identity: which nobody has taken over.
-            timeout_seconds: after which the coordinator aborts what is open.
+            identity: its current producer id and epoch.
+            timeout_seconds: time after which the coordinator aborts an open transaction.
         """
         assert job.positions is not None
         self.name = name
         self.identity = identity
         self._timeout_seconds = timeout_seconds
-        #: When the open transaction began, by the monotonic clock; None when there is none.
+        #: When the open transaction began, by the monotonic clock; None if there is none.
         self.began: float | None = None
         self._covered: frozenset[TopicPartition] = frozenset()
-        #: Partitions of the position topic that it covers.
+        #: Partitions of the position topic in the open transaction.
         self._storing: Sequence[TopicPartition] = ()
         self._job = job
         self._client = client
@@ -62,16 +62,16 @@ class Transaction:
         )
         self._topic = job.positions.topic
         self._keys = PositionKeys(job.positions.source_alias, job.positions.connector)
-        #: By the partition of the position topic; they go on from one transaction to the next.
+        #: By partition of the position topic; the numbers continue from one transaction to the next.
         self._sequences: dict[int, int] = {}
 
     @property
     def covered(self) -> frozenset[TopicPartition]:
-        """The target partitions that the open transaction writes to."""
+        """The target partitions in the open transaction."""
         return self._covered
 
     def told(self, error: MirrorError) -> MirrorError:
-        """An error of its producer, which is fenced as well when its own transaction took too long."""
+        """An error of its producer, which is fenced as well if its own transaction took too long."""
         return overtime(
             error,
             self.name,
@@ -82,24 +82,24 @@ class Transaction:
         )
 
     async def cover(self, target: TopicPartition) -> None:
-        """Take a target partition into the transaction, before anything is written there; begins one if need be.
+        """Add a target partition to the transaction before it is written; begin a transaction if none is open.
 
         Raises:
-            MirrorError: the coordinator refused, or did not answer in time.
+            MirrorError: the coordinator refused, or did not respond in time.
         """
         await self._add([target])
         self.began = self.began or time.monotonic()
         self._covered |= {target}
 
     async def commit(self, positions: Sequence[Position], ends: Mapping[TopicPartition, int]) -> None:
-        """Store positions and end the transaction, all of whose rows are acknowledged.
+        """Store positions and commit the transaction, all of whose rows are acknowledged.
 
         Args:
-            ends: of all that it covers, where the log ends behind its marker.
+            ends: log end offset after the marker, for all its target partitions.
 
         Raises:
-            FencedError: somebody has taken over, or it took too long; nothing of it counts.
-            MirrorError: a broker refused, or did not answer in time: whether it counts is told by the positions.
+            FencedError: another run has taken over, or the transaction took too long; it is not committed.
+            MirrorError: a broker refused, or did not respond in time: the positions show whether it is committed.
         """
         if await self._partitions() is None:
             raise self._unknown_positions()
@@ -112,12 +112,12 @@ class Transaction:
                 await self._append(partition, batch)
         await self._end(commit=True)
         self._ended()
-        # The next batch must find the marker in front of it. And without theirs the positions would not count, of which
-        # whoever comes next is to know.
+        # The next batch must follow the marker. And without the markers of the position topic, the next run would not
+        # see the positions.
         await self._markers.complete(self.identity, ends, wanted)
 
     async def abort(self) -> None:
-        """Give up what is open, so that readers need not wait for its timeout; that it fails is only logged."""
+        """Abort the open transaction, so that readers need not wait for its timeout; a failure is only logged."""
         if self.began is None:
             return
         storing = self._storing
@@ -125,8 +125,8 @@ class Transaction:
         try:
             await self._end(commit=False)
             if storing:
-                # Again, for markers that were left out (`markers`): nobody else would have them written there, while
-                # whoever takes over has them written to where the rows are.
+                # Again, for missing markers in the position topic (`transaction_markers`): no other run would have them
+                # written there, while a take-over completes those on the target partitions of the rows.
                 await self._add(storing)
                 await self._end(commit=False)
         except MirrorError as error:
@@ -155,7 +155,7 @@ class Transaction:
         return found
 
     def _records(self, positions: Sequence[Position]) -> dict[int, list[Record]]:
-        """The records that hold the positions, by their partition of the position topic."""
+        """The records of the positions, by their partition of the position topic."""
         count = self._client.partition_count(self._topic) or 0
         now_ms = int(time.time() * 1000)
         found: dict[int, list[Record]] = {}
