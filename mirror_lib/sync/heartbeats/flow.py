@@ -202,7 +202,7 @@ def check_flow_heartbeats(
 
 
 def _ensure_topic(pair: FlowConfig, admin: ClusterAdmin, spec: TopicSpec) -> None:
-    """As in MM2, a topic that cannot be created or described is assumed to exist: `MirrorUtils.createCompactedTopic`."""
+    """As in MM2, assume that a topic exists that cannot be created or seen (`MirrorUtils.createCompactedTopic`)."""
     if not isinstance(admin.describe_topics([spec.name]).errors.get(spec.name), TopicMissingError):
         return
     error = admin.create_topics([spec])[spec.name]
