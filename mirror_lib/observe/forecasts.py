@@ -218,12 +218,11 @@ def deleted_by_time(backlog: Backlog, retention: Retention) -> float | None:
     if not backlog.marks:
         return None
     # Its age is bounded by the oldest mark that it is not before.
-    """Earliest seconds until the next record to copy may be deleted because of the log's size."""
     return max(retention.seconds - _greatest_age(backlog, retention), 0.0)
 
 
 def deleted_by_size(backlog: Backlog, retention: Retention) -> float | None:
-    """Seconds until the next record to copy may be deleted because of the log's size, at the earliest."""
+    """Earliest seconds until the next record to copy may be deleted because of the log's size."""
     if retention.bytes is None:
         return NEVER
     room = _room(backlog, retention)

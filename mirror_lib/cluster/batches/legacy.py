@@ -69,7 +69,6 @@ def read_legacy(entry: memoryview, magic: int) -> Iterator[Record]:
     except (struct.error, CodecError) as error:
         raise RecordError(f"its messages cannot be read: {error}") from error
     # Relative in magic 1, unless the wrapper's own offset shows that they are not.
-    """The messages inside a compressed one, with their stored offsets."""
     base = offset - inner[-1].offset if magic and inner else _NO_BASE
     for record in inner:
         yield Record(
@@ -83,7 +82,7 @@ _NO_BASE = -1
 
 
 def _inner(body: bytes, magic: int) -> Iterator[Record]:
-    """The messages inside a compressed one, with their offsets as they are written there."""
+    """The messages inside a compressed one, with their stored offsets."""
     view, position = memoryview(body), 0
     if not body:
         raise RecordError("there is no message inside")

@@ -1,7 +1,7 @@
 """The table `routed_range`: ranges of a target partition that hold routed records, and their source partitions.
 
 The ranges of several source partitions overlap on the target, since transforms mix their records. Only the output of
-different runs can be told apart, in stretches. A stretch includes further runs while it is small: otherwise a flow
+different runs can be distinguished, in stretches. A stretch includes further runs while it is small: otherwise a flow
 that runs every minute would add rows without limit.
 """
 

@@ -34,8 +34,8 @@ class RowSize:
 def columns_of(row: SegmentRow) -> RunColumns:
     """A row's runs.
 
-    OffsetMapError: the runs are damaged.
-        OffsetMapError: they are damaged.
+    Raises:
+        OffsetMapError: the runs are damaged.
     """
     return RunColumns.of_segments((row,))
 

@@ -185,7 +185,7 @@ def _commit(plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
     """Commit due offsets of groups that have not moved since they were read.
 
     Kafka has no conditional commit: it rejects only groups that have members at that moment. So a batch of groups is
-    read again right before its commit: a member would have to join, commit and leave in between.
+    re-read right before its commit: a member would have to join, commit and leave in between.
     """
     refused: dict[GroupPartition, MirrorError] = {}
     for part in batches(list(plan.commits), _GROUPS_AT_ONCE):

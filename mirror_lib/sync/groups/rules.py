@@ -152,7 +152,7 @@ def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> 
     A group that has joined, committed and left since the plan was made is not set back.
 
     Args:
-        groups: groups that were read again.
+        groups: the re-read groups.
         now: their state.
     """
     rows = (
