@@ -46,7 +46,7 @@ _BEHIND = _PARTITIONS.c.log_end - func.coalesce(_PARTITIONS.c.position, _PARTITI
 
 #: Well below SQLite's limit of parameters in one statement.
 _NAMES_AT_ONCE = 500
-#: Limits how many finished cutovers are read.
+#: Maximum number of latest cutovers to read, across all flows.
 _CUTOVERS_LOOKED_AT = 100
 
 

@@ -21,7 +21,7 @@ from mirror_lib.cluster.batches.record_blocks import Int64s
 from mirror_lib.cluster.batches.records import MOST_RECORDS
 from mirror_lib.errors import RecordTooLargeError, Where
 
-#: The size of the next batch follows from the compression of one that was too large; it may differ by this factor.
+#: Safety factor for the size of the next batch, which is derived from the compression ratio of the last one.
 _SURELY = 0.95
 #: `BatchBuilder` never has an earlier one: -1 means no timestamp.
 _EARLIEST_MAX_TIMESTAMP = -1
