@@ -108,7 +108,7 @@ class FlowFigures:
     groups: GroupTotals | None = None
     steps: tuple[StepOutcomeRow, ...] = ()
     heartbeats: tuple[HeartbeatObservationRow, ...] = ()
-    #: Current cutovers, and the latest one.
+    #: The latest cutovers, latest first.
     cutovers: tuple[CutoverRow, ...] = ()
     #: Names of the cutovers in `cutovers` that a process is running or rolling back.
     carried: frozenset[str] = frozenset()
