@@ -14,7 +14,7 @@ from mirror_lib.topology import FlowId, Handovers
 
 
 def load_flow_as_it_runs(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
-    """As `config.load.load_flow`, without the topics that cutovers have handed over.
+    """As `config.loader.load_flow`, without the topics that cutovers have handed over.
 
     Raises:
         ConfigurationError: as `load_flow`.

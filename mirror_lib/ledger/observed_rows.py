@@ -30,7 +30,7 @@ class FlowObservationRow:
     catch_up_seconds: float | None = None
     #: Seconds until retention may delete the first record that is not copied.
     headroom_seconds: float | None = None
-    #: One of `observe.forecast.Outlook`, the worst of the partitions.
+    #: One of `observe.forecasts.Outlook`, the worst of the partitions.
     outlook: str
     writes_per_second: float | None = None
     #: Consumer groups with a position in the flow's topics; None if they were not observed.
@@ -63,7 +63,7 @@ class PartitionObservationRow:
     behind_since: datetime | None = None
     catch_up_seconds: float | None = None
     headroom_seconds: float | None = None
-    #: One of `observe.forecast.Outlook`.
+    #: One of `observe.forecasts.Outlook`.
     outlook: str
     #: `MirrorError.reason` of why it is stalled.
     reason: str | None = None
@@ -108,7 +108,7 @@ class HeartbeatObservationRow:
     observed_at: datetime
     #: Time of the latest heartbeat that arrived.
     emitted_at: datetime | None = None
-    #: One of `sync.heartbeats`' verdicts.
+    #: One of `sync.heartbeats.rules.HeartbeatState`.
     verdict: str
     detail: str | None = None
 

@@ -112,7 +112,7 @@ class FlowTopology:
     def _leads_home(self, topic: str) -> bool:
         """True if a failback flow gives a copy of one of the target's topics its original name there.
 
-        This is not a loop: the forward flow doesn't copy the topic while its writers are here, and this flow only then.
+        This is not a loop: each of the two flows copies the topic only while its writers are on that flow's source.
         """
         return (
             self.way_back

@@ -69,7 +69,7 @@ class HeartbeatEmitter:
         self, pairs: Sequence[FlowConfig], ledger: Ledger | None = None, *, timeout_seconds: float = 20.0
     ) -> None:
         """Args:
-        pairs: heartbeats are written to the target of each (see `heartbeats.emitting_flows`).
+        pairs: heartbeats are written to the target of each (see `heartbeats.rules.emitting_flows`).
         ledger: has the cluster ids of their aliases; None if there is none yet.
         timeout_seconds: maximum wait for one response of a cluster.
         """
