@@ -122,7 +122,7 @@ def _sqlite_engine(url: URL, shown: str) -> Engine:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file readable by its owner only (SQLite's default mode is wider). Its journals take the file's mode."""
+    """Deny other users access to the file (SQLite's default mode is wider). Its journals take the file's mode."""
     # SQLite reports a wrong location itself.
     with suppress(OSError):
         if not path.exists() and not path.name.startswith("file:"):
