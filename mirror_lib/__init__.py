@@ -1,3 +1,3 @@
-"""Replication between Kafka clusters in scheduled, bounded batches. `docs/architecture.md` is the map."""
+"""Replication between Kafka clusters in scheduled, bounded batches. See `docs/architecture.md`."""
 
 __version__ = "0.1.0"

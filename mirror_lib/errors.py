@@ -1,8 +1,8 @@
-"""What can go wrong, as types.
+"""The project's errors.
 
-Every error says what happened, where, and what to do next. `reason` is the stable code that reports, the ledger and
-alerts carry; `exit_code` is what the command line ends with. Errors cross process borders (Spark, Airflow), so they
-pickle and expose their parts by `attributes()`.
+Every error says what happened, where, and what to do next. `reason` is the stable code in reports, the ledger and
+alerts; `exit_code` is the exit code of the command line. Errors cross process boundaries (Spark, Airflow), so they
+can be pickled, and `attributes()` returns their parts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mirror_lib.printable import LINES, printable
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The place an error speaks of; parts that do not apply are None."""
+    """The place of an error; parts that do not apply are None."""
 
     flow: str | None = None
     cluster: str | None = None
@@ -42,15 +42,15 @@ NOWHERE = Where()
 
 
 class MirrorError(Exception):
-    """Root of everything this project raises on purpose."""
+    """Base class of all errors that this project raises deliberately."""
 
     reason: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
-    #: Whether the same call may succeed later without anybody changing anything.
+    #: True if the same call may succeed later without any change.
     retriable: ClassVar[bool] = False
 
     def __init__(self, what: str, *, where: Where = NOWHERE, action: str = "") -> None:
-        # Names and messages that others chose are part of it, and it goes to logs, ledger, reports and the page.
+        # It contains names and messages from other systems, and goes to logs, ledger, reports and the page.
         self.what = printable(what, LINES)
         self.where = where
         self.action = printable(action, LINES)
@@ -75,10 +75,10 @@ def _rebuild(kind: type[MirrorError], what: str, where: Where, action: str) -> M
 
 
 def error_to_json(error: MirrorError | None) -> dict[str, Any] | None:
-    """An error as JSON can say it; `error_from_json` makes one of the same type of it."""
+    """An error as JSON data; `error_from_json` creates an error of the same type from it."""
     if error is None:
         return None
-    # Those that are made of these parts; others have more.
+    # Only errors with exactly these parts; others have more.
     standard = MirrorError.__dict__["__reduce__"]
     kinds = [each for each in type(error).__mro__ if getattr(each, "__reduce__", None) is standard]
     return {
@@ -90,7 +90,7 @@ def error_to_json(error: MirrorError | None) -> dict[str, Any] | None:
 
 
 def error_from_json(data: dict[str, Any] | None) -> MirrorError | None:
-    """What `error_to_json` was given, of the nearest of its types that this process has loaded."""
+    """The error that `error_to_json` was given, as the most specific of its types that this process has loaded."""
     if data is None:
         return None
     known = _kinds()
@@ -113,34 +113,34 @@ def _kinds() -> dict[str, type[MirrorError]]:
 
 
 class ConfigurationError(MirrorError):
-    """The configuration file or an argument is wrong; trying again cannot help."""
+    """The configuration file or an argument is wrong; retrying does not help."""
 
     reason = "configuration"
     exit_code = 2
 
 
 class ClusterError(MirrorError):
-    """A Kafka cluster did not do what was asked."""
+    """A Kafka cluster did not execute a request."""
 
     reason = "cluster"
 
 
 class BrokerUnreachableError(ClusterError):
-    """No broker of the cluster answered."""
+    """No broker of the cluster responded."""
 
     reason = "broker-unreachable"
     retriable = True
 
 
 class AuthenticationError(ClusterError):
-    """The cluster refused our credentials or the TLS handshake."""
+    """The cluster rejected the credentials or the TLS handshake."""
 
     reason = "authentication"
     exit_code = 3
 
 
 class AuthorizationError(ClusterError):
-    """The cluster knows us and does not allow the operation."""
+    """The cluster does not allow the operation for this user."""
 
     reason = "authorization"
     exit_code = 3
@@ -153,7 +153,7 @@ class TopicMissingError(ClusterError):
 
 
 class TopicNotCreatableError(ClusterError):
-    """A topic that the flow needs is missing, and the cluster cannot make it as it is configured."""
+    """A topic that the flow needs is missing, and the cluster's configuration does not allow its creation."""
 
     reason = "topic-not-creatable"
     exit_code = 3
@@ -174,7 +174,7 @@ class CorruptBatchError(ClusterError):
 
 
 class OversizedBatchError(ClusterError):
-    """A batch that may be sound would take more memory than is given to one; it is no damage, and never left out."""
+    """A possibly valid batch would exceed its memory limit; it does not count as damaged and is never skipped."""
 
     reason = "oversized-batch"
     exit_code = 3
@@ -188,14 +188,14 @@ class BeyondMemoryError(OversizedBatchError):
 
 
 class RecordTooLargeError(ClusterError):
-    """The target refuses a record because of its size."""
+    """The target rejects a record because of its size."""
 
     reason = "record-too-large"
     exit_code = 3
 
 
 class RecordRefusedError(ClusterError):
-    """The target refuses a record for a reason other than size, such as its timestamp or a missing key."""
+    """The target rejects a record for a reason other than size, such as its timestamp or a missing key."""
 
     reason = "record-refused"
     exit_code = 3
@@ -208,34 +208,34 @@ class FencedError(ClusterError):
 
 
 class TransientError(ClusterError):
-    """A fault that Kafka calls retriable, such as a leader election: it usually passes by itself."""
+    """A retriable error of Kafka, such as a leader election: it usually passes by itself."""
 
     reason = "transient"
     retriable = True
 
 
 class RetriesExhaustedError(ClusterError):
-    """A fault that usually passes did not pass within the allowed time."""
+    """A retriable error did not pass within the allowed time."""
 
     reason = "retries-exhausted"
     retriable = True
 
 
 class ReplicationError(MirrorError):
-    """The state of source, target and positions does not allow a copy that is certain to be right."""
+    """The state of source, target and positions does not allow a copy that is certainly correct."""
 
     reason = "replication"
     exit_code = 3
 
 
 class DirtyStartError(ReplicationError):
-    """The previous run of this partition did not end with a closed position."""
+    """The previous run of this partition did not close its position."""
 
     reason = "unclean-start"
 
 
 class OpenTransactionError(ReplicationError):
-    """A transaction on the target stays open, so that nobody knows yet which of its records count."""
+    """A transaction on the target is still open, so it is not known yet which of its records count."""
 
     reason = "target-transaction-open"
     exit_code = 1
@@ -243,37 +243,37 @@ class OpenTransactionError(ReplicationError):
 
 
 class SourceTransactionOpenError(ReplicationError):
-    """A transaction on the source has been open for longer than any may: what is behind it cannot be read."""
+    """A transaction on the source is open for longer than the maximum: records after it cannot be read."""
 
     reason = "source-transaction-open"
 
 
 class TargetNotEmptyError(ReplicationError):
-    """The target topic holds records though nothing is known to have been copied there."""
+    """The target topic holds records although the flow has no position for it."""
 
     reason = "target-not-empty"
 
 
 class TargetDivergedError(ReplicationError):
-    """Somebody else wrote to the target partition."""
+    """The target partition has unexpected records: another producer wrote to it."""
 
     reason = "target-diverged"
 
 
 class TargetTruncatedError(ReplicationError):
-    """The target partition is shorter than what was copied to it."""
+    """The target partition ends before the records that were copied to it."""
 
     reason = "target-truncated"
 
 
 class TargetDeletedError(ReplicationError):
-    """The target topic that records were copied to does not exist any more."""
+    """The target topic that records were copied to no longer exists."""
 
     reason = "target-deleted"
 
 
 class TargetRecreatedError(ReplicationError):
-    """The target topic was deleted and created again since records were copied to it."""
+    """The target topic was recreated after records were copied to it."""
 
     reason = "target-recreated"
 
@@ -303,35 +303,35 @@ class RetentionGapError(ReplicationError):
 
 
 class SourceTruncatedError(ReplicationError):
-    """The source lost records that were copied already: what stands there now is another history."""
+    """The source lost records that were already copied: its log now holds other records at their offsets."""
 
     reason = "source-truncated"
 
 
 class SourceRecreatedError(ReplicationError):
-    """The source topic was deleted and created again under its old name."""
+    """The source topic was deleted and recreated under the same name."""
 
     reason = "source-recreated"
 
 
 class WrittenAfterCutoverError(ReplicationError):
-    """Records were written to the source of a topic after a cutover has moved its writers to the target."""
+    """Records were written to the source of a topic after a cutover had moved its writers to the target."""
 
     reason = "written-after-cutover"
     exit_code = 3
 
 
 class DeletionsPossiblyLostError(ReplicationError):
-    """A compacted source may have removed deletions before they were copied: keys may live on the target for ever."""
+    """A compacted source may have removed deletions before they were copied: their keys may stay on the target."""
 
     reason = "deletions-possibly-lost"
 
 
-#: Reasons by which records are lost at the source since they were copied, or before.
+#: Reasons for records that the source lost, before or after they were copied.
 SOURCE_LOSS_REASONS = frozenset(
     kind.reason for kind in (RetentionGapError, SourceClusterChangedError, SourceRecreatedError, SourceTruncatedError)
 )
-#: Reasons by which a target partition does not hold the records that were copied to it.
+#: Reasons for a target partition that does not hold the copied records.
 TARGET_CHANGE_REASONS = frozenset(
     kind.reason
     for kind in (
@@ -342,21 +342,21 @@ TARGET_CHANGE_REASONS = frozenset(
         TargetTruncatedError,
     )
 )
-#: Reasons that a position is wrong about source or target: another position ends them.
+#: Reasons for a position that does not fit source or target: setting another position resolves them.
 POSITION_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS
-#: Reasons that an operator decides about by `mirror gaps`.
+#: Reasons that an operator resolves with `mirror gaps`.
 LOSS_REASONS = POSITION_REASONS | {WrittenAfterCutoverError.reason}
 
 
 class PlanChangedError(ReplicationError):
-    """What somebody has agreed to is not what would be done now."""
+    """The plan has changed since it was approved."""
 
     reason = "plan-changed"
     exit_code = 3
 
 
 class PoisonError(ReplicationError):
-    """A record or batch of the source cannot be copied, and the flow's policy is to stop there."""
+    """A record or batch of the source cannot be copied, and the flow's policy is to stop."""
 
     reason = "poison"
 
@@ -368,26 +368,26 @@ class TopologyError(ReplicationError):
 
 
 class OffsetMapError(ReplicationError):
-    """A stored piece of the exact offset map cannot be read."""
+    """A stored segment of the exact offset map cannot be read."""
 
     reason = "offset-map"
 
 
 class CheckpointFolderError(ReplicationError):
-    """A checkpoint folder of Spark structured streaming holds something that cannot be translated for certain."""
+    """A checkpoint folder of Spark structured streaming contains something that cannot be translated with certainty."""
 
     reason = "checkpoint-folder"
 
 
 class SparkJobError(MirrorError):
-    """Spark ended the copy: an executor died again and again, or the session is gone."""
+    """Spark ended the copy: executors died repeatedly, or the session is gone."""
 
     reason = "spark-job"
     retriable = True
 
 
 class SparkUnreachableError(MirrorError):
-    """The Spark Connect server does not answer."""
+    """The Spark Connect server does not respond."""
 
     reason = "spark-unreachable"
     retriable = True
@@ -401,15 +401,15 @@ class RunLockedError(MirrorError):
 
 
 class AnotherRunError(RunLockedError):
-    """Another run holds the lock and was seen to renew it, so nothing was begun here."""
+    """Another run holds the lock and has just renewed it, so this run did not start."""
 
     def attributes(self) -> dict[str, Any]:
-        """As of every error, with what tells it from a lock that was lost."""
+        """As in the base class, with the mark that distinguishes it from a lost lock."""
         return {**super().attributes(), "holder_lives": True}
 
 
 class RunDiedError(MirrorError):
-    """A run ended without a word: its process was killed, or its machine is gone."""
+    """A run died without recording its end: its process was killed, or its machine is gone."""
 
     reason = "run-died"
     retriable = True
@@ -422,7 +422,7 @@ class LedgerError(MirrorError):
 
 
 def attributes_of(error: BaseException) -> dict[str, Any]:
-    """What is kept of an error, also of one that nobody expected."""
+    """The stored parts of any exception, including unexpected ones."""
     if isinstance(error, MirrorError):
         return error.attributes()
     return {"reason": "unexpected", "what": f"{type(error).__name__}: {error}".rstrip(": ")}

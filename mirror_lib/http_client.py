@@ -1,8 +1,8 @@
 """HTTP requests to servers that are not trusted: token endpoints, schema registries, Airflow's REST API.
 
-One request has one deadline for everything (name lookup, connection, TLS, headers and body), so that a server which
-sends a byte a second cannot hold a run. No redirect is followed: it could lead credentials to another host. Responses
-have a largest size, counted before anything is decoded, and errors repeat neither the URL nor what the server sent.
+Each request has one deadline for everything (name lookup, connection, TLS, headers and body), so that a server that
+sends one byte per second cannot delay a run. Redirects are not followed: they could send credentials to another host.
+The size of responses is limited before decoding, and errors contain neither the URL nor text from the server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SUCCESS = range(200, 300)
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """What one response may take."""
+    """Limits of one response."""
 
     #: For the whole request, from the name lookup to the last byte.
     deadline_seconds: float
@@ -40,7 +40,7 @@ class HttpRequest:
     """One request. Its repr shows no secret."""
 
     method: str
-    #: Of http or https, percent-encoded, without user information.
+    #: http or https, percent-encoded, without user information.
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
@@ -51,7 +51,7 @@ class HttpResponse:
     """A response of any status."""
 
     status: int
-    #: By names in lower case.
+    #: By lower-case name.
     headers: Mapping[str, str] = field(repr=False)
     content: bytes = field(repr=False)
 
@@ -74,7 +74,7 @@ class HttpError(Exception):
 
 
 class HttpRequestInvalidError(HttpError):
-    """URL or headers cannot be sent. The text repeats nothing of them."""
+    """URL or headers cannot be sent. The text contains no part of them."""
 
 
 class HttpCertificateError(HttpError):
@@ -82,7 +82,7 @@ class HttpCertificateError(HttpError):
 
 
 class HttpUnreachableError(HttpError):
-    """The server did not respond, not in time, or with something that is not HTTP."""
+    """The server did not respond in time, or with something that is not HTTP."""
 
 
 class HttpResponseTooLargeError(HttpError):
@@ -92,19 +92,19 @@ class HttpResponseTooLargeError(HttpError):
 def send(
     request: HttpRequest, limits: HttpLimits, tls: ssl.SSLContext | None = None, *, use_proxies: bool = True
 ) -> HttpResponse:
-    """Send a request once and return the response, whatever its status.
+    """Send a request once and return the response, with any status.
 
     Args:
-        request: what to send.
+        request: the request to send.
         limits: of the response.
-        tls: for https; by default the machine's authorities are trusted.
-        use_proxies: whether the proxies that the environment names are used.
+        tls: for https; by default the machine's certificate authorities are trusted.
+        use_proxies: use the proxies in the environment.
 
     Raises:
         HttpError: one of the types above.
     """
     outcome: Future[HttpResponse] = Future()
-    # A thread with an event loop of its own: only a loop can end a request at any point, and callers may have one.
+    # A thread with its own event loop: only a loop can stop a request at any point, and callers may have one.
     work = _Exchange(request, limits, tls, use_proxies, outcome)
     Thread(target=work.run, name="http-request", daemon=True).start()
     return outcome.result()
@@ -120,7 +120,7 @@ class _Exchange:
 
     def run(self) -> None:
         try:
-            # The outcome is set before the loop ends, which waits for a name lookup that hangs.
+            # The result is set before the loop ends, which waits for a name lookup that hangs.
             asyncio.run(self._settle())
         except BaseException as error:
             if not self.outcome.done():
@@ -156,7 +156,7 @@ class _Exchange:
                 finally:
                     await response.aclose()
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError):
-            # Their texts repeat what may be secret, such as a token with a line break behind it.
+            # Their texts may contain secrets, such as a token with a line break after it.
             raise HttpRequestInvalidError("the URL or a header has characters that cannot be sent") from None
         except (httpx.HTTPError, OSError) as error:
             raise _failure(error) from None
@@ -166,12 +166,12 @@ class _Exchange:
 
         try:
             return httpx.AsyncClient(
-                # The authorities of the machine, where httpx would take those of a Python package.
+                # The machine's certificate authorities; httpx would use those of a Python package.
                 verify=self.tls or ssl.create_default_context(),
                 trust_env=self.use_proxies,
                 follow_redirects=False,
                 timeout=self.limits.deadline_seconds,
-                # Compressed content could be a thousand times as large as the limit.
+                # Compressed content could be a thousand times larger than the limit.
                 headers={"Accept-Encoding": "identity", "User-Agent": "batch-mirror"},
             )
         except (ImportError, ValueError):
@@ -210,12 +210,12 @@ def _failure(error: BaseException) -> HttpError:
             return HttpUnreachableError(f"name lookup: {cause.strerror}")
         if isinstance(cause, OSError) and cause.errno:
             return HttpUnreachableError(os.strerror(cause.errno))
-    # Others' texts may repeat what the server sent.
+    # Other errors' texts may contain text from the server.
     return HttpUnreachableError(type(error).__name__)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it, nearest first."""
+    """The error and its causes, nearest first."""
     seen: set[int] = set()
     todo = [error]
     while todo:

@@ -1,4 +1,4 @@
-"""The one function that shows URLs without what may be secret in them, wherever it stands."""
+"""Masks secrets in URLs; the only function for this."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PARAMETER = re.compile(
 
 
 def masked_urls(text: str) -> str:
-    """Return a text without user information, secret parameters and secret fragments of the URLs in it.
+    """Return a text without user information, secret parameters and secret fragments of its URLs.
 
-    A password may hold what belongs behind the host (`http://me:a/b?c@host`): user information ends at the last `@`.
+    A password may contain characters that end the host (`http://me:a/b?c@host`): user information ends at the last `@`.
     """
     return _URL.sub(_masked, text)
 

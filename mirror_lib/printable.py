@@ -1,7 +1,7 @@
-"""Texts that others choose, such as group ids, principals and messages of brokers, made harmless where they are shown.
+"""Makes texts from other systems, such as group ids, principals and messages of brokers, safe to display.
 
-An escape sequence steers a terminal, a line break forges a line of a log, characters that turn the direction of writing
-hide what is there, and PostgreSQL takes no text with a NUL.
+An escape sequence controls a terminal, a line break forges a log line, characters that change the writing direction
+hide text, and PostgreSQL rejects a text with a NUL character.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 from copy import copy
 
-#: What our own texts of several lines consist of.
+#: Control characters in the project's own multi-line texts.
 LINES = "\n\t"
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""The text with everything that is not printable written as an escape, such as `\x1b` or `\u202e`.
+    r"""The text with every non-printable character written as an escape, such as `\x1b` or `\u202e`.
 
     Args:
         text: anything.
-        keep: characters that stay as they are.
+        keep: characters that are not escaped.
     """
     if text.isprintable():
         return text
@@ -31,11 +31,11 @@ def _escape(character: str) -> str:
 
 
 class PrintableFormatter(logging.Formatter):
-    """Formats what is logged without control characters; line breaks stay where no name brought them."""
+    """Formats log records without control characters; line breaks stay unless a name contained them."""
 
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.args, tuple):
-            # Other handlers get the record as it is.
+            # Other handlers get the original record.
             record = copy(record)
             record.args = tuple(printable(each) if isinstance(each, str) else each for each in record.args or ())
         return printable(super().format(record), LINES)

@@ -1,19 +1,19 @@
-"""Files that only their owner and its group may read: they hold names of topics, groups and people."""
+"""Files that only their owner and its group may read: they contain names of topics, groups and persons."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-#: Less what the umask takes. Others never read what this project writes, with one exception: metrics for node_exporter.
+#: Reduced by the umask. Other users never read what this project writes, except metrics for node_exporter.
 _MODE = 0o640
 
 
 def write_private(path: Path, content: str | bytes) -> None:
-    """Write a file; one that exists keeps its mode.
+    """Write a file; an existing one keeps its mode.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     data = content.encode() if isinstance(content, str) else content
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE), "wb") as file:
@@ -21,16 +21,16 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file where there is none, for a library that would make it readable for everybody.
+    """Create an empty file unless it exists, for a library that would make it readable for all users.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE))
 
 
 def open_lock(path: str | Path) -> int:
-    """Return a descriptor of a lock file of this user alone, made where there is none. No symlink is followed.
+    """Return a descriptor of a lock file that only this user can access; create it if missing. Symlinks are rejected.
 
     Raises:
         OSError: it cannot be opened, or is a symlink (ELOOP).

@@ -1,4 +1,4 @@
-"""What is wrong, or doubtful, with a configuration file, as values."""
+"""Errors and warnings of a configuration file, as values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Severity(StrEnum):
-    """How bad a finding is.
+    """The severity of a finding.
 
-    An error stops a flow from running. A warning says that something has no effect here, or another one than meant.
-    What MM2 ignores as well has no effect: the line can be deleted, and never stops anything.
+    An error stops a flow from running. A warning means that a setting has no effect here, or another than intended.
+    A setting that MM2 ignores, too, has no effect: the line can be deleted, and never stops anything.
     """
 
     ERROR = "error"
@@ -29,5 +29,5 @@ class Problem(BaseModel):
     key: str | None = None
     line: int | None = None
     suggestion: str | None = None
-    #: The whole key that a misspelt one was meant to be.
+    #: The correct key, for a misspelt one.
     rename_to: str | None = None

@@ -1,4 +1,4 @@
-"""Rights on both clusters: what each step needs, and the commands that grant it."""
+"""Rights on both clusters: what each task needs, and the commands that grant it."""
 
 import lazy_loader
 

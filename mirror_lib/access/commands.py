@@ -16,14 +16,14 @@ def acl_commands(
     bootstrap_servers: Mapping[str, str],
     command_config: str | None = None,
 ) -> tuple[str, ...]:
-    """Lines for a shell, one for each resource of each cluster, and comments that tell the clusters apart.
+    """Shell lines, one command for each resource of each cluster, with a comment for each cluster.
 
-    Rights that only old brokers ask for stand behind the others, commented out.
+    Rights that only old brokers need come last, commented out.
 
     Args:
-        principals: who is granted them, by cluster.
+        principals: who gets the rights, by cluster.
         bootstrap_servers: by cluster.
-        command_config: a file with the client properties of whoever may alter ACLs.
+        command_config: a file with the client properties of a user who may alter ACLs.
     """
     always = grants_by_cluster(each for each in required if each.before is None)
     lines: list[str] = []

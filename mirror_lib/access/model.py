@@ -1,4 +1,4 @@
-"""What a task of a flow must be allowed to do, as values."""
+"""The rights that the tasks of a flow need, as values."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from mirror_lib.topology import Grant, without_covered
 
 
 class Side(StrEnum):
-    """The part that a cluster has in a flow."""
+    """The side of a flow that a cluster is on."""
 
     SOURCE = "source"
     TARGET = "target"
 
 
 class AccessTask(StrEnum):
-    """Work that needs rights of its own; in Airflow most of these are tasks of the flow's DAG."""
+    """Work with its own rights; in Airflow most of these are tasks of the flow's DAG."""
 
-    #: Creating and growing target topics, and creating internal ones: `sync_topics`.
+    #: Create and grow target topics, and create internal ones: `sync_topics`.
     SYNC_TOPICS = "sync-topics"
-    #: Copying records and keeping positions: `replicate`.
+    #: Copy records and store positions: `replicate`.
     COPY = "copy"
-    #: Going on where a run ended in the middle, or where MirrorMaker 2 ended.
+    #: Continue after an interrupted run, or after MirrorMaker 2.
     TAKE_OVER = "take-over"
     EMIT_HEARTBEATS = "emit-heartbeats"
     CHECK_HEARTBEATS = "check-heartbeats"
     SYNC_TOPIC_CONFIGS = "sync-topic-configs"
     SYNC_TOPIC_ACLS = "sync-topic-acls"
-    #: Writing checkpoints.
+    #: Write checkpoints.
     TRANSLATE_OFFSETS = "translate-offsets"
-    #: Committing the offsets of groups on the target.
+    #: Commit the offsets of groups on the target.
     SYNC_GROUP_OFFSETS = "sync-group-offsets"
     #: `mirror plan`, `observe`, `status` and forecasts.
     OBSERVE = "observe"
     VERIFY = "verify"
-    #: Writing deletions that were lost.
+    #: Write lost deletions.
     DELETE_KEYS = "delete-keys"
     #: A backfill into the flow's own topics.
     BACKFILL = "backfill"
-    #: What a cutover needs beside the tasks that it repeats.
+    #: Rights of a cutover in addition to those of the tasks that it repeats.
     CUTOVER = "cutover"
 
 
@@ -51,10 +51,10 @@ class RequiredAccess:
 
     Attributes:
         cluster: the alias.
-        why: what it is for, as a phrase.
-        mirror_maker: whether MirrorMaker 2 needs it for the same work.
-        before: brokers since this version of Kafka do not ask for it; None: all do.
-        hides: without it no request fails: brokers leave out of their responses what it is about.
+        why: its purpose, as a phrase.
+        mirror_maker: True if MirrorMaker 2 needs it for the same work.
+        before: brokers since this version of Kafka do not require it; None: all do.
+        hides: without it no request fails, but brokers omit the resource from their responses.
     """
 
     task: AccessTask
@@ -83,12 +83,12 @@ class RequiredAccess:
         }
 
 
-#: Work that a person asks for, beside the flow's scheduled runs.
+#: Tasks that an operator starts, in addition to the flow's scheduled runs.
 ON_DEMAND = frozenset({AccessTask.VERIFY, AccessTask.DELETE_KEYS, AccessTask.BACKFILL, AccessTask.CUTOVER})
 
 
 def grants_by_cluster(required: Iterable[RequiredAccess]) -> dict[str, tuple[Grant, ...]]:
-    """What is to be granted on each cluster, without what other grants make superfluous."""
+    """The rights to grant on each cluster, without those that other grants imply."""
     found: dict[str, list[Grant]] = {}
     for each in required:
         found.setdefault(each.cluster, []).append(each.grant)

@@ -12,7 +12,7 @@ from mirror_lib.access.model import AccessTask, RequiredAccess, Side
 from mirror_lib.access.required import required_access, scheduled
 from mirror_lib.config import load
 
-#: A flow with MM2's defaults, and with everything switched on that needs rights of its own.
+#: A flow with MM2's defaults, plus all features that need their own rights.
 EXAMPLE = """\
 clusters = A, B
 A.bootstrap.servers = a1.example.com:9092
@@ -154,7 +154,7 @@ def markdown_reference() -> str:
 
 
 def _table(required: Iterable[RequiredAccess]) -> list[str]:
-    """A row for each task, operation and purpose, with all names that it is for."""
+    """A row for each task, operation and purpose, with all its resource names."""
     rows: dict[tuple[AccessTask, str, str, bool], list[str]] = {}
     for each in required:
         why = each.why + (f" (before Kafka {each.before})" if each.before else "")

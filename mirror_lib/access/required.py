@@ -1,8 +1,8 @@
-"""The least that the user of a flow must be allowed, task by task, from the flow's settings alone. Pure.
+"""The minimum rights of a flow's user, task by task, derived from the flow's settings alone. Pure.
 
-What each request of Kafka's protocol asks for is in Kafka's documentation ("Operations and Resources on Protocols"),
-which requests a task sends is this program's affair: tests/integration/access takes away one right after the other,
-and has the task fail by it.
+Kafka's documentation lists the right that each request requires ("Operations and Resources on Protocols"). Which
+requests a task sends depends on this program: tests/integration/access removes one right after the other, and expects
+the task to fail.
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ from mirror_lib.sync import why_not_emitted
 from mirror_lib.sync.heartbeats import emitting_flows
 from mirror_lib.topology import WILDCARD, AclPattern, Grant, Operation, Resource, without_covered
 
-#: Producers without a transactional id may write idempotently wherever they may write, since this version (KIP-679).
+#: Since this version, producers without a transactional id may write idempotently wherever they may write (KIP-679).
 _FREE_IDEMPOTENCE = "2.8"
 
 
 def required_access(config: MirrorConfig, flow: FlowConfig) -> tuple[RequiredAccess, ...]:
-    """Every right that a flow's tasks need on both clusters; tasks that are switched off need none.
+    """Every right that a flow's tasks need on both clusters; disabled tasks need none.
 
-    Within a task and a cluster no right makes another superfluous; over several tasks some do
-    (`access.model.grants_by_cluster`).
+    Within a task and a cluster no right implies another; across tasks some do (`access.model.grants_by_cluster`).
 
     Args:
-        config: the file, whose other flows emit heartbeats that this flow's runs write, too.
+        config: the file; this flow's runs also write the heartbeats of its other flows.
 
     Raises:
         ConfigurationError: a class or a regex of the flow cannot be used.
@@ -50,24 +49,24 @@ def required_access(config: MirrorConfig, flow: FlowConfig) -> tuple[RequiredAcc
 
 
 def scheduled(flow: FlowConfig, required: Iterable[RequiredAccess]) -> tuple[RequiredAccess, ...]:
-    """What the flow's scheduled runs need, without what a person asks for now and then."""
+    """Rights for the flow's scheduled runs, without those for tasks that an operator starts."""
     left_out = ON_DEMAND - ({AccessTask.VERIFY} if flow.verify_schedule is not None else set())
     return tuple(each for each in required if each.task not in left_out)
 
 
 def transactional_id_prefix(flow: FlowConfig) -> str:
-    """What the transactional ids of all writers of a flow begin with."""
+    """The common prefix of the transactional ids of a flow's writers."""
     return f"mirror:{flow.flow}:"
 
 
 def backfill_id_prefix(flow: FlowConfig) -> str:
-    """What the transactional ids of all writers of a flow's backfills begin with."""
+    """The common prefix of the transactional ids of the writers of a flow's backfills."""
     return f"mirror:{flow.flow}#backfill-"
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The names that rights of a flow are about."""
+    """The resource names in the rights of a flow."""
 
     flow: FlowConfig
     sources: tuple[NamePattern, ...]
@@ -142,7 +141,7 @@ def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from names.topics(task, target, Operation.ALTER, names.targets, "add partitions to target topics")
     why = "create the position topic"
     yield from _created(names, task, target, names.positions, why)
-    # Connect does without where it may not look (`TopicAdmin.describeTopicConfigs`).
+    # Connect works without this permission (`TopicAdmin.describeTopicConfigs`).
     why = "see that the position topic is compacted"
     yield from names.topics(task, target, Operation.DESCRIBE_CONFIGS, names.positions, why, mirror_maker=False)
     why = "see whether missing target topics were deleted"
@@ -160,7 +159,7 @@ def _created(
     *,
     mirror_maker: bool = True,
 ) -> Iterator[RequiredAccess]:
-    """Creating begins with a look whether it is there."""
+    """Describing a topic comes before creating it."""
     for operation in (Operation.DESCRIBE, Operation.CREATE):
         yield from names.topics(task, side, operation, topics, why, mirror_maker=mirror_maker)
 
@@ -308,7 +307,7 @@ def _cutover(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     if names.flow.acl_rules.stage_writes:
         why = "put the grants to write in force"
         yield names.access(task, Side.TARGET, alter, why, mirror_maker=False)
-    # The gate `belongs together`: groups and transactional ids that also use topics that stay may have any name.
+    # The gate `belongs together` checks groups and transactional ids that use other topics, too; with any names.
     for resource, operation, why in (
         (Resource.GROUP, Operation.DESCRIBE, "see which groups would be split"),
         (Resource.TRANSACTIONAL_ID, Operation.DESCRIBE, "see which transactional ids would be split"),
@@ -336,7 +335,7 @@ _TASKS: Mapping[AccessTask, Callable[[_Names, AccessTask], Iterator[RequiredAcce
 
 
 def _emitted(config: MirrorConfig, flow: FlowConfig) -> Iterator[RequiredAccess]:
-    """Heartbeats of the flow and of its reverse pair, each written into its own target."""
+    """Heartbeats of the flow and of its reverse pair, each written to its own target."""
     for pair in emitting_flows(config, flow.flow):
         cluster = pair.flow.target
         side = Side.SOURCE if cluster == flow.flow.source else Side.TARGET
@@ -347,7 +346,7 @@ def _emitted(config: MirrorConfig, flow: FlowConfig) -> Iterator[RequiredAccess]
 
 
 def _necessary(needs: Iterable[RequiredAccess]) -> list[RequiredAccess]:
-    """Without what another right of the same task on the same cluster makes superfluous, and nothing twice."""
+    """Without duplicates, and without rights that another right of the same task on the same cluster implies."""
     found = list(needs)
     kept: dict[tuple[str, Grant], RequiredAccess] = {}
     for cluster in {each.cluster for each in found}:

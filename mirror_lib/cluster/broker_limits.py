@@ -1,6 +1,6 @@
-"""What a cluster's version of Kafka cannot do for a flow, said once instead of by errors or silence later.
+"""Features that a cluster's version of Kafka lacks for a flow, reported once instead of by later errors.
 
-Brokers do not tell their version, but which versions of requests they speak (KIP-35).
+Brokers do not report their version, but the supported versions of requests (KIP-35).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FETCH, _OLD_FETCH = 1, 3
 
 @dataclass(frozen=True, slots=True)
 class VersionLimit:
-    """Something that Kafka has since a version which a cluster is older than."""
+    """A feature of Kafka since a version that is newer than the cluster."""
 
     cluster: str
     since: str
@@ -32,12 +32,12 @@ class VersionLimit:
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """How a broker shows that it is older, and what follows from it on either side of a flow."""
+    """How an older broker is recognized, and the consequence for source and target."""
 
     since: str
     api_key: int
     version: int
-    #: Whether speaking that version is the sign, or not speaking it.
+    #: True if the broker is older when it supports that version; false if it is older when it does not.
     spoken: bool
     of_source: str | None
     of_target: str | None
@@ -67,14 +67,14 @@ _SIGNS = (
 
 
 def version_limits(connection: Connection, *, source: bool) -> tuple[VersionLimit, ...]:
-    """What a cluster is too old for; of brokers of several versions the oldest counts.
+    """The features that a cluster lacks; with mixed versions the oldest broker counts.
 
     Args:
         connection: to the cluster.
-        source: whether it is read from, or else written to.
+        source: true if the cluster is the source, false for the target.
 
     Raises:
-        BrokerUnreachableError: a broker does not answer.
+        BrokerUnreachableError: a broker does not respond.
     """
     return asyncio.run(_limits(connection, source=source))
 

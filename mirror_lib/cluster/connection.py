@@ -1,7 +1,7 @@
-"""One description of a cluster that both Kafka clients are made from.
+"""The connection settings of a cluster, for both Kafka clients.
 
-confluent-kafka (librdkafka) serves administration and the small internal topics, aiokafka's low-level client the
-records. Flows speak the Java clients' property names; the mapping is here and in `security`.
+confluent-kafka (librdkafka) is used for administration and the small internal topics, aiokafka's low-level client for
+records. Flows are configured with the Java clients' property names; the mapping is here and in `security`.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _SHORTEST_TIMEOUT_MS, _LONGEST_TIMEOUT_MS = 10, 300_000
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach one cluster as one client. Pickles, holds no open resource, and its repr shows no secret.
+    """Connection settings of one client to one cluster. Picklable, without open resources; its repr shows no secret.
 
-    It does hold secrets: what carries it (a Spark job's arguments) must not be logged.
+    It contains secrets: do not log anything that contains it (a Spark job's arguments).
     """
 
     #: The alias of the cluster in the configuration, for messages.
     cluster: str
-    #: `host:port` each.
+    #: Each as `host:port`.
     bootstrap_servers: tuple[str, ...]
     client_id: str = "mirror"
-    #: Longest wait for the answer to one request, milliseconds.
+    #: Maximum wait for a response in milliseconds.
     request_timeout_ms: int = _DEFAULT_REQUEST_TIMEOUT_MS
     security: Security = field(default_factory=Security)
-    #: Where the client is, for a leader that may name a replica nearby (KIP-392); "" says nothing.
+    #: The client's rack, so that a leader may name a nearby replica (KIP-392); "" if it is not set.
     rack: str = ""
-    #: How long such a replica is read from before the leader is asked again, milliseconds.
+    #: Time in milliseconds after which the leader is asked again instead of such a replica.
     metadata_max_age_ms: int = _DEFAULT_METADATA_MAX_AGE_MS
 
     @classmethod
     def from_settings(cls, settings: ClientSettings) -> Connection:
-        """Read a client's Java properties; names that only tune Java's clients are ignored.
+        """Parse a client's Java properties; those that only tune Java's clients are ignored.
 
-        Key and trust stores are opened here, so this must run where their files are.
+        Key and trust stores are read here, so this must run on the machine with their files.
 
         Raises:
             ConfigurationError: a value is missing or wrong, or a store cannot be used.
@@ -63,25 +63,25 @@ class Connection:
         )
 
     def librdkafka(self) -> dict[str, Any]:
-        """Properties for any client of confluent-kafka; the caller adds what its kind of client needs.
+        """Properties for any client of confluent-kafka; the caller adds those for its kind of client.
 
         Raises:
-            MirrorError: a token or a ticket that the login needs cannot be had.
+            MirrorError: a token or a ticket for the login is not available.
         """
         return {
             "bootstrap.servers": ",".join(self.bootstrap_servers),
             "client.id": self.client_id,
-            # What it would print while a broker is away also comes by its error callback.
+            # Its log messages while a broker is down are also reported to its error callback.
             "log_level": 2,
             "socket.timeout.ms": min(max(self.request_timeout_ms, _SHORTEST_TIMEOUT_MS), _LONGEST_TIMEOUT_MS),
             **self.security.librdkafka(Where(cluster=self.cluster)),
         }
 
     def aiokafka(self) -> dict[str, Any]:
-        """Keyword arguments for `aiokafka.client.AIOKafkaClient`; a TLS context is built anew by each call.
+        """Keyword arguments for `aiokafka.client.AIOKafkaClient`; each call creates a new TLS context.
 
         Raises:
-            ConfigurationError: this installation lacks what the SASL mechanism needs.
+            ConfigurationError: this installation does not support the SASL mechanism.
         """
         return {
             "bootstrap_servers": list(self.bootstrap_servers),
@@ -118,5 +118,5 @@ def _milliseconds(properties: Mapping[str, str], name: str, default: int, where:
         raise ConfigurationError(
             f"{name}={text} is no number of milliseconds.", where=where, action="Give it in milliseconds."
         )
-    # Java takes nothing as a time; here each request needs some.
+    # Java allows 0; here each request needs some time.
     return max(value, 1)

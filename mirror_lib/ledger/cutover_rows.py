@@ -1,4 +1,4 @@
-"""What the ledger keeps of cutovers: plain values."""
+"""Rows of cutovers in the ledger: plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CutoverRow:
     flow: str
     #: One of `runbook.model.CutoverState`.
     state: str
-    #: The step that is under way or comes next, one of `runbook.model.Step`.
+    #: The current or next step, one of `runbook.model.Step`.
     step: str
     #: As `runbook.model.CutoverDefinition.to_dict` gives it.
     definition: Mapping[str, Any]
@@ -35,7 +35,7 @@ class CutoverStepRow:
     attempt: int
     #: One of `runbook.model.StepState`.
     state: str
-    #: The gates that were looked at, as `runbook.model.Gate.to_dict` gives them.
+    #: The gates that were checked, as `runbook.model.Gate.to_dict` returns them.
     gates: list[dict[str, Any]]
     #: What the step measured and did.
     facts: Mapping[str, Any]
@@ -48,7 +48,7 @@ class CutoverStepRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierRow:
-    """One process that carries a cutover out, or rolls it back. It lives as long as it holds the cutover's lock."""
+    """One process that runs or rolls back a cutover, for as long as it holds the cutover's lock."""
 
     cutover: str
     #: The run that the lock names.
@@ -56,19 +56,19 @@ class CarrierRow:
     #: `run` or `rollback`.
     kind: str
     by: str
-    #: As the lock has it.
+    #: The same as in the lock.
     holder: str
     since: datetime
-    #: The step that it takes or took; None until it has looked at the clusters again.
+    #: The current or last step; None before the process has observed the clusters.
     step: str | None = None
     ended_at: datetime | None = None
-    #: What the cutover was then, one of `runbook.model.CutoverState`; `died` when it ended without a word.
+    #: The cutover's state at the end of the process, one of `runbook.model.CutoverState`; `died` if it recorded none.
     ended_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRow:
-    """What one attempt at a step asks a person. Open until it is answered or ended."""
+    """A question that one attempt at a step asks an operator. Open until it is answered or ended."""
 
     cutover: str
     step: str
@@ -76,7 +76,7 @@ class QuestionRow:
     #: The process that asks.
     carrier: str
     asked_at: datetime
-    #: When that process waits no longer.
+    #: When that process stops waiting.
     waits_until: datetime | None = None
     #: `yes` or `no`.
     answer: str | None = None
@@ -90,13 +90,13 @@ class QuestionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutRow:
-    """Where one partition was cut: up to here both sides hold the same. The key to the way back."""
+    """The cut of one partition: both sides hold the same records up to here. Failback starts at these offsets."""
 
     cutover: str
     topic: str
     partition: int
     target_topic: str
-    #: The next offset to be written on either side at the moment of the cut.
+    #: The log end offset of either side at the cut.
     source_end: int
     target_end: int
     cut_at: datetime
@@ -104,7 +104,7 @@ class CutRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedOverRow:
-    """A source topic that a flow does not copy any more, because its writers have moved to the target."""
+    """A source topic that a flow no longer copies because a cutover has moved its writers to the target."""
 
     flow: str
     topic: str

@@ -1,4 +1,4 @@
-"""Connections to the ledger's database: SQLite or PostgreSQL, the same to everyone above."""
+"""Connections to the ledger's database, SQLite or PostgreSQL, with one interface for both."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mirror_lib.config.secrets import is_secret
 from mirror_lib.errors import LedgerError
 from mirror_lib.private_files import make_private
 
-#: Where the version of the tables stands; not Alembic's own name, since the database may be shared with Airflow's.
+#: The table of the schema version. Not Alembic's default name: the database may be shared with Airflow.
 VERSION_TABLE = "mirror_ledger_version"
-#: How long a writer waits for another one.
+#: How long a writer waits for another writer.
 BUSY_SECONDS = 30
 _CONNECT_SECONDS = 10
 _WRITE = "mirror_write"
@@ -36,7 +36,7 @@ class Database:
 
     @classmethod
     def open(cls, url: str) -> Database:
-        """Prepare connections; SQLite's folder is created, nothing is connected yet.
+        """Prepare connections; create the folder of a SQLite file. Does not connect yet.
 
         Raises:
             LedgerError: the URL is not one of SQLite or PostgreSQL, or its driver is not installed.
@@ -56,17 +56,17 @@ class Database:
         """A transaction that reads.
 
         Raises:
-            LedgerError: the database does not answer, or refuses.
+            LedgerError: the database does not respond, or rejects the statement.
         """
         with self._errors(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that writes; committed at the end, undone on an exception.
+        """A write transaction: committed at the end, rolled back on an exception.
 
         Raises:
-            LedgerError: the database does not answer, or refuses.
+            LedgerError: the database does not respond, or rejects the statement.
         """
         with self._errors(), self.engine.execution_options(**{_WRITE: True}).begin() as connection:
             yield connection
@@ -76,14 +76,14 @@ class Database:
         try:
             yield
         except SQLAlchemyError as error:
-            # The cause would show statements with their values, and SQLAlchemy's own text the address of a manual.
+            # The exception's own text would show statements with their values, and a link to SQLAlchemy's manual.
             reason = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
             words = " ".join(str(reason).split())
             raise LedgerError(f"the ledger {self.shown} failed: {words}.", action=_action(error, words)) from error
 
 
 def show_url(url: URL) -> str:
-    """The URL for people: passwords are masked wherever they stand."""
+    """The URL for display, with all passwords masked."""
     query = {key: "***" if is_secret(key) else value for key, value in url.query.items()}
     return url.set(query=query).render_as_string(hide_password=True)
 
@@ -92,7 +92,7 @@ def _parse(text: str) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        # Neither the text nor the parser's words are shown: a password that is not quoted ends up in either.
+        # Neither the URL nor the parser's message is shown: an unquoted password may be in either.
         raise LedgerError(
             "mirror.ledger.url is not a URL.", action=f"{_SUPPORTED} Percent-encode special characters of a password."
         ) from None
@@ -122,27 +122,27 @@ def _sqlite_engine(url: URL, shown: str) -> Engine:
 
 
 def _make_private(path: Path) -> None:
-    """SQLite would let everybody read a new file. Its journals have the mode of the file."""
-    # What is wrong with the place, SQLite says.
+    """Deny other users access to the file (SQLite's default mode is wider). Its journals take the file's mode."""
+    # SQLite reports a wrong location itself.
     with suppress(OSError):
         if not path.exists() and not path.name.startswith("file:"):
             make_private(path)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # The driver's own BEGIN comes too late to be immediate, and not at all before DDL.
+    # The driver's own BEGIN is not immediate, and is missing before DDL.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
     cursor.execute("PRAGMA foreign_keys = ON")
     _use_wal(cursor)
-    # With WAL this risks the last transactions at a power cut, never the file; Kafka holds the positions.
+    # With WAL, a power cut may lose the last transactions, but never damages the file; Kafka holds the positions.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.close()
 
 
 def _use_wal(cursor: Any) -> None:
-    """Readers and a writer do not block each other. The switch does not wait by itself for those who do the same."""
+    """Switch to WAL, so that readers and a writer do not block each other. SQLite's switch does not wait for others."""
     deadline = time.monotonic() + BUSY_SECONDS
     while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:

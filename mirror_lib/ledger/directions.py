@@ -1,8 +1,8 @@
 """Which of two opposite flows has copied each part of an offset map.
 
-A hand-over gives the flow back the inverse of the map that led there. Then the flow's target is what was written, and
-its source is the copy: aborted records, broker times and gaps are on the other side. The id of the run of each segment
-keeps that through any number of hand-overs.
+A hand-over gives the failback flow the inverse of the forward flow's map. For that part, the flow's target is the
+original log, and its source is the copy: aborted records, broker timestamps and gaps are on the other side. The run id
+of each segment preserves that through any number of hand-overs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class MapPart:
 
     source_first: int
     target_first: int
-    #: Whether the opposite flow has copied it, from this flow's target to its source.
+    #: True if the opposite flow has copied it, from this flow's target to its source.
     by_opposite: bool
 
 
 def is_by_opposite(run_id: str) -> bool:
-    """Whether the opposite flow has copied what a segment of that run maps."""
+    """True if the opposite flow has copied the records of a segment with this run id."""
     return run_id.startswith(_BY_OPPOSITE)
 
 
@@ -43,7 +43,7 @@ def inverse_run_id(run_id: str, unique: str) -> str:
     """The run id of a segment's inverse, in the map of the opposite flow.
 
     Args:
-        unique: names the hand-over.
+        unique: identifies the hand-over.
     """
     return f"{_HOME if is_by_opposite(run_id) else _BY_OPPOSITE}{unique}"
 
@@ -54,7 +54,7 @@ def run_id_in(part: MapPart, run_id: str) -> str:
 
 
 def with_ends(parts: Sequence[MapPart]) -> Iterator[tuple[MapPart, MapPart | None]]:
-    """Each part with the one behind it."""
+    """Each part with the next one."""
     yield from zip_longest(parts, parts[1:])
 
 

@@ -1,4 +1,4 @@
-"""What the ledger knows of a flow in figures, as metrics and health tell them: plain values."""
+"""Figures of a flow from the ledger, for metrics and health: plain values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_RUNS = RunTotals(0, 0, 0, 0, None)
 
 
 class GapTotals(NamedTuple):
-    """A flow's gaps of one cause, added up; `records` counts offsets where nobody knows the records."""
+    """A flow's gaps of one cause, added up; where the number of records is unknown, `records` counts offsets."""
 
     gaps: int
     records: int
@@ -41,38 +41,38 @@ class GapTotals(NamedTuple):
 class VerifyTotals(NamedTuple):
     """A flow's verifications, added up."""
 
-    #: Verified partitions in which a difference was found, each time that one was found.
+    #: Partition comparisons that found a difference.
     mismatches: int
     #: Partitions that were compared at least once.
     partitions: int
-    #: Those of them that were equal the last time, up to some offset.
+    #: Partitions whose last comparison found them equal up to some offset.
     equal: int
-    #: When the one that was compared longest ago was found equal.
+    #: When the partition with the oldest comparison was found equal.
     oldest_equal: datetime | None
-    #: Offsets that are copied and were not compared yet.
+    #: Offsets that are copied and not compared yet.
     unverified: int
-    #: When the partition was found equal that has waited longest with something new to compare; None when none has.
+    #: The oldest `equal` result among partitions with offsets to compare; None if there are none.
     waiting_since: datetime | None
 
 
 class GroupTotals(NamedTuple):
-    """A flow's consumer groups, added up; rows of topics that are not this flow's business do not count."""
+    """A flow's consumer groups, added up; rows with a reason in `NOT_THIS_FLOWS` do not count."""
 
     groups: int
     #: Groups with a reason on some partition.
     behind: int
-    #: None where no map can tell of any of them, here and below.
+    #: None, here and below, if no group has a usable offset map.
     read_again: int | None
     skipped: int | None = None
 
 
 class RunTimes(NamedTuple):
-    """When the records of a run were written, and when they had arrived; of one of its rounds."""
+    """When the records of one round of a run were written, and when they arrived."""
 
     #: Epoch milliseconds.
     first_timestamp: int
     last_timestamp: int
-    #: Of the partition that was done last.
+    #: Of the partition that finished last.
     stored_at: datetime
     #: Of the slowest partition.
     seconds: float
@@ -80,20 +80,20 @@ class RunTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlowFigures:
-    """What the ledger knows of one flow."""
+    """Everything that the ledger knows of one flow."""
 
     flow: str
-    #: The newest observation and the one before it.
+    #: The latest observation and the one before it.
     observed: FlowObservationRow | None = None
     observed_before: FlowObservationRow | None = None
-    #: The newest run that has ended, and the newest of all.
+    #: The latest finished run, and the latest run.
     last_run: RunRow | None = None
     newest_run: RunRow | None = None
-    #: Whether the newest run is under way; one that died without a word is not.
+    #: True if the latest run is alive; false for a run that died without recording its end.
     is_running: bool = False
-    #: Rounds of the newest run that copied something.
+    #: Rounds of the latest run that copied records.
     times: tuple[RunTimes, ...] = ()
-    #: The newest committed round that copied something.
+    #: The latest committed round that copied records.
     last_round: RoundRow | None = None
     runs: RunTotals = NO_RUNS
     #: By cause.
@@ -101,16 +101,16 @@ class FlowFigures:
     verified: VerifyTotals | None = None
     #: Partitions by reason.
     stalled: Mapping[str, int] = field(default_factory=dict)
-    #: Source offsets of these that are not copied, by reason.
+    #: Source offsets of stalled partitions that are not copied, by reason.
     stalled_behind: Mapping[str, int] = field(default_factory=dict)
     #: Groups and partitions by reason.
     unsynced: Mapping[str, int] = field(default_factory=dict)
     groups: GroupTotals | None = None
     steps: tuple[StepOutcomeRow, ...] = ()
     heartbeats: tuple[HeartbeatObservationRow, ...] = ()
-    #: Those under way, and the newest.
+    #: The latest cutovers, latest first.
     cutovers: tuple[CutoverRow, ...] = ()
-    #: The names of those of them that a process carries out, or rolls back.
+    #: Names of the cutovers in `cutovers` that a process is running or rolling back.
     carried: frozenset[str] = frozenset()
-    #: Those that are furthest behind; only where they are asked for.
+    #: Partitions with the most lag; only if requested.
     worst: tuple[PartitionObservationRow, ...] = ()

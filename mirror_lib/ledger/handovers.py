@@ -1,4 +1,4 @@
-"""Flows as they are to run now: without the topics that a cutover has handed over, which the ledger knows."""
+"""Flows without the topics that a cutover has handed over, as the ledger has them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_lib.topology import FlowId, Handovers
 
 
 def load_flow_as_it_runs(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
-    """As `config.load.load_flow`, with what cutovers have handed over.
+    """As `config.loader.load_flow`, without the topics that cutovers have handed over.
 
     Raises:
         ConfigurationError: as `load_flow`.
@@ -27,10 +27,10 @@ def load_flow_as_it_runs(path: Path | str, flow: str) -> tuple[MirrorConfig, Flo
 
 
 def with_handovers(flow: FlowConfig, ledger: Ledger | None) -> FlowConfig:
-    """The flow as it is to run now.
+    """The flow without the topics that cutovers have handed over.
 
     Args:
-        ledger: None where there is none yet: then nothing was handed over.
+        ledger: None if there is none yet: then nothing was handed over.
 
     Raises:
         LedgerError: the ledger cannot be used.
@@ -39,7 +39,7 @@ def with_handovers(flow: FlowConfig, ledger: Ledger | None) -> FlowConfig:
 
 
 def all_with_handovers(config: MirrorConfig, ledger: Ledger | None) -> MirrorConfig:
-    """The same for all flows of a file."""
+    """As `with_handovers`, for all flows of a file."""
     rows = () if ledger is None else ledger.cutovers.handed_over()
     if not rows:
         return config
@@ -47,18 +47,18 @@ def all_with_handovers(config: MirrorConfig, ledger: Ledger | None) -> MirrorCon
 
 
 def opposite_of(config: MirrorConfig, flow: FlowConfig) -> FlowConfig | None:
-    """The flow of the file that leads from this one's target to its source, enabled or not."""
+    """The flow of the file from this one's target to its source, enabled or not."""
     return next((each for each in config.flows if each.flow == flow.flow.opposite), None)
 
 
 def enabled_opposite_of(config: MirrorConfig, flow: FlowConfig) -> FlowConfig | None:
-    """The same, where it is enabled."""
+    """As `opposite_of`; None if that flow is disabled."""
     found = opposite_of(config, flow)
     return found if found is not None and found.enabled else None
 
 
 def _apply(flow: FlowConfig, rows: Sequence[HandedOverRow]) -> FlowConfig:
-    # Work beside a flow, such as a backfill, goes by the same rules.
+    # Backfills and other work next to a flow follow the same rules.
     name, back = str(FlowId(flow.flow.source, flow.flow.target)), str(flow.flow.opposite)
     away = frozenset(row.topic for row in rows if row.flow == name)
     here = frozenset(row.target_topic for row in rows if row.flow == back)

@@ -1,4 +1,4 @@
-"""Where the ledger is: what the configuration names, or a SQLite file in the state folder."""
+"""The location of the ledger: the configured URL, or a SQLite file in the state folder."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FILE_NAME = "ledger.sqlite3"
 
 
 def open_ledger(config: MirrorConfig) -> Ledger:
-    """The configuration's ledger, with its tables as this version wants them.
+    """The configured ledger, with its tables migrated to this version.
 
     Raises:
-        LedgerError: it cannot be used.
+        LedgerError: the ledger cannot be used.
     """
     ledger = Ledger.open(ledger_url(config))
     try:
@@ -29,10 +29,10 @@ def open_ledger(config: MirrorConfig) -> Ledger:
 
 
 def existing_ledger(config: MirrorConfig) -> Ledger | None:
-    """As `open_ledger`, None where there is no SQLite file yet: a look at what is there should not make one.
+    """As `open_ledger`, but None if there is no SQLite file yet: a command that only reads must not create one.
 
     Raises:
-        LedgerError: it cannot be used.
+        LedgerError: the ledger cannot be used.
     """
     try:
         url = make_url(ledger_url(config))
@@ -44,14 +44,14 @@ def existing_ledger(config: MirrorConfig) -> Ledger | None:
 
 
 def ledger_url(config: MirrorConfig) -> str:
-    """The ledger's URL. A relative SQLite path counts from the configuration file: Airflow, Spark and people run the
-    same file from different folders."""
+    """The ledger's URL. A relative SQLite path counts from the folder of the configuration file: Airflow, Spark and
+    operators use the same file from different folders."""
     if config.ledger_url is None:
         return default_ledger_url()
     try:
         url = make_url(config.ledger_url)
     except (ArgumentError, ValueError):
-        # `Ledger.open` says what is wrong, without showing the text.
+        # `Ledger.open` reports what is wrong without showing the text.
         return config.ledger_url
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         return config.ledger_url

@@ -1,4 +1,4 @@
-"""What all tables of the ledger share: how their constraints are named, and which column holds which Python type."""
+"""Shared by all tables of the ledger: names of constraints, and column types for Python types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-# Not SQLAlchemy's ORM: nothing here maps objects, and it takes longer to start than a run that finds nothing.
+# Not SQLAlchemy's ORM: no objects are mapped, and it takes longer to load than an idle run.
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -25,13 +25,13 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """Timezone-aware UTC in Python, whatever the database keeps: SQLite has no time zones."""
+    """Timezone-aware UTC in Python, for every database: SQLite has no time zones."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Refuse naive times: nobody knows which instant they mean."""
+        """Reject naive times, which are ambiguous."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -40,14 +40,14 @@ class UtcDateTime(TypeDecorator[datetime]):
         return utc.replace(tzinfo=None) if dialect.name == "sqlite" else utc
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Say of what comes back that it is UTC."""
+        """Set the time zone of loaded values to UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def _storable(text: str) -> str:
-    """What every database takes: PostgreSQL refuses the character NUL, and none knows half of a surrogate pair."""
+    """A text that every database accepts: PostgreSQL rejects the NUL character, and none accepts a lone surrogate."""
     if text.isascii() and "\x00" not in text:
         return text
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
@@ -64,39 +64,39 @@ def _storable_within(value: Any) -> Any:
 
 
 class StoredString(TypeDecorator[str]):
-    """Texts from anywhere: names, and what others say. What no database takes is replaced."""
+    """Texts from other systems, such as names and messages. Characters that no database accepts are replaced."""
 
     impl = String
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """As it is stored."""
+        """The stored form."""
         return None if value is None else _storable(value)
 
 
 class StoredText(StoredString):
-    """The same, of any length."""
+    """As `StoredString`, of any length."""
 
     impl = Text
     cache_ok = True
 
 
 class StoredJson(TypeDecorator[Any]):
-    """JSON whose texts are stored as those of `StoredString` are."""
+    """JSON whose texts are stored as in `StoredString`."""
 
     impl = JSON
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
-        """As it is stored."""
+        """The stored form."""
         return _storable_within(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
-        """Escapes of half a surrogate pair, which earlier versions have stored, would break every answer with them."""
+        """Replace escapes of lone surrogates, which earlier versions stored: they would break every response."""
         return _storable_within(value)
 
 
-#: All tables, once `models` is imported. Names of constraints are fixed so that later migrations can name them.
+#: All tables, once `models` is imported. Constraints have fixed names so that later migrations can name them.
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -117,7 +117,7 @@ _TYPES: Mapping[type, TypeEngine[Any]] = {
 
 
 def column(name: str, kind: type | TypeEngine[Any]) -> Column[Any]:
-    """A column that always has a value, of a Python type or of one of SQL."""
+    """A NOT NULL column of a Python or SQL type."""
     return Column(name, _sql_type(kind), nullable=False)
 
 
@@ -127,7 +127,7 @@ def optional(name: str, kind: type | TypeEngine[Any]) -> Column[Any]:
 
 
 def key(name: str, kind: type, *references: ForeignKey) -> Column[Any]:
-    """A column of the primary key. No database counts it up."""
+    """A column of the primary key, without auto-increment."""
     return Column(name, _sql_type(kind), *references, primary_key=True, autoincrement=False)
 
 

@@ -1,4 +1,4 @@
-"""Running the migrations inside this package, by Alembic: imported only where there is one to be run."""
+"""Runs the migrations of this package with Alembic: imported only if there are any to run."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from mirror_lib.ledger.database import VERSION_TABLE, Database
 
 #: Any number that other programs on the same PostgreSQL are unlikely to lock.
 _ADVISORY_LOCK = 0x6D6972726F72
-#: Alembic keeps the migration under way in module variables.
+#: Alembic keeps its state in module variables.
 _one_at_a_time = threading.Lock()
 
 
 def migrate(database: Database) -> None:
-    """Bring the tables to this version; does nothing, and takes no lock, when they are already there.
+    """Migrate the tables to this version; does nothing, and takes no lock, if they are up to date.
 
-    Safe when several processes do it at once.
+    Safe if several processes do it at once.
 
     Raises:
-        LedgerError: the database does not answer, or a newer version of this project made the tables.
+        LedgerError: the database does not respond, or its tables belong to a newer version of this project.
     """
     scripts = ScriptDirectory.from_config(configuration())
     with database.read() as connection:
@@ -41,9 +41,9 @@ def migrate(database: Database) -> None:
 
 
 def configuration() -> Config:
-    """Where the migrations are."""
+    """Alembic's configuration with the location of the migrations."""
     config = Config()
-    # Found through the package, so that it works from an installed wheel.
+    # Located through the package, so that it works from an installed wheel.
     config.set_main_option("script_location", "mirror_lib.ledger:migrations")
     config.set_main_option("path_separator", "os")
     return config

@@ -1,4 +1,4 @@
-"""The ledger's tables. Migrations create them; a test holds both equal."""
+"""The ledger's tables. Migrations create them; a test keeps the two equal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
 
-# Whoever asks for the tables is to get all of them: they are registered when their module is imported.
+# Importing a module registers its tables; importing this module registers all of them.
 from mirror_lib.ledger import observed_models  # noqa: F401
 from mirror_lib.ledger.metadata import METADATA, StoredJson, StoredText, column, key, optional
 
@@ -90,7 +90,7 @@ Table(
     Index(None, "flow", "heaviest_bytes"),
 )
 
-# See `offset_rows.PositionRow`. The run need not be one of this ledger's: positions come from Kafka.
+# See `offset_rows.PositionRow`. The run may be one of another ledger: positions come from Kafka.
 Table(
     "position",
     METADATA,
@@ -227,7 +227,7 @@ Table(
     CheckConstraint("state IN ('waiting', 'creating', 'created')", name="state"),
 )
 
-# When a step with an interval of its own began the last time that it succeeded.
+# When the last successful run of a step with its own interval began.
 Table(
     "sync_time",
     METADATA,

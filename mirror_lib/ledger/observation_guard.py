@@ -1,4 +1,4 @@
-"""Observing watches a run and is no part of it: what goes wrong there is told to the log and holds nothing up."""
+"""Observation is not part of a run: its errors are logged and never stop the run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def observing(flow: str, what: str) -> Iterator[None]:
-    """Do something for those who watch; any error is logged and ends only what stands inside.
+    """Run the block; log any error in it and continue after the block.
 
     Args:
         flow: for the log.
-        what: what would have been kept, for the log.
+        what: what would have been stored, for the log.
     """
     try:
         yield
     except Exception as error:
-        # Whatever it is, the records are copied: only who looks sees less.
+        # Any exception: the records are copied, and only monitoring is incomplete.
         _log.warning("Flow %s: %s cannot be kept for those who watch: %s", flow, what, error)

@@ -1,4 +1,4 @@
-"""The tables of how flows stood when they were looked at, and of what people did. `models` registers them."""
+"""Tables of observations, and the audit log. `models` registers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger keeps of how flows stand: plain values, each with the moment at which it was true."""
+"""Rows of observations in the ledger: plain values, each with its time."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowObservationRow:
-    """How far behind a flow was at one moment. Durations in seconds; infinite means never, None not known."""
+    """The lag of a flow at one moment. Durations in seconds; infinite means never, None not known."""
 
     flow: str
     observed_at: datetime
     #: The run after which it was observed.
     run_id: str | None = None
-    #: All that the flow selects.
+    #: All selected partitions.
     partitions: int
-    #: Those with something to copy.
+    #: Partitions with lag.
     lagging: int
-    #: Those that stand still for a reason that somebody has to look at.
+    #: Stalled partitions.
     stalled: int
-    #: Offsets to copy; compaction and transactions leave some without a record.
+    #: Lag in offsets; compaction and transactions leave some offsets without a record.
     records_behind: int
     bytes_behind: int | None = None
-    #: The age of the oldest record that is not copied; 0 when everything is.
+    #: The age of the oldest record that is not copied; 0 without lag.
     seconds_behind: float | None = None
     catch_up_seconds: float | None = None
-    #: Until retention may delete the first record that is not copied.
+    #: Seconds until retention may delete the first record that is not copied.
     headroom_seconds: float | None = None
-    #: One of `observe.forecast.Outlook`, the worst of the partitions.
+    #: One of `observe.forecasts.Outlook`, the worst of the partitions.
     outlook: str
     writes_per_second: float | None = None
-    #: Consumer groups with a position in the flow's topics; None where they were not looked at.
+    #: Consumer groups with a position in the flow's topics; None if they were not observed.
     groups: int | None = None
-    #: Groups that do not go on on the target exactly where they stand on the source.
+    #: Groups that are not in sync.
     groups_behind: int | None = None
-    #: Records that groups would read again if they moved now.
+    #: Duplicates on failover (records).
     read_again: int | None = None
-    #: Records that groups would never read if they moved now.
+    #: Records skipped on failover.
     skipped: int | None = None
     open_gaps: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionObservationRow:
-    """How one partition stood when it was looked at last."""
+    """One partition, as last observed."""
 
     flow: str
     topic: str
     partition: int
     target_topic: str
     observed_at: datetime
-    #: Offsets of the source; None where the cluster does not tell.
+    #: Source offsets; None if the cluster does not report them.
     log_start: int | None = None
     log_end: int | None = None
     #: The next source offset to copy; None before the first copy.
     position: int | None = None
     bytes_behind: int | None = None
-    #: The timestamp of the first record that is not copied; None when everything is, or it is not known.
+    #: The timestamp of the first record that is not copied; None without lag, or if it is not known.
     behind_since: datetime | None = None
     catch_up_seconds: float | None = None
     headroom_seconds: float | None = None
-    #: One of `observe.forecast.Outlook`.
+    #: One of `observe.forecasts.Outlook`.
     outlook: str
-    #: `MirrorError.reason` of why it stands still.
+    #: `MirrorError.reason` of why it is stalled.
     reason: str | None = None
     detail: str | None = None
 
@@ -80,7 +80,7 @@ class PartitionObservationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupObservationRow:
-    """Where one consumer group stood on one partition, as `sync.group_plan.GroupRow` has it."""
+    """The position of one consumer group on one partition, as in `sync.groups.plan.GroupRow`."""
 
     flow: str
     group: str
@@ -100,32 +100,32 @@ class GroupObservationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatObservationRow:
-    """What was found of the heartbeats between two clusters."""
+    """The state of the heartbeats between two clusters."""
 
     flow: str
-    #: `source->target`, of which the flow's own is one.
+    #: `source->target`; the flow's own pair is one of several.
     pair: str
     observed_at: datetime
-    #: Of the newest heartbeat that arrived.
+    #: Time of the latest heartbeat that arrived.
     emitted_at: datetime | None = None
-    #: One of `sync.heartbeats`' verdicts.
+    #: One of `sync.heartbeats.rules.HeartbeatState`.
     verdict: str
     detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcomeRow:
-    """What a step beside the copy (topics, configs, ACLs, groups, heartbeats) found and did when it ran last."""
+    """The last outcome of a sync step (topics, configs, ACLs, groups, heartbeats)."""
 
     flow: str
     #: The name of the DAG's task.
     step: str
     finished_at: datetime
-    #: What differed between the clusters and had to be, or would have to be, changed.
+    #: Differences between the clusters that the step changed, or would change.
     differences: int = 0
-    #: What a cluster refused.
+    #: Changes that a cluster rejected.
     failed: int = 0
-    #: Why nothing was done.
+    #: Why the step did nothing.
     skipped: str | None = None
     #: The step's own counts, as it returns them.
     summary: Mapping[str, Any]
@@ -133,14 +133,14 @@ class StepOutcomeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRow:
-    """What a person did, in the order of time."""
+    """An entry of the audit log: one action of an operator."""
 
     id: str
     at: datetime
     by: str
-    #: A word for the kind of act: `pause`, `run-now`, `verify`, `gap-accept`, `cutover-start`, ...
+    #: The kind of action: `pause`, `run-now`, `verify`, `gap-accept`, `cutover-start`, ...
     action: str
     flow: str | None = None
-    #: What it was done to: a DAG, a gap, a cutover.
+    #: The DAG, gap or cutover that the action changed.
     subject: str
     detail: Mapping[str, Any]

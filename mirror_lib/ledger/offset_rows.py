@@ -1,4 +1,4 @@
-"""What the ledger keeps of offsets: how far partitions are, and which of the source went where on the target."""
+"""Rows of positions and of the offset map in the ledger: plain values."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionRow:
-    """A copy of a position record of the target cluster (Kafka wins when the two differ)."""
+    """A copy of a position record of the target cluster (Kafka wins if the two differ)."""
 
     flow: str
     topic: str
     partition: int
     #: The last replicated source offset, -1 before the first record.
     offset: int
-    #: The offset expected next on the target, None when MM2 wrote the position.
+    #: The next target offset that is expected; None if MM2 wrote the position.
     target_offset: int | None = None
-    #: `open` while a run may be writing, else `closed`.
+    #: `open` while a run may write, else `closed`.
     state: str
     producer_id: int | None = None
     epoch: int | None = None
     run_id: str | None = None
     topic_id: str | None = None
-    #: When it was stored; filled in by the ledger.
+    #: When the row was stored; set by the ledger.
     updated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRow:
-    """A stretch of an offset map: source [source_first, source_next) went to target [target_first, target_next)."""
+    """A segment of an offset map: source [source_first, source_next) went to target [target_first, target_next)."""
 
     flow: str
     topic: str
@@ -39,7 +39,7 @@ class SegmentRow:
     target_first: int
     target_next: int
     records: int
-    #: The runs as `mirror_lib.offsets.runs.encode` gives them; None when it is one run without holes.
+    #: The runs as `mirror_lib.offsets.runs.encode` returns them; None for a single run without holes.
     runs: bytes | None = None
     #: The run that wrote the newest part.
     run_id: str
@@ -59,27 +59,27 @@ class SegmentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedRangeRow:
-    """What transforms made of source [source_first, source_next) for one target partition stands there within
-    [target_first, target_next), maybe among what they made of other source partitions.
+    """The output of transforms from source [source_first, source_next) for one target partition lies within
+    [target_first, target_next), possibly mixed with the output from other source partitions.
 
-    A source partition whose transforms choose where records go has such rows for every target partition that it wrote
-    to, and always for its own: where those reach, all that it sent elsewhere is known.
+    A source partition whose transforms choose the target has rows for every target partition that it wrote to, and
+    always for its own target: up to the end of those rows, its output to other targets is complete.
     """
 
     flow: str
     target_topic: str
     target_partition: int
-    #: Rows of one target partition with the same number were written by the same runs; assigned by the ledger.
+    #: Rows of one target partition with the same number were written by the same runs; set by the ledger.
     stretch: int = 0
     topic: str
     partition: int
-    #: Whether it is the partition that the source partition is copied to where nothing is chosen.
+    #: True if this is the target partition that records go to when no transform chooses another.
     own: bool
     source_first: int
     source_next: int
     target_first: int
     target_next: int
-    #: That were written there, by the account of the runs.
+    #: Records written there, as the runs counted them.
     records: int
     #: The run that wrote the newest part.
     run_id: str
@@ -87,7 +87,7 @@ class RoutedRangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSize:
-    """What the ledger stores of one partition's offset map."""
+    """The stored size of one partition's offset map."""
 
     flow: str
     topic: str
@@ -99,10 +99,10 @@ class MapSize:
     source_next: int
     target_first: int
     target_next: int
-    #: Of all values in those rows; what the database adds to a row is not counted.
+    #: Sum of all values in those rows, without the database's overhead per row.
     bytes: int
 
     @property
     def bytes_per_million_records(self) -> float:
-        """What a million records of this partition take."""
+        """Bytes for a million records of this partition."""
         return self.bytes / self.records * 1e6

@@ -1,4 +1,4 @@
-"""What goes into the ledger and comes out of it: plain values, never objects bound to a database."""
+"""Rows of the ledger: plain values, never objects bound to a database."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 
 class RunState(StrEnum):
-    """How far a run came."""
+    """State of a run."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
-    #: Some partitions were copied and some failed.
+    #: Some partitions were copied, others failed.
     PARTIAL = "partial"
     FAILED = "failed"
 
 
 class PartitionRunState(StrEnum):
-    """How far a run came with one partition."""
+    """State of one partition in a run."""
 
     PLANNED = "planned"
     COPYING = "copying"
@@ -34,34 +34,34 @@ class RunRow:
 
     id: str
     flow: str
-    #: Who or what started it: `cli`, an Airflow DAG run, ...
+    #: What started it: `cli`, an Airflow DAG run, ...
     trigger: str
     #: One of `RunState`.
     state: str
     started_at: datetime
     finished_at: datetime | None = None
     rounds: int = 0
-    #: Partitions that had something to copy.
+    #: Partitions with something to copy.
     planned_partitions: int = 0
     records: int = 0
     bytes: int = 0
     #: `MirrorError.attributes()` of the first error.
     error: Mapping[str, Any] | None = None
-    #: When it last said something about itself.
+    #: Time of the last heartbeat.
     heartbeat_at: datetime
 
     def has_died(self, lock: RunLockRow | None) -> bool:
-        """Whether it is over although nothing says how it ended: a run holds its flow's lock as long as it lives.
+        """Return true if the run has ended without recording it: a living run holds its flow's lock.
 
         Args:
-            lock: who holds the flow's lock now.
+            lock: the flow's lock now.
         """
         return self.state == RunState.RUNNING and (lock is None or lock.run_id != self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRunRow:
-    """One partition's share of one round of a run: source [start_offset, source_next) of the planned end_offset."""
+    """One partition in one round of a run: source [start_offset, source_next) of the planned end_offset."""
 
     run_id: str
     round: int
@@ -70,14 +70,14 @@ class PartitionRunRow:
     target_topic: str
     start_offset: int
     end_offset: int
-    #: The source offset to copy next.
+    #: The next source offset to copy.
     source_next: int
     target_first: int
     target_next: int
     records: int = 0
     bytes: int = 0
     batches: int = 0
-    #: Epoch milliseconds, None when no record was copied.
+    #: Epoch milliseconds; None if no record was copied.
     first_timestamp: int | None = None
     last_timestamp: int | None = None
     seconds: float = 0.0
@@ -85,18 +85,18 @@ class PartitionRunRow:
     state: str
     #: `MirrorError.reason` of a failure.
     reason: str | None = None
-    #: The failure in words.
+    #: The error message of a failure.
     detail: str | None = None
-    #: When it was stored; filled in by the ledger.
+    #: When the row was stored; set by the ledger.
     updated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRow:
-    """One round of a run: what its plan held, what was expected of it, and what became of it.
+    """One round of a run: its plan, its estimate, and its result.
 
-    A round with nothing to copy has a row only when it is the first of its run. `committed_at` is None while a round
-    is under way, and for ever when it ended before its commit.
+    A round with nothing to copy has a row only if it is the first of its run. `committed_at` is None during a round,
+    and stays None if the round ended before its commit.
     """
 
     run_id: str
@@ -104,42 +104,42 @@ class RoundRow:
     #: From 1.
     number: int
     began_at: datetime
-    #: Asking both clusters and making the plan.
+    #: Reading the state of both clusters, and planning.
     planning_seconds: float
-    #: Opening positions: claims, writers, the target's ends.
+    #: Claims, producers, and the target's log ends.
     opening_seconds: float = 0.0
     copying_seconds: float = 0.0
-    #: Writing positions and offset-syncs, and the ledger's rows.
+    #: Writing positions, offset-syncs, and the ledger's rows.
     committing_seconds: float = 0.0
-    #: Bins that had something to copy: so many partitions could be copied at the same time.
+    #: Bins with something to copy: the number of copy tasks that can run in parallel.
     tasks: int = 0
-    #: With something to copy.
+    #: Partitions with something to copy.
     partitions: int = 0
     records: int = 0
     #: Of record batches written to the target.
     bytes: int = 0
-    #: The bytes of the bin that had most of them: a round lasts as long as its longest bin.
+    #: Bytes of the largest bin: a round takes as long as its longest bin.
     heaviest_bytes: int = 0
-    #: Source offsets outstanding when it was planned; an offset need not hold a record.
+    #: Lag in source offsets when it was planned; an offset need not hold a record.
     lag_records: int = 0
-    #: Their bytes by the sizes of the logs; None where the source does not tell the sizes of all of them.
+    #: Lag in bytes, from log sizes; None if the source does not report the size of every log.
     lag_bytes: int | None = None
-    #: What of that this round was to copy: all of it, or as much as a limit of the flow allows.
+    #: Offsets to copy in this round: the whole lag, or less if the flow has a limit.
     planned_records: int = 0
     planned_bytes: int | None = None
-    #: What was expected of it when it was planned; None where earlier rounds do not tell. The seconds are those of
-    #: opening, copying and committing.
+    #: Estimates at planning; None without earlier rounds to estimate from. The seconds include opening, copying and
+    #: committing.
     expected_bytes: int | None = None
     expected_seconds: float | None = None
-    #: From the time of its oldest record, and of its newest, to the commit, milliseconds; None when nothing was
-    #: copied, never below 0.
+    #: Milliseconds from the timestamps of the oldest and the newest record to the commit; None if nothing was copied,
+    #: never negative.
     oldest_age_ms: int | None = None
     newest_age_ms: int | None = None
     committed_at: datetime | None = None
 
     @property
     def seconds(self) -> float:
-        """What `expected_seconds` is about: all that comes after the plan."""
+        """Seconds after planning; `expected_seconds` is the estimate."""
         return self.opening_seconds + self.copying_seconds + self.committing_seconds
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,25 +156,25 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPairRow:
-    """The clusters that the rows of a flow are about."""
+    """The clusters that the rows of a flow belong to."""
 
-    #: The flow itself; its backfills are between the same clusters.
+    #: The flow; its backfills use the same clusters.
     flow: str
-    #: The ids that the clusters gave themselves.
+    #: The cluster ids.
     source_id: str
     target_id: str
     since: datetime
-    #: Who decided that these are the clusters; None where the first run noted them.
+    #: Who decided that these are the clusters; None if the first run recorded them.
     by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLockRow:
-    """Who may run a flow now. The lease counts from `renewed_at`, by the database's clock."""
+    """The holder of a flow's run lock. The lease starts at `renewed_at`, by the database's clock."""
 
     flow: str
     run_id: str
-    #: Host and process, for people and for noticing that it is gone: see `mirror_lib.ledger.tables.locks`.
+    #: Host and process, for display and to detect a dead holder: see `mirror_lib.ledger.tables.locks`.
     holder: str
     acquired_at: datetime
     renewed_at: datetime
@@ -182,7 +182,7 @@ class RunLockRow:
 
 
 class RateSide(StrEnum):
-    """Which way of a cluster a limit is about."""
+    """The side of a cluster that a limit applies to."""
 
     READ = "read"
     WRITE = "write"
@@ -190,71 +190,71 @@ class RateSide(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateClaimRow:
-    """What a run may take of a cluster's limit during a round."""
+    """A run's share of a cluster's limit during a round."""
 
     flow: str
     side: RateSide
     cluster: str
     run_id: str
-    #: Bytes per second that it could use; None: no matter how many.
+    #: Bytes per second that the run could use; None means unlimited.
     wanted: int | None
-    #: What it has got.
+    #: Bytes per second that the run was given.
     bytes_per_second: int
     claimed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedTopic:
-    """A source topic that a flow has copied, and the target topic that it went to."""
+    """A source topic that a flow has copied, and its target topic."""
 
     flow: str
     topic: str
     target_topic: str
-    #: When a run noted it last.
+    #: When a run last recorded it.
     last: datetime
 
 
 class GapState(StrEnum):
-    """What was decided about a gap."""
+    """The resolution of a gap."""
 
-    #: Nothing yet: the partition stands still, except where a policy has left single records out.
+    #: None yet: the partition is stalled, unless a policy has skipped single records.
     OPEN = "open"
-    #: Copying goes on behind it.
+    #: Copying continues after the gap.
     ACCEPTED = "accepted"
     #: The partition was copied again from the start of the source.
     RECOPIED = "recopied"
-    #: The partition is not replicated any more.
+    #: The partition is no longer replicated.
     STOPPED = "stopped"
 
 
-#: `GapRow.cause` of what the source alone had when it was lost (`mirror cutover after-disaster`).
+#: `GapRow.cause` of records that only the lost source had (`mirror cutover after-disaster`).
 DISASTER = "disaster"
-#: `GapRow.cause` of a position that somebody has set or forgotten.
+#: `GapRow.cause` of a position that an operator has set or forgotten.
 POSITION_SET = "position-set"
-#: `GapRow.cause` of deletions that a person has had written to the target (`mirror gaps delete-keys`).
+#: `GapRow.cause` of deletions that an operator has written to the target (`mirror gaps delete-keys`).
 DELETIONS_WRITTEN = "deletions-written"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRow:
-    """Source records [first_offset, next_offset) that are not on the target, or not as the source has them now."""
+    """Source records [first_offset, next_offset) that are missing on the target, or differ from the source's."""
 
     id: str
     flow: str
     topic: str
     partition: int
-    #: `MirrorError.reason` of what was found: `retention-gap`, `source-truncated`, `source-recreated`, `poison`, ...
+    #: `MirrorError.reason`: `retention-gap`, `source-truncated`, `source-recreated`, `poison`, ...
     cause: str
     first_offset: int
     next_offset: int
-    #: How many records, None where nobody can know.
+    #: Number of records; None if it cannot be known.
     records: int | None = None
-    #: The time window of the records or, where they are gone, of their loss; None where it is not known.
+    #: The time range of the records or, if they are gone, of their loss; None if it is not known.
     first_time: datetime | None = None
     last_time: datetime | None = None
-    #: The source topic's id when it was found.
+    #: The source topic's id when the gap was found.
     topic_id: str | None = None
-    #: What happened, in words.
+    #: Description of what happened.
     detail: str
     run_id: str | None = None
     found_at: datetime
@@ -266,28 +266,28 @@ class GapRow:
 
 
 class AclKind(StrEnum):
-    """Why the replicator knows an ACL of the target."""
+    """Why the ledger has a row for an ACL of the target."""
 
-    #: The source has it, rewritten for the target.
+    #: Copied from the source, rewritten for the target.
     COPIED = "copied"
-    #: It grants writes, which wait for the cutover.
+    #: It allows writes, and waits for the cutover.
     STAGED = "staged"
 
 
 class AclState(StrEnum):
-    """Whether an ACL stands on the target because of the replicator."""
+    """State of an ACL on the target."""
 
-    #: It does not.
+    #: Not created.
     WAITING = "waiting"
-    #: It was about to be created when this was written: it may be there.
+    #: The row was written before the ACL is created: it may exist.
     CREATING = "creating"
-    #: It was created.
+    #: Created by the replicator.
     CREATED = "created"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedAclRow:
-    """An ACL of the target that a flow created or keeps for the cutover. ACLs of anybody else have no row."""
+    """An ACL of the target that a flow created or keeps for the cutover. Other ACLs have no row."""
 
     flow: str
     #: One of `AclResource`, `AclPattern`, `AclPermission` and their operation, as `AclBinding` has them.
@@ -302,16 +302,16 @@ class ReplicatedAclRow:
     kind: str
     #: One of `AclState`.
     state: str
-    #: The source had it once and has it no more.
+    #: The source had it once and no longer has it.
     withdrawn: bool = False
     changed_at: datetime
-    #: The person or program that brought it to this state.
+    #: The operator or program that brought it into this state.
     changed_by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncTimeRow:
-    """When a step of a flow that has an interval of its own began the last time that it succeeded."""
+    """When the last successful run of a step with its own interval began."""
 
     flow: str
     step: str
@@ -320,20 +320,20 @@ class SyncTimeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillRow:
-    """What a backfill copies, as it was resolved when it was defined. How far it is, its positions in Kafka say."""
+    """What a backfill copies, resolved when it was defined. Its progress is in its positions in Kafka."""
 
     flow: str
     name: str
-    #: As `Backfill.to_dict` gives it.
+    #: As `Backfill.to_dict` returns it.
     definition: Mapping[str, Any]
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationRow:
-    """What one verification found in one partition, or why it found nothing."""
+    """The result of one verification for one partition, or why there is none."""
 
-    #: Of the verification, which has a row for each of its partitions.
+    #: Id of the verification, which has a row for each of its partitions.
     id: str
     flow: str
     topic: str
@@ -345,19 +345,19 @@ class VerificationRow:
     verdict: str
     reason: str | None = None
     detail: str | None = None
-    #: From where to where it was compared on either side; of a sample the outermost offsets. None: nowhere.
+    #: The compared range on either side; of a sample, the outermost offsets. None: nothing was compared.
     source_first: int | None = None
     source_next: int | None = None
     target_first: int | None = None
     target_next: int | None = None
-    #: Records found equal.
+    #: Number of equal records.
     records: int = 0
-    #: Of the source's log, as it was read.
+    #: Bytes of the source's log that were read.
     bytes: int = 0
-    #: See `docs/verification.md`; None where a budget ended the comparison.
+    #: See `docs/verification.md`; None if a budget ended the comparison.
     digest: str | None = None
     difference_count: int = 0
-    #: The first of them, as `Difference.to_dict` gives them.
+    #: The first differences, as `Difference.to_dict` returns them.
     differences: list[dict[str, Any]] | None = None
     started_at: datetime
     finished_at: datetime
@@ -365,7 +365,7 @@ class VerificationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedRow:
-    """Up to where a partition was found equal, and when."""
+    """The offset up to which a partition was found equal, and when."""
 
     topic: str
     partition: int

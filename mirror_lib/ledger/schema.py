@@ -1,4 +1,4 @@
-"""Which version the ledger's tables have, and whether anything is to be done about it."""
+"""The version of the ledger's tables, and their migration if it is necessary."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from sqlalchemy import Connection, inspect, text
 
 from mirror_lib.ledger.database import VERSION_TABLE, Database
 
-#: The newest of `migrations/versions`.
+#: The latest of `migrations/versions`.
 HEAD = "0017"
 
 
 def upgrade(database: Database) -> None:
-    """Bring the tables to this version; does nothing, and takes no lock, when they are already there.
+    """Migrate the tables to this version; does nothing, and takes no lock, if they are up to date.
 
-    Safe when several processes do it at once.
+    Safe if several processes do it at once.
 
     Raises:
-        LedgerError: the database does not answer, or a newer version of this project made the tables.
+        LedgerError: the database does not respond, or its tables belong to a newer version of this project.
     """
     with database.read() as connection:
         if _versions(connection) == [HEAD]:
             return
-    # Alembic and the migrations themselves are half a second of imports, which is more than a run that finds nothing.
+    # Importing Alembic and the migrations takes half a second, which is more than an idle run.
     from mirror_lib.ledger.migration import migrate
 
     migrate(database)

@@ -1,4 +1,4 @@
-"""The ledger: what every run did, in SQL, for people, reports and the offset map. Positions are true in Kafka."""
+"""The ledger: a SQL record of every run, and the offset map. Kafka is the source of truth for positions."""
 
 from __future__ import annotations
 
@@ -52,29 +52,29 @@ from mirror_lib.topology import TopicPartition
 
 
 class Ledger:
-    """One ledger. Threads may share it; every method is one transaction and raises `LedgerError`."""
+    """A ledger. Thread-safe; every method is one transaction and raises `LedgerError`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        #: Where flows stood when they were looked at last.
+        #: The latest observations of flows.
         self.observations = Observations(database)
-        #: How long what runs did is kept.
+        #: Deletes old rows of runs.
         self.history = History(database)
-        #: What people did.
+        #: The audit log.
         self.audits = Audits(database)
         self.cutovers = Cutovers(database)
         self.carriers = CutoverCarriers(database)
         self.backfills = Backfills(database)
-        #: Which clusters a flow's rows are about.
+        #: The cluster ids that a flow's rows belong to.
         self.cluster_pairs = ClusterPairs(database)
-        #: What metrics are made of.
+        #: Queries of metrics.
         self.metrics = MetricsQueries(database)
-        #: What pages about many flows ask.
+        #: Queries of pages about many flows.
         self.pages = PageQueries(database)
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """A ledger at an SQLAlchemy URL of SQLite or PostgreSQL. Connects at the first use.
+        """Open a ledger at a SQLAlchemy URL of SQLite or PostgreSQL. Connects at the first use.
 
         Raises:
             LedgerError: the URL names no usable database.
@@ -83,11 +83,11 @@ class Ledger:
 
     @property
     def shown(self) -> str:
-        """Where the ledger is, for people: its URL without secrets."""
+        """The ledger's URL without secrets, for display."""
         return self._database.shown
 
     def migrate(self) -> None:
-        """Create the tables or bring them up to date; quick when they are."""
+        """Create the tables or migrate them to this version; fast if they are up to date."""
         schema.upgrade(self._database)
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Ledger:
         self.close()
 
     def start_run(self, *, run_id: str, flow: str, trigger: str, planned_partitions: int = 0) -> RunRow:
-        """Note that a run begins; its id must be new."""
+        """Record the start of a run; its id must be new."""
         with self._database.write() as connection:
             return runs.start(
                 connection, run_id=run_id, flow=flow, trigger=trigger, planned_partitions=planned_partitions
@@ -118,22 +118,22 @@ class Ledger:
         records: int | None = None,
         bytes: int | None = None,
     ) -> None:
-        """Say that a run lives, and how far it is where that is given."""
+        """Record that a run is alive and, if given, its progress."""
         values = {"rounds": rounds, "planned_partitions": planned_partitions, "records": records, "bytes": bytes}
         with self._database.write() as connection:
             runs.change(connection, run_id, values)
 
     def close_dead_runs(self, flow: str, *, living: str | None = None) -> tuple[str, ...]:
-        """Note of runs that are still `running`, and do not hold their flow's lock, that they have died.
+        """Mark runs as dead that are `running` without holding their flow's lock.
 
         Args:
-            living: the run that holds the lock, where the caller knows; else it is looked at.
+            living: the run that holds the lock, if the caller knows it; else it is read.
 
         Returns:
-            The ids of those that are closed.
+            The ids of the marked runs.
         """
         with self._database.write() as connection:
-            # Which there are before who lives: one that begins in between is not among them.
+            # Running runs first, lock second: a run that starts in between is not among them.
             running = runs.running(connection, flow)
             if living is None and running:
                 lock = locks.find(connection, flow)
@@ -151,13 +151,13 @@ class Ledger:
         bytes: int | None = None,
         error: Mapping[str, Any] | None = None,
     ) -> None:
-        """Note that a run has ended.
+        """Record the end of a run.
 
         Args:
             run_id: as given to `start_run`.
             state: one of `rows.RunState`.
-            rounds: this and the next three are added up from the run's partitions where they are not given.
-            planned_partitions: partitions that had something to copy.
+            rounds: if not given, this and the next three are summed up from the run's partitions.
+            planned_partitions: partitions with something to copy.
             records: records copied.
             bytes: bytes of record batches written.
             error: `MirrorError.attributes()` of the first error.
@@ -174,22 +174,22 @@ class Ledger:
             runs.finish(connection, run_id, values)
 
     def run(self, run_id: str) -> RunRow | None:
-        """One run, None when there is no such."""
+        """One run; None if there is none with this id."""
         with self._database.read() as connection:
             return runs.find(connection, run_id)
 
     def runs(self, flow: str | None = None, limit: int = 20, *, trigger: str | None = None) -> tuple[RunRow, ...]:
-        """The newest runs, newest first: of one flow, or of one starter, or all."""
+        """The latest runs, latest first: of one flow, of one trigger, or of all."""
         with self._database.read() as connection:
             return runs.newest(connection, flow=flow, trigger=trigger, limit=limit)
 
     def latest_runs(self) -> dict[str, RunRow]:
-        """The newest run of every flow, by flow."""
+        """Latest run per flow."""
         with self._database.read() as connection:
             return runs.latest_per_flow(connection)
 
     def save_partition_runs(self, rows: Sequence[PartitionRunRow]) -> None:
-        """Insert or replace what is known of partitions in rounds of runs; made for tens of thousands of rows."""
+        """Insert or replace rows of partitions in rounds; efficient for tens of thousands of rows."""
         with self._database.write() as connection:
             runs.save_partitions(connection, rows)
 
@@ -199,27 +199,27 @@ class Ledger:
             return runs.partitions_of(connection, run_id)
 
     def newest_rounds(self, flow: str, runs: int = 10) -> tuple[CopiedRound, ...]:
-        """What the rounds of a flow's newest runs copied in which time, newest run first; idle runs do not count."""
+        """Rounds of a flow's latest runs with their speed, latest run first; idle runs do not count."""
         with self._database.read() as connection:
             return copy_rounds.newest_rounds(connection, flow, runs)
 
     def left_over(self) -> dict[str, LeftOver]:
-        """What the newest run of every flow had to copy and has not copied yet, by flow."""
+        """The remaining lag of each flow's latest run with partitions, by flow."""
         with self._database.read() as connection:
             return copy_rounds.left_over(connection)
 
     def save_round(self, row: RoundRow) -> None:
-        """Insert or replace what is known of a round; its run must be known."""
+        """Insert or replace a round; its run must exist."""
         with self._database.write() as connection:
             rounds.save(connection, row)
 
     def rounds(self, flow: str | None = None, limit: int = 20, *, run_id: str | None = None) -> tuple[RoundRow, ...]:
-        """The newest rounds, newest first: of a flow, of a run, or of all."""
+        """The latest rounds, latest first: of a flow, of a run, or of all."""
         with self._database.read() as connection:
             return rounds.newest(connection, flow=flow, run_id=run_id, limit=limit)
 
     def measured_rounds(self, flow: str, newest: int = 20, largest: int = LARGEST) -> tuple[RoundRow, ...]:
-        """Committed rounds of a flow that copied something: the newest and the largest, newest first, each once."""
+        """Committed rounds of a flow with records: the newest and the largest, newest first, without duplicates."""
         with self._database.read() as connection:
             return rounds.measured(connection, flow, newest=newest, largest=largest)
 
@@ -234,7 +234,7 @@ class Ledger:
             return positions.of_flow(connection, flow)
 
     def append_segments(self, rows: Sequence[SegmentRow]) -> None:
-        """Add to the offset map; appending the same again changes nothing. See `segments.append`."""
+        """Append to the offset map; appending the same rows again has no effect. See `segments.append`."""
         with self._database.write() as connection:
             segments.append(connection, rows)
 
@@ -244,22 +244,22 @@ class Ledger:
             return segments.of_partition(connection, flow, topic, partition)
 
     def replace_segments(self, flow: str, topic: str, partition: int, rows: Sequence[SegmentRow]) -> None:
-        """Put another offset map in the place of a partition's; the rows ascend on both sides."""
+        """Replace a partition's offset map; the rows ascend on both sides."""
         with self._database.write() as connection:
             segments.replace_partition(connection, flow, topic, partition, rows)
 
     def append_routed(self, rows: Sequence[RoutedRangeRow], *, resumed: Iterable[TopicPartition] = ()) -> None:
-        """Note where runs have written what transforms send to other partitions; see `routed.append`."""
+        """Record where runs have written the records that transforms route; see `routed.append`."""
         with self._database.write() as connection:
             routed.append(connection, rows, resumed=frozenset((each.topic, each.partition) for each in resumed))
 
     def routed(self, flow: str) -> tuple[RoutedRangeRow, ...]:
-        """Where a flow's transforms have sent records, by target partition and stretch."""
+        """The target ranges to which a flow's transforms sent records, by target partition and stretch."""
         with self._database.read() as connection:
             return routed.of_flow(connection, flow)
 
     def routed_by_others(self, flow: str) -> frozenset[tuple[str, TopicPartition]]:
-        """The flows beside this one whose transforms have sent records to partitions of other topics, and to which."""
+        """Other flows whose transforms have sent records to partitions of other topics, each with those partitions."""
         with self._database.read() as connection:
             return frozenset(
                 (name, TopicPartition(topic, partition))
@@ -267,34 +267,34 @@ class Ledger:
             )
 
     def compact_segments(self, flow: str, topic: str, partition: int) -> int:
-        """Store a partition's offset map in fewer rows; returns how many fewer. `append_segments` does it when due."""
+        """Merge the rows of a partition's offset map; return how many fewer. `append_segments` does so when needed."""
         with self._database.write() as connection:
             return segments.compact(connection, flow, topic, partition)
 
     def map_sizes(self, flow: str) -> tuple[MapSize, ...]:
-        """What is stored of a flow's offset map, by topic and partition; quick, since no map is read."""
+        """Stored size of a flow's offset map by topic and partition; fast, since no map is read."""
         with self._database.read() as connection:
             return segments.sizes_of_flow(connection, flow)
 
     def record_gap(self, row: GapRow) -> GapRow:
-        """Note a gap; returns its row, which is an older one when the same gap is open already."""
+        """Record a gap; return its row, which is an older one if the same gap is already open."""
         with self._database.write() as connection:
             return gaps.record(connection, row)
 
     def gaps(self, flow: str, limit: int | None = 100) -> tuple[GapRow, ...]:
-        """A flow's newest gaps, newest first; all of them without a limit."""
+        """A flow's latest gaps, latest first; all of them without a limit."""
         with self._database.read() as connection:
             return gaps.of_flow(connection, flow, state=None, limit=limit)
 
     def open_gaps(self, flow: str) -> tuple[GapRow, ...]:
-        """A flow's gaps that nobody has decided about, newest first."""
+        """A flow's gaps without a resolution, latest first."""
         with self._database.read() as connection:
             return gaps.of_flow(connection, flow, state=GapState.OPEN, limit=None)
 
     def decide_gap(self, gap_id: str, state: GapState, *, by: str, note: str | None = None) -> GapRow:
-        """Note who decided what about a gap, and when; `OPEN` takes a decision back. Returns the row as it is then.
+        """Record the resolution of a gap, by whom and when; `OPEN` withdraws one. Return the updated row.
 
-        What was decided before stays readable in the note.
+        Earlier resolutions stay in the note.
 
         Raises:
             LedgerError: there is no such gap.
@@ -303,24 +303,24 @@ class Ledger:
             return gaps.decide(connection, gap_id, state, by=by, note=note)
 
     def stopped_partitions(self, flow: str) -> frozenset[TopicPartition]:
-        """The source partitions that somebody decided not to replicate any more."""
+        """Source partitions that an operator has excluded from replication."""
         with self._database.read() as connection:
             return frozenset(TopicPartition(*place) for place in gaps.stopped(connection, flow))
 
     def last_copies(self, flow: str, topics: Iterable[str]) -> Mapping[tuple[str, int], LastCopy]:
-        """When the partitions of some topics were copied last, by topic and partition."""
+        """The last copy of each partition of some topics, by topic and partition."""
         with self._database.read() as connection:
             return gaps.last_copies(connection, flow, topics)
 
     def copied_topics(self, flow: str, since: datetime) -> tuple[CopiedTopic, ...]:
-        """The topics that runs of a flow have taken since a moment, and where they went."""
+        """Topics that a flow's runs have copied since a moment, with their target topics."""
         with self._database.read() as connection:
             return runs.copied_topics(connection, flow, since)
 
     def acquire_lock(
         self, *, flow: str, run_id: str, holder: str, lease_seconds: float, instead_of: RunLockRow | None = None
     ) -> RunLockRow:
-        """Take a flow's run lock if it can be had; returns who has it now. See `locks.acquire`."""
+        """Acquire a flow's run lock if it is available; return its holder. See `locks.acquire`."""
         with self._database.write() as connection:
             return locks.acquire(
                 connection,
@@ -332,47 +332,47 @@ class Ledger:
             )
 
     def renew_lock(self, *, flow: str, run_id: str, holder: str) -> bool:
-        """Let the lease of a run lock begin anew; False when the lock is not this holder's any more."""
+        """Renew the lease of a run lock; false if this holder no longer has the lock."""
         with self._database.write() as connection:
             return locks.renew(connection, flow=flow, run_id=run_id, holder=holder)
 
     def release_lock(self, *, flow: str, run_id: str, holder: str) -> None:
-        """Give a run lock up; no effect when it is not this holder's any more."""
+        """Release a run lock; no effect if this holder no longer has it."""
         with self._database.write() as connection:
             locks.release(connection, flow=flow, run_id=run_id, holder=holder)
 
     def claim_rate(
         self, *, flow: str, run_id: str, wanted: int | None, asks: Sequence[RateAsk]
     ) -> tuple[RateClaimRow, ...]:
-        """Take a run's share of the limits that it has to keep; see `rate_claims.claim`."""
+        """Claim a run's share of the limits that it must keep; see `rate_claims.claim`."""
         with self._database.write() as connection:
             return rate_claims.claim(connection, flow=flow, run_id=run_id, wanted=wanted, asks=asks)
 
     def release_rate(self, *, flow: str, run_id: str) -> None:
-        """Give a run's shares back; no effect when it has none."""
+        """Release a run's shares; no effect if it has none."""
         with self._database.write() as connection:
             rate_claims.release(connection, flow=flow, run_id=run_id)
 
     def rate_claims(self) -> tuple[RateClaimRow, ...]:
-        """What the runs that copy now may take of the limits of clusters."""
+        """The shares of cluster limits that current runs hold."""
         with self._database.read() as connection:
             return rate_claims.living(connection)
 
     def lock_holder(self, flow: str) -> RunLockRow | None:
-        """Who may run a flow now, None when its lock is free or has not been renewed in time."""
+        """The holder of a flow's run lock; None if the lock is free or its lease has expired."""
         with self._database.read() as connection:
             return locks.find(connection, flow)
 
     def lock_holders(self) -> dict[str, RunLockRow]:
-        """Who may run now, by flow: as `lock_holder` of every one."""
+        """The holder of the run lock of each flow, by flow, as `lock_holder`."""
         with self._database.read() as connection:
             return locks.living(connection)
 
     def dead_runs(self, rows: Iterable[RunRow]) -> frozenset[str]:
-        """The ids of runs among these that have ended without a word: within their lease, their locks tell.
+        """Ids of the given runs that died without recording their end. Detected when the lease of their lock expires.
 
         Args:
-            rows: as they were read before.
+            rows: runs that were read before.
         """
         running = [row for row in rows if row.state == RunState.RUNNING]
         if not running:
@@ -380,17 +380,17 @@ class Ledger:
         with self._database.read() as connection:
             held = locks.living(connection)
             suspects = [row.id for row in running if row.has_died(held.get(row.flow))]
-            # A run says how it ended before it gives its lock up.
+            # A run records its end before it releases its lock.
             found = [runs.find(connection, run_id) for run_id in suspects]
         return frozenset(row.id for row in found if row is not None and row.state == RunState.RUNNING)
 
     def save_acls(self, rows: Iterable[ReplicatedAclRow]) -> None:
-        """Insert or replace what is known of ACLs on the target."""
+        """Insert or replace rows of ACLs on the target."""
         with self._database.write() as connection:
             acls.save(connection, rows)
 
     def forget_acls(self, rows: Iterable[ReplicatedAclRow]) -> None:
-        """Remove rows of ACLs that neither stand on the target because of us nor wait for the cutover."""
+        """Remove rows of ACLs that the replicator has not created on the target and that no cutover waits for."""
         with self._database.write() as connection:
             acls.forget(connection, rows)
 
@@ -400,31 +400,31 @@ class Ledger:
             return acls.of_flow(connection, flow)
 
     def note_sync(self, flow: str, step: str, begun_at: datetime) -> None:
-        """Note when a step with an interval of its own began, after it succeeded."""
+        """Record when a step with its own interval began, after it succeeded."""
         with self._database.write() as connection:
             acls.note_time(connection, SyncTimeRow(flow=flow, step=step, begun_at=begun_at))
 
     def last_sync(self, flow: str, step: str) -> datetime | None:
-        """When a step began the last time that it succeeded."""
+        """When the last successful run of a step began."""
         with self._database.read() as connection:
             return acls.time_of(connection, flow, step)
 
     def save_verifications(self, rows: Iterable[VerificationRow]) -> None:
-        """Insert or replace what a verification found."""
+        """Insert or replace results of a verification."""
         with self._database.write() as connection:
             verifications.save(connection, rows)
 
     def verifications(self, flow: str, limit: int = 100) -> tuple[VerificationRow, ...]:
-        """The newest rows of a flow's verifications, newest first."""
+        """The latest rows of a flow's verifications, latest first."""
         with self._database.read() as connection:
             return verifications.newest(connection, flow, limit=limit)
 
     def verification(self, verification_id: str) -> tuple[VerificationRow, ...]:
-        """What one verification found, by partition."""
+        """The results of one verification, by partition."""
         with self._database.read() as connection:
             return verifications.of_id(connection, verification_id)
 
     def verified_up_to(self, flow: str) -> tuple[VerifiedRow, ...]:
-        """Up to where each partition was found equal since a difference was found there last, and when."""
+        """Up to where each partition was found equal since its last difference, and when."""
         with self._database.read() as connection:
             return verifications.verified_up_to(connection, flow)

@@ -1,4 +1,4 @@
-"""What is made of the ledger's numbers: metrics, forecasts, retention, cost."""
+"""Metrics, forecasts, retention and cost, computed from the ledger."""
 
 import lazy_loader
 

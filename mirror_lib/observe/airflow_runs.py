@@ -1,4 +1,4 @@
-"""How Airflow's DAG runs and the ledger's runs name each other. No I/O, and no Airflow."""
+"""Names that link Airflow's DAG runs and the ledger's runs. No I/O, and no Airflow."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 
 from mirror_lib.topology import FlowId
 
-#: Airflow allows only these in DAG ids; cluster aliases may hold others.
+#: Characters that Airflow does not allow in DAG ids; cluster aliases may contain them.
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")
 
-#: The DAG that tells what is broken where no DAG file can raise it.
+#: The DAG that reports broken DAG files where no DAG file can raise the error.
 BROKEN_FILES_DAG: Final = "mirror_broken_files"
 
 
@@ -30,5 +30,5 @@ def cutover_dag_id_of(flow: FlowId) -> str:
 
 
 def trigger_text(dag_id: str, dag_run_id: str) -> str:
-    """What the ledger's `trigger` says of runs that belong to one DAG run; several when the task was retried."""
+    """The ledger's `trigger` for runs of one DAG run; several runs if the task was retried."""
     return f"airflow {dag_id} {dag_run_id}"

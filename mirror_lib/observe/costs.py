@@ -1,9 +1,9 @@
-"""What a round is expected to cost, from what earlier rounds of its flow cost. No I/O.
+"""Estimates of a round's cost from earlier rounds of its flow. No I/O.
 
-A round lasts as long as its longest task, so seconds go with the bytes of the heaviest bin: `seconds = fixed +
+A round takes as long as its longest task, so its time depends on the bytes of the largest bin: `seconds = fixed +
 bytes / rate`. The line is fitted by medians (Theil and Sen: the median of the slopes between all pairs of rounds, then
-the median of what is left), so that single rounds on a busy machine do not bend it. A round weighs half as much as one
-that is five rounds younger, and less the more its number of tasks differs: tasks share brokers and cores.
+the median of the remainders), so that single rounds on a busy machine do not distort it. A round has half the weight of
+one that is five rounds newer, and less the more its number of tasks differs: tasks share brokers and cores.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from typing import Any, Self
 
 from mirror_lib.ledger import RoundRow
 
-#: So many rounds make the weight of an older one half as much.
+#: A round has half the weight of one that is this number of rounds newer.
 _HALF_LIFE_ROUNDS = 5
-#: The line is not believed for a bin so many times as heavy as the heaviest that was measured.
+#: The line is not used for bins larger than this multiple of the largest measured bin.
 _BELIEVED_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
 class BinSize:
-    """What one task of a plan has to copy."""
+    """The size of one copy task's work in a plan."""
 
-    #: By the sizes of the logs, as far as they are known.
+    #: From log sizes, as far as they are known.
     bytes: int
-    #: Offsets of the partitions whose bytes are not known.
+    #: Offsets of the partitions whose size in bytes is not known.
     unsized_offsets: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a round is expected to copy, and how long it takes from its plan to its commit."""
+    """The estimated bytes and duration of a round, from its plan to its commit."""
 
-    #: None where sizes are not told, and no earlier round tells how large records are.
+    #: None without log sizes, and without earlier rounds to derive a record size from.
     bytes: int | None
-    #: Of opening, copying and committing; None where earlier rounds tell nothing.
+    #: Opening, copying and committing; None without earlier rounds.
     seconds: float | None
-    #: Earlier rounds that it was made of.
+    #: Number of earlier rounds used.
     rounds: int
-    #: What it was made of: seconds of a round however little it copies, and what one task copies in a second.
+    #: Inputs of the estimate: seconds of a round regardless of its size, and bytes per second of one task.
     fixed_seconds: float | None = None
     task_bytes_per_second: float | None = None
-    #: There is much more to copy than any earlier round did: `seconds` goes by the best speed that was ever seen.
+    #: True if the round is much larger than any earlier one: `seconds` is based on the best measured speed.
     beyond_experience: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,29 +62,29 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What rounds of a flow cost."""
+    """The cost of a flow's rounds."""
 
-    #: Of a round however little it copies.
+    #: Per round, regardless of its size.
     fixed_seconds: float
-    #: For each byte of the heaviest bin.
+    #: Per byte of the largest bin.
     seconds_per_byte: float
-    #: The same of the fastest round, opening and committing left out.
+    #: Seconds per byte of the fastest round, without opening and committing.
     best_seconds_per_byte: float
-    #: Bytes copied for each byte that the log sizes promised; None where they promised none.
+    #: Copied bytes per byte estimated from log sizes; None without such an estimate.
     bytes_per_estimated: float | None
-    #: Bytes copied for each offset that was planned; None where none was.
+    #: Copied bytes per planned offset; None without planned offsets.
     bytes_per_offset: float | None
-    #: Of the round that was the largest in this.
+    #: The largest bin of all rounds used.
     heaviest_bytes: int
     rounds: int
 
     @classmethod
     def fit(cls, rounds: Sequence[RoundRow], tasks: int) -> Self | None:
-        """The model of some rounds, None when none of them copied anything.
+        """Fit a model to some rounds; None if none of them copied anything.
 
         Args:
             rounds: newest first.
-            tasks: of the round that is to be judged.
+            tasks: of the round to estimate.
         """
         measured = [each for each in rounds if each.heaviest_bytes > 0 and each.seconds > 0]
         if not measured:
@@ -110,7 +110,7 @@ class CostModel:
         )
 
     def expect(self, bins: Sequence[BinSize]) -> Expectation:
-        """What a round with these bins costs."""
+        """Estimate a round with these bins."""
         sizes = [self._bytes(each) for each in bins]
         known = [size for size in sizes if size is not None]
         if len(known) < len(sizes):
@@ -128,7 +128,7 @@ class CostModel:
         )
 
     def _bytes(self, size: BinSize) -> float | None:
-        """What is copied of a bin: not all that a log holds on disk, and more where the estimate was too small."""
+        """Bytes that a bin will copy: a correction of the log sizes by what earlier rounds copied."""
         sized = size.bytes * (1.0 if self.bytes_per_estimated is None else self.bytes_per_estimated)
         if not size.unsized_offsets:
             return sized
@@ -136,7 +136,7 @@ class CostModel:
 
 
 def expect_round(bins: Sequence[BinSize], rounds: Sequence[RoundRow]) -> Expectation:
-    """What a round with these bins costs by earlier ones, newest first; without any, what the log sizes alone tell."""
+    """Estimate a round with these bins from earlier rounds, newest first; without any, from log sizes alone."""
     model = CostModel.fit(rounds, len(bins))
     if model is not None:
         return model.expect(bins)
@@ -146,14 +146,14 @@ def expect_round(bins: Sequence[BinSize], rounds: Sequence[RoundRow]) -> Expecta
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How good expectations were, as ratios of what was and what was expected: 1 is right, 2 is twice as much."""
+    """The accuracy of estimates, as ratios of actual to estimated: 1 is exact, 2 is twice as much."""
 
     rounds: int
     #: The median.
     seconds: float
-    #: The ratio furthest from 1, to either side.
+    #: The ratio furthest from 1 in either direction.
     worst_seconds: float
-    #: The median; None where no bytes were expected.
+    #: The median; None without an estimate of bytes.
     bytes: float | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class Accuracy:
 
 
 def accuracy(rounds: Iterable[RoundRow]) -> Accuracy | None:
-    """How good the expectations of some committed rounds were; None when nothing was expected of any."""
+    """The accuracy of the estimates of some committed rounds; None if none had an estimate."""
     judged = [each for each in rounds if each.committed_at is not None and each.expected_seconds and each.seconds > 0]
     if not judged:
         return None
@@ -184,14 +184,14 @@ def accuracy(rounds: Iterable[RoundRow]) -> Accuracy | None:
 def _line(rounds: Sequence[RoundRow], weights: Sequence[float]) -> tuple[float, float]:
     """Fixed seconds and seconds per byte, neither below 0."""
     points = [(each.heaviest_bytes, each.seconds, weight) for each, weight in zip(rounds, weights, strict=True)]
-    # The further two rounds are apart, the more their slope tells.
+    # The further two rounds are apart, the more precise is their slope.
     slope = _median_of(
         ((y - other_y) / (x - other_x), weight * other_weight * abs(x - other_x))
         for (x, y, weight), (other_x, other_y, other_weight) in combinations(points, 2)
         if x != other_x
     )
     if slope is None or slope <= 0:
-        # Rounds of one size do not tell a line: what is not copying is fixed, for want of anything better.
+        # Rounds of one size do not define a line: assume that opening and committing are the fixed part.
         beside = _weighted_median(
             [
                 (each.opening_seconds + each.committing_seconds, weight)
@@ -209,7 +209,7 @@ def _line(rounds: Sequence[RoundRow], weights: Sequence[float]) -> tuple[float, 
 
 
 def _weight(age: int, tasks: int, wanted: int) -> float:
-    """Of a round: by how many are younger, and by how far its number of tasks is from the one in question."""
+    """Weight of a round: by the number of newer rounds, and by the difference in the number of tasks."""
     alike = min(tasks, wanted) / max(tasks, wanted) if tasks and wanted else 1.0
     return float(0.5 ** (age / _HALF_LIFE_ROUNDS) * alike)
 
@@ -220,7 +220,7 @@ def _median_of(values: Iterable[tuple[float, float]]) -> float | None:
 
 
 def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """The value at which half of the weight is reached; between two values where it is reached exactly there."""
+    """The value at which half of the weight is reached; the mean of two values if that is exactly between them."""
     ordered = sorted(values)
     half = sum(weight for _, weight in ordered) / 2
     reached = 0.0

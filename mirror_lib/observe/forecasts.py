@@ -1,7 +1,7 @@
-"""When a partition will have caught up, and whether retention deletes records before they are copied. No I/O.
+"""Forecasts when a partition catches up, and if retention deletes records before they are copied. No I/O.
 
-A copy goes through a log in order while retention deletes it from the other end. Where the age of some offsets is
-known, and how fast is copied, it can be said when the copy comes to each of them and when Kafka may delete it.
+A copy reads a log in order while retention deletes it from its start. If the age of some offsets and the copy speed are
+known, the times are known at which the copy reaches each of them and at which Kafka may delete it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 from mirror_lib.observe.retention import Retention
 from mirror_lib.topology import TopicPartition
 
-#: A duration that never ends, as None is one that is not known.
+#: A duration without end; None is an unknown one.
 NEVER = inf
-#: Copying that takes more than this share of the time there is leaves no room for a run that fails.
+#: If copying takes more than this share of the available time, there is no room for a failed run.
 _TIGHT_SHARE = 0.5
 
 
 class Outlook(StrEnum):
-    """Whether everything will be copied before retention deletes it, best first."""
+    """Whether all records will be copied before retention deletes them, best first."""
 
     OK = "ok"
-    #: What a verdict depends on is not known.
+    #: A value that the forecast needs is not known.
     UNKNOWN = "unknown"
-    #: It may go wrong: some records may be deleted already when the copy comes to them, or nearly.
+    #: Some records may be deleted, or almost, when the copy reaches them.
     TIGHT = "tight"
-    #: At this speed some records are deleted before they are copied.
+    #: At this speed some records will be deleted before they are copied.
     WILL_BE_LOST = "will-be-lost"
     ALREADY_LOST = "already-lost"
 
@@ -41,7 +41,7 @@ class Outlook(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgeMark:
-    """The first offset of a log whose record is not older than so many seconds; the log's end where all are older."""
+    """The first offset of a log whose record is at most this number of seconds old; the log end if all are older."""
 
     age_seconds: float
     offset: int
@@ -49,53 +49,53 @@ class AgeMark:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What is known of one partition that has something to copy."""
+    """The known facts of one partition with lag."""
 
     source: TopicPartition
     #: The next offset to copy.
     position: int
     log_start: int
     log_end: int
-    #: Bytes from `log_start` to `log_end`; None when the cluster does not say.
+    #: Bytes from `log_start` to `log_end`; None if the cluster does not report them.
     log_bytes: int | None = None
-    #: Offsets written to it.
+    #: Offsets written to the partition.
     writes_per_second: float | None = None
-    #: In any order; the one of the topic's retention should be among them. Empty when ages are not known.
+    #: In any order; should include the mark of the topic's retention. Empty if ages are not known.
     marks: tuple[AgeMark, ...] = ()
 
     @property
     def lag(self) -> int:
-        """Offsets to copy; compaction and transactions leave some without a record."""
+        """Lag in offsets; compaction and transactions leave some without a record."""
         return max(self.log_end - self.position, 0)
 
     @property
     def bytes_per_offset(self) -> float | None:
-        """None when the cluster does not say."""
+        """None if the cluster does not report the size."""
         held = self.log_end - self.log_start
         return self.log_bytes / held if self.log_bytes and held > 0 else None
 
     @property
     def lag_bytes(self) -> int | None:
-        """Estimated by the log's average; None when the cluster does not say."""
+        """Estimated from the log's average; None if the cluster does not report the size."""
         each = self.bytes_per_offset
         return None if each is None else round(each * self.lag)
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How one partition is copied."""
+    """The speed at which one partition is copied."""
 
-    #: Seconds until the copy begins, at most.
+    #: Maximum number of seconds until the copy begins.
     wait_seconds: float = 0.0
-    #: Offsets copied per second; 0 with `at_least` when nothing is known.
+    #: Offsets copied per second; 0 with `at_least` if it is not known.
     per_second: float = 0.0
-    #: It may be faster.
+    #: True if the copy may be faster.
     at_least: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionForecast:
-    """What is to be expected of one partition. Seconds count from now; `NEVER` is infinite, None is not known."""
+    """The forecast of one partition. Seconds count from now; `NEVER` is infinite, None is not known."""
 
     source: TopicPartition
     lag: int
@@ -103,15 +103,15 @@ class PartitionForecast:
     writes_per_second: float | None
     copies_per_second: float | None
     catch_up_seconds: float | None
-    #: When the first record that is not copied may be deleted because of its age, at the earliest.
+    #: Earliest time at which the first record that is not copied may be deleted because of its age.
     deleted_by_time_seconds: float | None
-    #: When it may be deleted because of the log's size, at the earliest.
+    #: Earliest time at which it may be deleted because of the log's size.
     deleted_by_size_seconds: float | None
     outlook: Outlook
     reason: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for `--json` output: `"never"` stands for what never comes, null for what is not known."""
+        """Plain data for `--json` output: `"never"` for `NEVER`, null for an unknown value."""
         return {
             "topic": self.source.topic,
             "partition": self.source.partition,
@@ -132,10 +132,10 @@ def _plain(value: float | None) -> float | str | None:
 
 
 def forecast(backlog: Backlog, retention: Retention | None, pace: Pace) -> PartitionForecast:
-    """Judge one partition.
+    """Forecast one partition.
 
     Args:
-        retention: None when the topic's configs cannot be read.
+        retention: None if the topic's configs cannot be read.
     """
     outlook, reason = _judge(backlog, retention, pace)
     return PartitionForecast(
@@ -155,13 +155,13 @@ def forecast(backlog: Backlog, retention: Retention | None, pace: Pace) -> Parti
 def with_deletions(
     found: PartitionForecast, retention: Retention | None, age_seconds: float | None, wait_seconds: float
 ) -> PartitionForecast:
-    """A forecast that also minds the deletions that may be waiting in a compacted topic.
+    """Extend a forecast by deletions that may wait in a compacted topic.
 
-    Which records of the log are deletions nobody knows without reading it, so no more is said than that it is tight.
+    Which records are deletions is unknown without reading the log, so the outlook becomes at most tight.
 
     Args:
-        age_seconds: since the copy was at the end of the log, None where that is not known.
-        wait_seconds: until the copy begins, at most.
+        age_seconds: since the copy was at the end of the log; None if it is not known.
+        wait_seconds: maximum time until the copy begins.
     """
     kept = None if retention is None else retention.tombstone_seconds
     if kept is None or age_seconds is None or found.lag == 0:
@@ -181,10 +181,10 @@ def with_deletions(
 
 
 def behind_transaction(found: PartitionForecast, offsets: int) -> PartitionForecast:
-    """A forecast of a partition of which some records stay hidden until an operator ends a transaction.
+    """Extend a forecast of a partition in which some records stay hidden until an operator ends a transaction.
 
     Args:
-        offsets: that are hidden.
+        offsets: number of hidden offsets.
     """
     limits = (found.deleted_by_time_seconds, found.deleted_by_size_seconds)
     told = f"{offsets:,} offsets are hidden by a transaction that does not end by itself"
@@ -199,7 +199,7 @@ def behind_transaction(found: PartitionForecast, offsets: int) -> PartitionForec
 
 
 def catch_up(backlog: Backlog, pace: Pace) -> float | None:
-    """Seconds until the copy has come to the log's end as it is then; `NEVER` where more is written than copied."""
+    """Seconds until the copy reaches the log end of that time; `NEVER` if more is written than copied."""
     if backlog.lag == 0:
         return 0.0
     if not pace.per_second or backlog.writes_per_second is None:
@@ -207,22 +207,22 @@ def catch_up(backlog: Backlog, pace: Pace) -> float | None:
     gain = pace.per_second - backlog.writes_per_second
     if gain <= 0:
         return None if pace.at_least else NEVER
-    # While the copy waits, more is written.
+    # More is written while the copy waits.
     return pace.wait_seconds + (backlog.lag + backlog.writes_per_second * pace.wait_seconds) / gain
 
 
 def deleted_by_time(backlog: Backlog, retention: Retention) -> float | None:
-    """Seconds until the next record to copy may be deleted because of its age, at the earliest."""
+    """Earliest seconds until the next record to copy may be deleted because of its age."""
     if retention.seconds is None:
         return NEVER
     if not backlog.marks:
         return None
-    # It is as old as the oldest of the marks that it does not lie before allows.
+    # Its age is bounded by the oldest mark that it is not before.
     return max(retention.seconds - _greatest_age(backlog, retention), 0.0)
 
 
 def deleted_by_size(backlog: Backlog, retention: Retention) -> float | None:
-    """Seconds until the next record to copy may be deleted because of the log's size, at the earliest."""
+    """Earliest seconds until the next record to copy may be deleted because of the log's size."""
     if retention.bytes is None:
         return NEVER
     room = _room(backlog, retention)
@@ -240,7 +240,7 @@ def _greatest_age(backlog: Backlog, retention: Retention) -> float:
 
 
 def _room(backlog: Backlog, retention: Retention) -> float | None:
-    """Offsets that may be written before the size may delete the next record to copy; negative where they were."""
+    """Offsets that may be written before size retention may delete the next record to copy; negative if exceeded."""
     each = backlog.bytes_per_offset
     if retention.bytes is None or retention.remote or each is None:
         return None
@@ -260,7 +260,7 @@ def _judge(backlog: Backlog, retention: Retention | None, pace: Pace) -> tuple[O
     dark = _worst(_findings(backlog, retention, pace))
     if not pace.at_least or dark[0] is Outlook.OK:
         return dark
-    # It may be faster than that: what is to be feared however fast it is?
+    # The copy may be faster: check what remains at infinite speed.
     bright = _worst(_findings(backlog, retention, Pace(0.0, inf, at_least=False)))
     if bright[0] is not Outlook.OK:
         return bright
@@ -294,7 +294,7 @@ def _outrun(backlog: Backlog, pace: Pace) -> Iterator[tuple[Outlook, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Records before `end` that are between `youngest` and `oldest` seconds old; those beyond retention are `inf`."""
+    """Records before `end` that are between `youngest` and `oldest` seconds old; `inf` beyond retention."""
 
     end: int
     youngest: float
@@ -302,7 +302,7 @@ class _Stretch:
 
 
 def _spans(backlog: Backlog) -> list[_Stretch]:
-    """What is to be copied, oldest records first."""
+    """The records to copy, oldest first."""
     ordered = sorted(backlog.marks, key=lambda mark: (-mark.age_seconds, mark.offset))
     ends = [(min(mark.offset, backlog.log_end), mark.age_seconds) for mark in ordered]
     found, oldest, begin = [], inf, backlog.position
@@ -348,7 +348,7 @@ def _by_size(backlog: Backlog, retention: Retention, pace: Pace) -> Iterator[tup
         yield Outlook.UNKNOWN, "retention.bytes is set, and it is not known how fast it is written"
         return
     earliest, latest = _until(room, written), _until(room + retention.segment_bytes / each, written)
-    # From there on the copy goes faster than what is written, or it is outrun.
+    # From there on the copy is faster than the writes, or it is outrun.
     begins = pace.wait_seconds
     if begins > latest:
         yield (
@@ -369,12 +369,12 @@ def _by_size(backlog: Backlog, retention: Retention, pace: Pace) -> Iterator[tup
 
 
 def _until(room: float, written: float | None) -> float:
-    """Seconds until so many offsets are written; without writes that is never, and now when there is no room left."""
+    """Seconds until this number of offsets is written; `NEVER` without writes, and 0 without room."""
     return 0.0 if room <= 0 else room / written if written else NEVER
 
 
 def _segment_seconds(backlog: Backlog, retention: Retention) -> float:
-    """By how much the oldest record of a segment outlives its time, at most: until the youngest goes too."""
+    """The maximum time by which the oldest record of a segment outlives its retention: until the youngest expires."""
     each, written = backlog.bytes_per_offset, backlog.writes_per_second
     if each is None or not written or retention.remote:
         return retention.segment_seconds
@@ -386,12 +386,12 @@ def _seconds_for(offsets: int, per_second: float) -> float:
 
 
 def deadline(seconds: float) -> str:
-    """A time from now in words: `now`, `in 5 minutes`, `never`."""
+    """A time from now as text: `now`, `in 5 minutes`, `never`."""
     return "never" if isinf(seconds) else "now" if seconds < 1 else f"in {duration(seconds)}"
 
 
 def duration(seconds: float) -> str:
-    """A duration in words, in the unit that fits: `40 seconds`, `5 minutes`, `3.5 hours`, `12 days`."""
+    """A duration as text in a suitable unit: `40 seconds`, `5 minutes`, `3.5 hours`, `12 days`."""
     for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * size:
             count = seconds / size
@@ -400,5 +400,5 @@ def duration(seconds: float) -> str:
 
 
 def worst_first(forecasts: Sequence[PartitionForecast]) -> list[PartitionForecast]:
-    """The worst verdicts first, in each the partitions by name."""
+    """Sort by outlook, worst first, then by partition name."""
     return sorted(forecasts, key=lambda each: (-each.outlook.severity, each.source))

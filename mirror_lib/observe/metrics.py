@@ -1,8 +1,8 @@
-"""What is exported as metrics: their names and meanings, and their values from what the ledger knows. No I/O.
+"""Exported metrics: names, help texts, and their values from the ledger. No I/O.
 
-Every value is as old as the observation or run that it comes from. What grows by itself while nobody looks (how far a
-flow with something to copy is behind, how old its last success is) is counted up to the moment of asking, and how old
-the observation is has a metric of its own: nothing old looks fresh.
+Every value is as old as the observation or run that it comes from. Ages and durations that grow without a new
+observation (the lag in seconds, the time since the last success) count up to the time of the scrape, and the age of the
+observation has its own metric: old data never looks fresh.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from mirror_lib.ledger import DELETIONS_WRITTEN, DISASTER, POSITION_SET, FlowFig
 from mirror_lib.observe.forecasts import Outlook
 
 PREFIX = "mirror_"
-#: `GapRow.cause` of what source or target lost; those that `mirror gaps` decides about, and a disaster.
+#: `GapRow.cause` of losses at source or target: those that `mirror gaps` resolves, and a disaster.
 LOSS_CAUSES = (*sorted(LOSS_REASONS), DISASTER)
 _RECREATED = "source-recreated"
-#: How many intervals may pass without anything new before a flow counts as late.
+#: Number of intervals without a new observation after which a flow counts as late.
 LATE_INTERVALS = 3
-#: Of flows that nobody schedules, which are taken to run once a day.
+#: Assumed interval of flows without a schedule: one day.
 _BY_HAND_SECONDS = 86_400.0
-#: A flow whose runs follow each other is looked at more often than this.
+#: Assumed interval of flows whose runs follow each other; they are observed more often.
 _CONTINUOUS_SECONDS = 300.0
 _LOSING = frozenset({Outlook.WILL_BE_LOST.value, Outlook.ALREADY_LOST.value})
 
 
 class Kind(StrEnum):
-    """Prometheus' kinds of metrics, as far as they are used."""
+    """The used types of Prometheus metrics."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -47,19 +47,19 @@ class Metric:
     base: str
     kind: Kind
     help: str
-    #: Beside `flow`.
+    #: In addition to `flow`.
     labels: tuple[str, ...] = ()
-    #: The attribute of MirrorMaker 2's MBeans that means the same or nearly so.
+    #: The attribute of MirrorMaker 2's MBeans with the same or a similar meaning.
     mm2: str = ""
 
     @property
     def name(self) -> str:
-        """As it is exported."""
+        """The exported name."""
         return PREFIX + self.base
 
     @property
     def all_labels(self) -> tuple[str, ...]:
-        """In the order of `Sample.labels`."""
+        """Label names in the order of `Sample.labels`."""
         return ("flow", *self.labels)
 
 
@@ -201,19 +201,19 @@ METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) 
 _DRIFT_STEPS = {"sync_topic_configs": CONFIG_DRIFT, "sync_topic_acls": ACL_DRIFT}
 #: `sync.heartbeats.HeartbeatState`.
 _FRESH = "fresh"
-#: `runbook.model.CutoverState` of those that ended.
+#: `runbook.model.CutoverState` of finished cutovers.
 _ENDED_CUTOVERS = frozenset({"finished", "rolled-back"})
 
 
 def samples(
     figures: Iterable[FlowFigures], flows: Sequence[FlowConfig], now: datetime
 ) -> Iterator[tuple[Metric, list[Sample]]]:
-    """Every metric with its values, in the order of `METRICS`; those without a value have an empty list.
+    """Every metric with its values, in the order of `METRICS`; the list is empty for metrics without values.
 
     Args:
-        figures: what the ledger knows; flows without any are told by `flow_info` alone, and as not healthy.
+        figures: from the ledger; flows without figures have only `flow_info`, and are not healthy.
         flows: the configured flows.
-        now: the moment of asking.
+        now: the time of the scrape.
     """
     found: dict[Metric, list[Sample]] = {metric: [] for metric in METRICS}
     known = {each.flow: each for each in figures}
@@ -225,10 +225,10 @@ def samples(
 
 
 def late_after_seconds(flow: FlowConfig) -> float:
-    """How old an observation may be until a flow counts as late: three intervals of its schedule.
+    """Maximum age of an observation before a flow counts as late: three intervals of its schedule.
 
-    Flows by hand are taken to run once a day, and those whose runs follow each other every five minutes. The time
-    that a run may take for more rounds comes on top.
+    Flows without a schedule are assumed to run once a day, and those whose runs follow each other every five minutes.
+    The time that a run may take for more rounds is added.
     """
     interval = longest_interval_seconds(flow.schedule)
     if interval is None:
@@ -238,11 +238,11 @@ def late_after_seconds(flow: FlowConfig) -> float:
 
 
 def is_healthy(figures: FlowFigures, late_after: float, now: datetime) -> bool:
-    """Whether a flow makes progress against the source's end. The state of processes has no say.
+    """Return true if a flow makes progress towards the source's log end, regardless of the state of processes.
 
-    All of these hold: it was looked at within `late_after`; no partition stands still and no loss is undecided;
-    retention will not delete anything before it is copied, by the forecast; and all is copied, or the oldest record
-    that is not is younger than `late_after`, or there was less to copy than when it was looked at before.
+    All of these must hold: it was observed within `late_after`; no partition is stalled and no gap is open; the
+    forecast says that retention deletes nothing before it is copied; and there is no lag, or the oldest record that is
+    not copied is younger than `late_after`, or the lag is smaller than at the previous observation.
     """
     seen, before = figures.observed, figures.observed_before
     if seen is None or _seconds(seen.observed_at, now) > late_after:
@@ -296,7 +296,7 @@ def _observed(seen: FlowObservationRow, before: FlowObservationRow | None, now: 
     if seen.bytes_behind is not None:
         yield BYTES_BEHIND, float(seen.bytes_behind)
     if seen.seconds_behind is not None:
-        # Nobody has looked since: what was not copied then counts as not copied now.
+        # There is no newer observation: records that were not copied then count as not copied now.
         yield SECONDS_BEHIND, seen.seconds_behind + age if seen.lagging else 0.0
     if seen.writes_per_second is not None:
         yield WRITES, seen.writes_per_second
@@ -343,7 +343,7 @@ def _round_values(row: RoundRow) -> Iterator[tuple[Metric, float]]:
 
 def _losses(figures: FlowFigures) -> Iterator[_Value]:
     yield GAPS_OPEN, float(sum(each.open for each in figures.gaps.values()))
-    # Counters that begin with their first loss would hide it from `increase()`.
+    # A counter that starts with its first loss would hide it from `increase()`.
     for cause in LOSS_CAUSES:
         found = figures.gaps.get(cause)
         yield GAP_RECORDS, float(found.records if found else 0), cause
@@ -351,7 +351,7 @@ def _losses(figures: FlowFigures) -> Iterator[_Value]:
     recreated = figures.gaps.get(_RECREATED)
     yield RECREATED, float(recreated.gaps if recreated else 0)
     for cause, found in sorted(figures.gaps.items()):
-        # A position that was set, and deletions that were written, are a person's own decisions.
+        # Set positions and written deletions are an operator's own decisions.
         if cause not in (*LOSS_CAUSES, POSITION_SET, DELETIONS_WRITTEN):
             yield REJECTED, float(found.records), cause
 
@@ -369,7 +369,7 @@ def _verified(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
 
 
 def _beside(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
-    """What a run does beside copying."""
+    """Values of the sync steps."""
     if figures.groups is not None:
         yield GROUPS, float(figures.groups.groups)
         yield GROUPS_BEHIND, float(figures.groups.behind)

@@ -1,4 +1,4 @@
-"""The ledger as Prometheus reads it."""
+"""Exports the ledger in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from mirror_lib.ledger import Ledger
 from mirror_lib.observe.metrics import Kind, Metric, Sample, samples
 from mirror_lib.printable import printable
 
-#: Of what `render_metrics` gives.
+#: The content type of `render_metrics`.
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-#: Others than the owner may read it: node_exporter runs as a user of its own.
+#: Readable by other users: node_exporter runs as its own user.
 _READABLE = 0o644
 
 
 def render_metrics(
     ledger: Ledger, flows: Sequence[FlowConfig], now: datetime | None = None, *, worst_partitions: int = 0
 ) -> bytes:
-    """All metrics of some flows in Prometheus' text format. Asks the ledger alone, never a cluster.
+    """All metrics of some flows in Prometheus' text format. Reads only the ledger, never a cluster.
 
     Args:
-        flows: what the configuration has; others of the ledger are not told.
-        now: the moment up to which ages count; by default this one.
-        worst_partitions: how many partitions of each flow to name, those furthest behind; each is a time series.
+        flows: the configured flows; other flows of the ledger are ignored.
+        now: ages count up to this time; by default the current time.
+        worst_partitions: number of partitions with the most lag to name for each flow; each is a time series.
 
     Raises:
         LedgerError: the ledger cannot be used.
@@ -47,7 +47,7 @@ def render_metrics(
 
 
 def write_textfile(path: Path, text: bytes) -> None:
-    """Put metrics where node_exporter's textfile collector finds them; it never sees half a file.
+    """Write metrics for node_exporter's textfile collector; it never sees a partial file.
 
     Raises:
         MirrorError: the file cannot be written.
@@ -57,7 +57,7 @@ def write_textfile(path: Path, text: bytes) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(text)
-            # A draft is its owner's alone.
+            # A temporary file is readable only by its owner.
             Path(draft).chmod(_READABLE)
             Path(draft).replace(path)
         except BaseException:
@@ -73,18 +73,18 @@ def write_textfile(path: Path, text: bytes) -> None:
 
 
 class _Collected(Collector):
-    """Values that are known already, in the shape that prometheus_client renders."""
+    """Known values in the form that prometheus_client renders."""
 
     def __init__(self, collected: Iterable[tuple[Metric, Sequence[Sample]]]) -> None:
         self._collected = tuple(collected)
 
     def collect(self) -> Iterator[Family]:
-        """Called by the registry: once for the names, once for the text."""
+        """Called by the registry: once for the names, once for the values."""
         for metric, found in self._collected:
             kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
             family = kind(metric.name, metric.help, labels=metric.all_labels)
             for sample in found:
-                # Prometheus' format escapes line breaks, and nothing else that steers a terminal or a page.
+                # Prometheus' format escapes line breaks, but no other control characters of a terminal or page.
                 family.add_metric([printable(label, "\n") for label in sample.labels], sample.value)
             if found:
                 yield family

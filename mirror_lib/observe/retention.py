@@ -1,4 +1,4 @@
-"""When Kafka deletes records of a topic, by its configs."""
+"""When Kafka deletes records of a topic, from its configs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mirror_lib.cluster.admin import TopicConfigs
 
-#: Kafka's own defaults, for brokers that do not tell one of them (Java `LogConfig`).
+#: Kafka's own defaults, for brokers that do not report a config (Java `LogConfig`).
 _WEEK_MS = 7 * 24 * 3600 * 1000
 _GIB = 1024**3
 _DAY_MS = 24 * 3600 * 1000
@@ -14,21 +14,21 @@ _DAY_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a topic keeps (Java `UnifiedLog.deleteOldSegments`).
+    """The retention of a topic (Java `UnifiedLog.deleteOldSegments`).
 
-    Kafka deletes whole segments, oldest first: by time when the newest record of a segment is older than
-    `retention.ms`, by size while the segments behind it hold `retention.bytes` without it. So a record goes at the
-    earliest when its own age, or what stands behind it, reaches the bound, and at the latest a segment later.
+    Kafka deletes whole segments, oldest first: by time if the newest record of a segment is older than `retention.ms`,
+    by size while the segments after it hold `retention.bytes` without it. So a record is deleted at the earliest when
+    its own age, or the size after it, reaches the bound, and at the latest a segment later.
 
     Attributes:
-        seconds: `retention.ms`, None where age deletes nothing.
-        bytes: `retention.bytes`, which is per partition; None where size deletes nothing.
-        segment_seconds: `segment.ms`: records of one segment differ in age by no more.
+        seconds: `retention.ms`; None if age deletes nothing.
+        bytes: `retention.bytes`, which is per partition; None if size deletes nothing.
+        segment_seconds: `segment.ms`: the maximum difference in age of records in one segment.
         segment_bytes: `segment.bytes`.
-        remote: the log is in tiered storage (KIP-405). `retention.ms` and `retention.bytes` count for the whole log,
-            `local.retention.*` only for what brokers keep beside it; sizes that brokers tell are of that part alone.
-        append_time: record times are those of the broker's clock.
-        tombstone_seconds: how long a record that deletes a key stays at least; None where the topic is not compacted.
+        remote: the log is in tiered storage (KIP-405). `retention.ms` and `retention.bytes` apply to the whole log,
+            `local.retention.*` only to the part on the brokers; brokers report the size of that part only.
+        append_time: record timestamps are from the broker's clock.
+        tombstone_seconds: minimum time that a tombstone is kept; None if the topic is not compacted.
     """
 
     seconds: float | None = None
@@ -41,14 +41,14 @@ class Retention:
 
     @property
     def deletes(self) -> bool:
-        """Whether anything is ever deleted because of its age or of the log's size."""
+        """True if records can be deleted because of their age or the log's size."""
         return self.seconds is not None or self.bytes is not None
 
     @classmethod
     def of(cls, configs: TopicConfigs) -> Retention:
-        """Read a topic's configs as brokers do.
+        """Interpret a topic's configs as brokers do.
 
-        Without `delete` in `cleanup.policy` (compacted topics; no policy at all, KIP-1161) retention has no say.
+        Without `delete` in `cleanup.policy` (compacted topics; no policy at all, KIP-1161), retention does not apply.
         """
         policy = configs.value("cleanup.policy")
         deletes = policy is None or "delete" in [part.strip() for part in policy.split(",")]
@@ -70,12 +70,12 @@ def is_compacted(configs: TopicConfigs) -> bool:
 
 
 def tombstones_kept_ms(configs: TopicConfigs) -> int | None:
-    """Shortest time from the append of a record without a value to its removal, in milliseconds.
+    """Minimum time from the append of a tombstone to its removal, in milliseconds.
 
     When the cleaner cleans a batch for the first time it gives it a delete horizon, `delete.retention.ms` from then
-    (KIP-534, Java `Cleaner`, `MemoryRecords.filterTo`), and that may be right after it was written.
-    `min.compaction.lag.ms` delays that by the record's timestamp, so it only counts where the broker sets timestamps.
-    `max.compaction.lag.ms`, segment sizes and the dirty ratio decide how soon the cleaner comes, and promise nothing.
+    (KIP-534, Java `Cleaner`, `MemoryRecords.filterTo`); that may be right after it was written.
+    `min.compaction.lag.ms` delays that by the record's timestamp, so it only counts if the broker sets timestamps.
+    `max.compaction.lag.ms`, segment sizes and the dirty ratio influence when the cleaner runs, but guarantee nothing.
 
     Returns:
         None for a topic that is not compacted.

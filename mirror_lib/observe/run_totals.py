@@ -1,4 +1,4 @@
-"""What runs copied, added up per topic from the ledger's rows. No I/O."""
+"""Copied records of runs per topic, summed up from the ledger's rows. No I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TopicTotal:
     partitions: int
     records: int
     bytes: int
-    #: The slowest partition; partitions are copied side by side, so seconds do not add up.
+    #: Of the slowest partition; partitions are copied in parallel, so seconds do not add up.
     seconds: float
     failed: int
 
@@ -30,9 +30,9 @@ class TopicTotal:
 
 
 def topic_totals(rows: Iterable[PartitionRunRow]) -> tuple[TopicTotal, ...]:
-    """Add up partitions, rounds and runs; in the order of the topics' names.
+    """Add up partitions, rounds and runs, sorted by topic name.
 
-    A partition counts as failed when its last row did: a later round or retry may have mended it.
+    A partition counts as failed if its last row is a failure: a later round or retry may have succeeded.
     """
     by_topic: dict[tuple[str, str], list[PartitionRunRow]] = {}
     for row in rows:
@@ -58,7 +58,7 @@ def _total(topic: str, target_topic: str, rows: Sequence[PartitionRunRow]) -> To
 
 
 def human_bytes(count: float) -> str:
-    """A size with three figures and a decimal unit, as Kafka's tools count: `1.25 MB`."""
+    """A size with three significant digits and a decimal unit, as Kafka's tools print it: `1.25 MB`."""
     unit = 0
     while count >= 999.5 and unit < len(_UNITS) - 1:
         count /= 1000
@@ -68,7 +68,7 @@ def human_bytes(count: float) -> str:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns for a log: the first left-aligned, the others to the right."""
+    """Columns for a log: the first left-aligned, the others right-aligned."""
     widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
     lines = [header, tuple("-" * width for width in widths), *rows]
     return "\n".join(

@@ -1,7 +1,7 @@
-"""How fast records are written to the source and copied to the target, from what was seen. No I/O.
+"""Speeds at which records are written to the source and copied to the target, from measurements. No I/O.
 
-Rates are positive numbers per second; where nothing is known there is None. What cannot be known for certain errs on
-the side of caution: a forecast that is too dark costs a look, one that is too bright costs records.
+Rates are positive numbers per second, or None if unknown. Uncertain values are pessimistic: a forecast that is too bad
+costs a check, one that is too good costs records.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from mirror_lib.ledger.queries import CopiedRound
 
 _Key = TypeVar("_Key")
 
-#: A round that copied less, and for a shorter time, says how long a round takes and not how fast it copies.
+#: A smaller and shorter round shows the overhead of a round, not the copy speed.
 _MEASURED_SECONDS, _MEASURED_BYTES = 2.0, 16_000_000
-#: Ends of the log that runs noted tell the rate when they are neither from just now nor from long ago.
+#: Log ends recorded by runs are used for the rate if they are neither too recent nor too old.
 _NEAR_SECONDS, _FAR_SECONDS = 300.0, 6 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class CopySpeed:
-    """What a flow can copy."""
+    """The copy speed of a flow."""
 
     bytes_per_second: float
     records_per_second: float
-    #: What a single partition has reached: it has one writer, however many tasks there are.
+    #: The best speed of a single partition: it has one writer, regardless of the number of tasks.
     partition_bytes_per_second: float
     partition_records_per_second: float
-    #: All rounds were too small to measure: it may be much faster.
+    #: All rounds were too small to measure: the real speed may be much higher.
     at_least: bool
 
 
 def copy_speed(rounds: Sequence[CopiedRound]) -> CopySpeed | None:
-    """The best of some recent rounds: others had less to do, or shared the machine. None when nothing was copied."""
+    """The best of some recent rounds: others had less to do, or shared the machine. None if nothing was copied."""
     copied = [each for each in rounds if each.seconds > 0 and each.records > 0]
     measured = [each for each in copied if each.seconds >= _MEASURED_SECONDS or each.bytes >= _MEASURED_BYTES]
     seen = measured or copied
@@ -60,7 +60,7 @@ def run_interval(starts: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one partition needs, in one unit for all partitions: bytes or records."""
+    """Write rate and lag of one partition, in one unit for all partitions: bytes or records."""
 
     outstanding: float
     written_per_second: float
@@ -69,11 +69,10 @@ class Demand:
 def shared_rates(
     demands: Mapping[_Key, Demand], flow_per_second: float, partition_per_second: float
 ) -> dict[_Key, float]:
-    """What each partition gets of the flow's speed while all of them are behind.
+    """Divide the flow's speed among partitions while all of them have lag.
 
-    Each gets what is written to it and a share of the rest in proportion to what it has outstanding, so that all catch
-    up at the same time. Where more is written than the flow can copy, what is written and what is outstanding share the
-    speed in proportion.
+    Each gets its write rate, and a share of the rest in proportion to its lag, so that all catch up at the same time.
+    If more is written than the flow can copy, the speed is divided in proportion to write rate and lag.
     """
     written = sum(each.written_per_second for each in demands.values())
     outstanding = sum(each.outstanding for each in demands.values())
@@ -92,7 +91,7 @@ def shared_rates(
 
 @dataclass(frozen=True, slots=True)
 class SeenEnd:
-    """An end of a partition's log in the past."""
+    """A log end offset of a partition in the past."""
 
     seconds_ago: float
     offset: int
@@ -109,17 +108,17 @@ def write_rate(
     """Offsets written per second.
 
     Args:
-        by_time: the first record that is not older than so many seconds, by the records' own times; the log's end
-            where all are older.
-        recorded: where the log ended when an earlier run planned: offsets and our own clock, so certainly true.
-        append_time: the records' times are the broker's. Those that producers set may be anything: copies of old
-            records look as if nothing had been written, clocks that are ahead as if everything were new.
+        by_time: the first record that is at most this number of seconds old, by record timestamps; the log end offset
+            if all are older.
+        recorded: the log end offset when an earlier run planned: offsets and the own clock, so certainly correct.
+        append_time: timestamps are the broker's. Timestamps from producers are arbitrary: copies of old records look as
+            if nothing had been written, clocks that are ahead as if everything were new.
     """
     ledger = None
-    # A log that ends before it ended once was cut, or is another one.
+    # A log that ends earlier than before was truncated, or recreated.
     if recorded is not None and recorded.seconds_ago > 0 and recorded.offset <= log_end:
         ledger = (log_end - recorded.offset) / recorded.seconds_ago
-    # Of the windows the busiest counts.
+    # Use the busiest of the windows.
     timed = max((max(log_end - each.offset, 0) / each.seconds_ago for each in by_time), default=None)
     if append_time and timed is not None:
         return timed

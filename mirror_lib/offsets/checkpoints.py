@@ -1,8 +1,8 @@
 """When a group's committed source offset becomes a checkpoint, and how exact it is (mm2 `MirrorCheckpointTask`).
 
-A translation counts from a sync, so it is exact only at a sync and one behind it; further on it is too early by at most
-the records in between (KAFKA-12468: it must never be too late). Checkpoints of one group and target partition never go
-backwards, except when the group itself did so on the source (`MirrorCheckpointTask.checkpointIsMoreRecent`).
+A translation counts from a sync, so it is exact only at a sync and one offset after it; further on it is too early by
+at most the records in between (KAFKA-12468: it must never be too late). Checkpoints of one group and target partition
+never go backwards, except when the group itself did so on the source (`MirrorCheckpointTask.checkpointIsMoreRecent`).
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from mirror_lib.topology import TopicPartition
 
 
 class CheckpointOffsets(NamedTuple):
-    """A group that goes on at `upstream_offset` on the source goes on at `downstream_offset` on the target."""
+    """A group that continues at `upstream_offset` on the source continues at `downstream_offset` on the target."""
 
     upstream_offset: int
     downstream_offset: int
 
 
 class Precision(StrEnum):
-    """What a translation is worth."""
+    """The precision of a translation."""
 
     #: The next record on the target is the next one that the group would read on the source.
     EXACT = "exact"
-    #: The group reads some records again: its offset is between two syncs.
+    #: The offset is between two syncs: some records would be duplicates on failover.
     BETWEEN_SYNCS = "between-syncs"
-    #: The group has read what is not copied yet: on the target it goes on at the present end of the copy.
+    #: The group has read records that are not copied yet: on the target it continues at the current end of the copy.
     BEYOND_COPIED = "beyond-copied"
-    #: The offset is older than every sync that is still known: there is no translation.
+    #: The offset is older than every known sync: there is no translation.
     BEHIND_OLDEST_SYNC = "behind-oldest-sync"
     #: Nothing is known of the partition: there is no translation.
     NO_SYNC = "no-sync"
 
 
 class Translation(NamedTuple):
-    """A target offset, None where there is no translation, and what it is worth."""
+    """A target offset, None without a translation, and its precision."""
 
     downstream_offset: int | None
     precision: Precision
@@ -46,12 +46,12 @@ class Translation(NamedTuple):
 def translate(
     store: OffsetSyncStore, partition: TopicPartition, upstream_offset: int, *, copied_to: int | None = None
 ) -> Translation:
-    """Where a group that has committed a source offset goes on on the target, by MM2's rule.
+    """Translate a group's committed source offset to the target by MM2's rule.
 
     Args:
         partition: of the source.
-        copied_to: the source offset that the copy goes on from, if it is known. Behind the newest sync there may be
-            offsets without records, such as transaction markers: a group there is not ahead of the copy.
+        copied_to: the source offset at which the copy continues, if known. After the newest sync there may be offsets
+            without records, such as transaction markers: a group there is not ahead of the copy.
     """
     downstream = store.translate(partition, upstream_offset)
     if downstream is None:
@@ -70,12 +70,12 @@ def _precision(
     newest = store.slots(partition)[0].upstream_offset
     if nearest < newest:
         return Precision.BETWEEN_SYNCS
-    # The newest sync is that of the last record copied.
+    # The newest sync belongs to the last copied record.
     return Precision.EXACT if upstream_offset <= (copied_to or 0) else Precision.BEYOND_COPIED
 
 
 def is_more_recent(previous: CheckpointOffsets | None, new: CheckpointOffsets) -> bool:
-    """Whether a checkpoint is to be written after the previous one of its group and target partition."""
+    """True if a checkpoint must be written after the previous one of its group and target partition."""
     return (
         previous is None
         or new.upstream_offset < previous.upstream_offset
@@ -86,15 +86,15 @@ def is_more_recent(previous: CheckpointOffsets | None, new: CheckpointOffsets) -
 def checkpoint_after(
     previous: CheckpointOffsets | None, upstream_offset: int, downstream_offset: int | None
 ) -> CheckpointOffsets | None:
-    """The checkpoint that counts for a group now: a new one, or still the previous one.
+    """Return the current checkpoint of a group: a new one, or still the previous one.
 
     Args:
-        upstream_offset: what the group has committed on the source.
+        upstream_offset: the group's committed offset on the source.
         downstream_offset: its translation, if there is one.
 
     Returns:
-        None when there is none, and when the previous one lies behind a source offset that the group has gone back
-        over: going on there would leave records out. MM2 would still use it.
+        None if there is none, or if the previous one is after a source offset to which the group has been reset:
+        continuing there would skip records. MM2 would still use it.
     """
     if downstream_offset is not None:
         new = CheckpointOffsets(upstream_offset, downstream_offset)

@@ -1,7 +1,7 @@
-"""What "in sync" means for a consumer group: the one definition that plan, apply, status, page, metrics and gates ask.
+"""The definition of "in sync" for a consumer group; plan, apply, status, page, metrics and gates all use it.
 
 A group is in sync on a partition if the next record that it reads on the source is the record at its offset on the
-target, or if both offsets are the ends of their logs. So nothing is due, no record is read again, none is skipped, and
+target, or if both offsets are log end offsets. So nothing is due, there are no duplicates and no skipped records, and
 nothing else keeps the group from continuing there. Pure.
 """
 
@@ -11,64 +11,64 @@ from enum import StrEnum
 
 
 class GroupReason(StrEnum):
-    """Why a group does not go on on the target exactly where it stands on the source."""
+    """Why a group is not in sync."""
 
-    #: The plan has something to do for it that is not done yet.
+    #: The plan contains a change for it that is not done yet.
     PENDING = "pending"
-    #: The flow does not take the topic.
+    #: The flow does not select the topic.
     TOPIC_NOT_REPLICATED = "topic-not-replicated"
-    #: The flow takes the topic, but this run is limited to others.
+    #: The flow selects the topic, but this run is limited to others.
     TOPIC_NOT_REQUESTED = "topic-not-requested"
-    #: A cutover has moved the topic's writers to the target: the groups there go on by themselves.
+    #: A cutover has moved the topic's writers to the target: groups there continue on their own.
     TOPIC_HANDED_OVER = "topic-handed-over"
-    #: The group reads several source partitions that share a target partition: one offset cannot stand for both.
+    #: The group reads several source partitions that share a target partition: one offset cannot represent both.
     MERGED_TARGET = "merged-target"
-    #: There was a checkpoint, but on the source the group has no committed offset for the partition any more.
+    #: There is a checkpoint, but the group no longer has a committed offset for the partition on the source.
     NO_COMMITTED_OFFSET = "no-committed-offset"
-    #: Nothing of the partition was copied yet.
+    #: No record of the partition was copied yet.
     NO_OFFSET_SYNC_YET = "no-offset-sync-yet"
-    #: Transforms send the topic's records to other topics or partitions: no offset there stands for one here.
+    #: Transforms route the topic's records to other topics or partitions: offsets have no counterpart there.
     ROUTED_BY_TRANSFORM = "routed-by-transform"
-    #: The group is behind everything that is known of the copy: it stood still since before the copy began.
+    #: The group's offset is before every known sync: it was committed before the copy began.
     BEHIND_OLDEST_SYNC = "behind-oldest-sync"
-    #: The group goes on a little too early, and reads some records again.
+    #: The translated offset is slightly too early: some records would be duplicates on failover.
     BETWEEN_SYNCS = "between-syncs"
-    #: Records that the group has not read are not on the target: it skips them there.
+    #: Records that the group has not read are missing on the target, where it would skip them.
     SKIPS_RECORDS = "skips-records"
-    #: The group has read records that are not copied yet; it goes on at the end of the copy.
+    #: The group has read records that are not copied yet; it continues at the end of the copy.
     UPSTREAM_BEYOND_COPIED = "upstream-beyond-copied"
-    #: On the target the group has members; they alone may commit.
+    #: The group has members on the target; only they may commit.
     GROUP_ACTIVE_ON_TARGET = "group-active-on-target"
-    #: A group of this name exists on the target that is none of consumers.
+    #: On the target, a group with this name exists that is not a consumer group.
     OTHER_GROUP_ON_TARGET = "other-group-on-target"
-    #: What the group has committed on the target is further on; it is never set back.
+    #: The group's committed offset on the target is greater; it is never set back.
     TARGET_AHEAD = "target-ahead"
-    #: `groups` or `groups.exclude` of the flow leaves the group out.
+    #: `groups` or `groups.exclude` of the flow excludes the group.
     GROUP_NOT_REPLICATED = "group-not-replicated"
-    #: The source has no such group, or the group has committed nothing on topics of the flow.
+    #: The source has no group with this name, or the group has no committed offset on topics of the flow.
     GROUP_NOT_FOUND = "group-not-found"
-    #: A share or streams group: only groups of consumers are translated, as by MM2.
+    #: A share or streams group: only consumer groups are translated, as in MM2.
     GROUP_KIND_NOT_SUPPORTED = "group-kind-not-supported"
-    #: A cluster does not tell the group's offsets, for lack of permission for instance.
+    #: A cluster does not return the group's offsets, for example because permission is missing.
     UNREADABLE = "unreadable"
-    #: The target did not take the commit.
+    #: The target rejected the commit.
     REFUSED = "refused"
-    #: The target partition does not hold any more what was copied to it (`sync.target_changes`).
+    #: The target partition no longer holds the copied records (`sync.target_changes`).
     TARGET_CHANGED = "target-changed"
-    #: The offset lies behind the end of the target's log; a group that is committed there begins anew by its own rules.
+    #: The offset is after the target's log end offset; a consumer that continues there is reset by its own policy.
     BEYOND_TARGET_END = "beyond-target-end"
 
 
-#: Stands next to the reasons where they are counted.
+#: Counted together with the reasons.
 IN_SYNC = "in-sync"
 
-#: The topic is not this flow's business, or not now: such a position is neither in sync nor behind.
+#: The flow or this run does not replicate the topic: such a position counts neither as in sync nor as not in sync.
 NOT_THIS_FLOWS = frozenset(
     {GroupReason.TOPIC_NOT_REPLICATED, GroupReason.TOPIC_NOT_REQUESTED, GroupReason.TOPIC_HANDED_OVER}
 )
 
 
-#: What stays so when a checkpoint is written: it is told also while one is due.
+#: Reasons that remain after a checkpoint is written: they are reported even while one is due.
 _STAYING = frozenset(
     {
         GroupReason.MERGED_TARGET,
@@ -90,10 +90,10 @@ def why_not_in_sync(
     """Return why a group is not in sync on a partition, None when it is.
 
     Args:
-        reason: what keeps the group from continuing exactly, whatever is done for it.
-        due: whether its checkpoint or its offset is still to be written.
-        read_again: records that it would read twice; None where nothing tells.
-        skipped: records that it would never read; None where nothing tells.
+        reason: what keeps the group from continuing exactly, whether or not the plan is applied.
+        due: whether its checkpoint or its offset must still be written.
+        read_again: duplicates on failover (records); None if unknown.
+        skipped: records that it would never read; None if unknown.
     """
     if due and reason not in _STAYING:
         return GroupReason.PENDING
@@ -105,5 +105,5 @@ def why_not_in_sync(
 
 
 def is_behind(reason: str | None) -> bool:
-    """Whether a position with this reason counts as not in sync; `ledger.group_columns` says the same in SQL."""
+    """True if a position with this reason is not in sync; `ledger.queries.group_columns` has the same rule in SQL."""
     return reason is not None and reason != IN_SYNC and reason not in NOT_THIS_FLOWS

@@ -1,7 +1,7 @@
-"""The exact offset map of one partition: where every copied record stands, on both sides, for single and bulk lookups.
+"""The exact offset map of one partition: the offset of every copied record on both sides, for single and bulk lookups.
 
-A lookup asks where a reader goes on, as `runs.translate` does: at the record itself where it was copied; in a hole
-(compacted and aborted records, markers) at the next record; before the map at its first record; behind it at the
+A lookup returns where a reader continues, as `runs.translate` does: at the record itself if it was copied; in a hole
+(compacted and aborted records, markers) at the next record; before the map at its first record; after it at the
 offset after its last record.
 """
 
@@ -20,25 +20,25 @@ from mirror_lib.offsets.runs import OffsetRun
 
 
 class Landing(StrEnum):
-    """What stands at an offset that is looked up."""
+    """Result of a lookup."""
 
-    #: A record that has its counterpart on the other side.
+    #: The record was copied.
     EXACT = "exact"
-    #: Nothing that was copied; the answer is the next record that was.
+    #: The record was not copied; the next copied record is returned.
     HOLE = "hole"
-    #: The map begins later; the answer is its first record.
+    #: The map starts later; its first record is returned.
     BEFORE = "before"
-    #: The map ends at or before it; the answer is where the next copied record will stand, if no marker comes first.
+    #: Not copied yet; the offset of the next copied record is returned, if no marker precedes it.
     BEYOND = "beyond"
 
 
-#: What the codes of `Lookups` stand for.
+#: Landings by the codes of `Lookups`.
 LANDINGS = (Landing.EXACT, Landing.HOLE, Landing.BEFORE, Landing.BEYOND)
 _EXACT, _HOLE, _BEFORE, _BEYOND = range(len(LANDINGS))
 
 
 class Lookup(NamedTuple):
-    """The answer to one lookup."""
+    """The result of one lookup."""
 
     offset: int
     landing: Landing
@@ -46,18 +46,18 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookups:
-    """The answers to many, in the order of the questions."""
+    """The results of many lookups, in their order."""
 
     offsets: Offsets
     #: Indexes into `LANDINGS`.
     codes: NDArray[np.uint8]
 
     def landings(self) -> tuple[Landing, ...]:
-        """What stands at each of the offsets."""
+        """The landing of each lookup."""
         return tuple(LANDINGS[code] for code in self.codes.tolist())
 
     def counts(self) -> dict[Landing, int]:
-        """How many lookups landed how."""
+        """The number of lookups by landing."""
         found = np.bincount(self.codes, minlength=len(LANDINGS)).tolist()
         return dict(zip(LANDINGS, found, strict=True))
 
@@ -69,27 +69,27 @@ class OffsetMap:
 
     def __init__(self, columns: RunColumns) -> None:
         self._columns = columns
-        #: Each side has a last element more: where it ends.
+        #: Each side has one element more: its end.
         self._source = _with_end(columns.source_first, columns.count)
         self._target = _with_end(columns.target_first, columns.count)
-        #: Records before each run, and all of them.
+        #: The number of records before each run, and of all.
         self._before = np.concatenate((np.zeros(1, np.int64), np.cumsum(columns.count)))
 
     @classmethod
     def of_segments(cls, segments: Iterable[StoredSegment]) -> OffsetMap:
-        """The map that a ledger keeps for a partition.
+        """The map that the ledger stores for a partition.
 
         Raises:
-            OffsetMapError: what is stored is damaged.
+            OffsetMapError: a stored segment is damaged.
         """
         return cls(RunColumns.of_segments(segments))
 
     @classmethod
     def of_runs(cls, runs: Sequence[OffsetRun]) -> OffsetMap:
-        """The map that runs make.
+        """The map of these runs.
 
         Raises:
-            ValueError: they do not ascend on both sides.
+            ValueError: the runs do not ascend on both sides.
         """
         return cls(RunColumns.of(runs))
 
@@ -100,17 +100,17 @@ class OffsetMap:
 
     @property
     def records(self) -> int:
-        """How many records are mapped."""
+        """The number of mapped records."""
         return int(self._before[-1])
 
     @property
     def empty(self) -> bool:
-        """Whether no record is mapped; then nothing can be looked up."""
+        """True if no record is mapped; then lookups fail."""
         return not self.records
 
     @property
     def source_first(self) -> int:
-        """Offset of the first mapped record; `ValueError` where there is none, as for the next three."""
+        """Offset of the first mapped record; `ValueError` if there is none, as in the next three."""
         return int(self._sides()[0][0])
 
     @property
@@ -129,7 +129,7 @@ class OffsetMap:
         return int(self._sides()[1][-1])
 
     def to_target(self, source_offset: int) -> Lookup:
-        """Where a reader of the target goes on who would go on at `source_offset` on the source.
+        """Return where a reader continues on the target that would continue at `source_offset` on the source.
 
         Raises:
             ValueError: the map is empty.
@@ -139,7 +139,7 @@ class OffsetMap:
     def goes_on_at(self, source_offset: int) -> Lookup:
         """As `to_target`, for readers that must miss nothing.
 
-        Where target offsets without a mapped record stand in a hole it is the first of them: those are markers of
+        If a hole contains target offsets without a mapped record, return the first of them: these are markers of
         take-overs, which no reader sees, or the records of a run that did not reach the ledger.
 
         Raises:
@@ -151,7 +151,7 @@ class OffsetMap:
         return Lookup(lookup.offset - self.target_gap_before(lookup.offset), lookup.landing)
 
     def to_source(self, target_offset: int) -> Lookup:
-        """The same in the other direction.
+        """As `to_target`, from the target to the source.
 
         Raises:
             ValueError: the map is empty.
@@ -177,15 +177,15 @@ class OffsetMap:
         return self._look_up(target, source, target_offsets)
 
     def source_records_between(self, first: int, end: int) -> int:
-        """How many mapped records stand at source offsets [first, end)."""
+        """The number of mapped records at source offsets [first, end)."""
         return self._records_between(self._source, first, end)
 
     def target_records_between(self, first: int, end: int) -> int:
-        """How many mapped records stand at target offsets [first, end)."""
+        """The number of mapped records at target offsets [first, end)."""
         return self._records_between(self._target, first, end)
 
     def target_gap_before(self, target_offset: int) -> int:
-        """How many target offsets right before this one hold no mapped record; all of them before the first record."""
+        """The number of target offsets right before this one without a mapped record; all before the first record."""
         after = int(np.searchsorted(self._target[:-1], target_offset, side="left"))
         if after == 0:
             return target_offset
@@ -193,10 +193,10 @@ class OffsetMap:
         return max(0, target_offset - last)
 
     def records_read_again(self, source_offset: int, target_offset: int) -> int:
-        """How many mapped records a reader sees twice that has read all before `source_offset` on the source, and goes
-        on at `target_offset` on the target; negative, when it misses some: so many.
+        """Duplicates on failover (records) of a reader that has read all before `source_offset` on the source and
+        continues at `target_offset` on the target; negative for records that it skips.
 
-        With the offset that `to_target` gives it is 0. Records that are not copied yet are not counted.
+        0 for the offset that `to_target` returns. Records that are not copied yet do not count.
         """
         if self.empty:
             return 0

@@ -1,4 +1,4 @@
-"""Runs of an offset map as columns of numbers: for maps of millions of runs, in the same format as `runs.encode`."""
+"""Runs of an offset map as numeric columns: for maps of millions of runs, in the same format as `runs.encode`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDTH = 8
 
 
 class StoredSegment(Protocol):
-    """A span of a partition's map as it is stored: a dense one says everything by its ranges."""
+    """A segment of a partition's map as stored; for a dense one, the ranges are sufficient."""
 
     @property
     def source_first(self) -> int: ...
@@ -51,7 +51,7 @@ class RunColumns:
 
     @classmethod
     def of_segments(cls, segments: Iterable[StoredSegment]) -> RunColumns:
-        """The runs of segments in a row.
+        """The runs of consecutive segments.
 
         Raises:
             OffsetMapError: stored runs are damaged, or the segments do not ascend.
@@ -68,10 +68,10 @@ class RunColumns:
 
     @classmethod
     def joined(cls, parts: Sequence[RunColumns]) -> RunColumns:
-        """Parts behind one another as one, in as few runs as possible.
+        """Consecutive parts as one, in as few runs as possible.
 
         Raises:
-            ValueError: they do not ascend on both sides.
+            ValueError: the parts do not ascend on both sides.
         """
         if not parts:
             return cls.of(())
@@ -87,7 +87,7 @@ class RunColumns:
         """The inverse of `encode`, and of `runs.encode`.
 
         Raises:
-            OffsetMapError: the bytes are damaged, or of a format that this version does not know.
+            OffsetMapError: the bytes are damaged, or their format is not known to this version.
         """
         planes = np.frombuffer(unpack(data), dtype=np.uint8).reshape(_COLUMNS, _WIDTH, -1)
         numbers = np.ascontiguousarray(planes.transpose(0, 2, 1)).view("<i8").reshape(_COLUMNS, -1)
@@ -103,7 +103,7 @@ class RunColumns:
         return cls.of([OffsetRun(segment.source_first, segment.target_first, segment.records)])
 
     def encode(self) -> bytes:
-        """The bytes that `runs.encode` makes of the same runs."""
+        """The same bytes as `runs.encode`."""
         gaps = (
             np.diff(self.source_first, prepend=0) - np.concatenate(([0], self.count))[:-1],
             np.diff(self.target_first, prepend=0) - np.concatenate(([0], self.count))[:-1],
@@ -112,12 +112,12 @@ class RunColumns:
         return pack(b"".join(np.ascontiguousarray(_bytes_of(column).T).tobytes() for column in gaps))
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self.count)
 
     @property
     def records(self) -> int:
-        """How many records are mapped."""
+        """The number of mapped records."""
         return int(self.count.sum())
 
     @property
@@ -131,7 +131,7 @@ class RunColumns:
         return self.target_first + self.count
 
     def runs(self) -> tuple[OffsetRun, ...]:
-        """The same as values."""
+        """The runs as values."""
         columns = (self.source_first.tolist(), self.target_first.tolist(), self.count.tolist())
         return tuple(OffsetRun(*run) for run in zip(*columns, strict=True))
 
@@ -140,14 +140,14 @@ class RunColumns:
         return RunColumns(self.source_first[start:end], self.target_first[start:end], self.count[start:end])
 
     def before(self, *, source: int, target: int) -> RunColumns:
-        """Only the records that stand before both offsets."""
+        """Only the records before both offsets."""
         room = np.minimum(source - self.source_first, target - self.target_first)
         count = np.minimum(self.count, room)
         kept = count > 0
         return RunColumns(self.source_first[kept], self.target_first[kept], count[kept])
 
     def behind(self, *, source: int, target: int) -> RunColumns:
-        """Only the records that stand at both offsets or behind them."""
+        """Only the records at or after both offsets."""
         skip = np.maximum(np.maximum(source - self.source_first, target - self.target_first), 0)
         count = self.count - skip
         kept = count > 0
@@ -158,7 +158,7 @@ class RunColumns:
         return RunColumns(self.target_first, self.source_first, self.count)
 
     def holds(self, other: RunColumns) -> bool:
-        """Whether this map says of the span of the other exactly what the other says."""
+        """True if this map contains exactly the other map within the other's span."""
         if not len(other):
             return True
         at = np.searchsorted(self.source_first, other.source_first, side="right") - 1
@@ -172,7 +172,7 @@ class RunColumns:
 
 
 def _joined(runs: RunColumns) -> RunColumns:
-    """The same with runs that continue one another as one."""
+    """Merge runs that continue each other."""
     if len(runs) == 0:
         return runs
     source_goes_on = runs.source_first[1:] == runs.source_next[:-1]
@@ -182,7 +182,7 @@ def _joined(runs: RunColumns) -> RunColumns:
 
 
 def _checked(runs: RunColumns) -> RunColumns:
-    """The same.
+    """Return the runs unchanged.
 
     Raises:
         ValueError: the runs do not ascend on both sides, or one is empty.

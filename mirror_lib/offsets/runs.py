@@ -1,7 +1,7 @@
-"""The exact offset map: which source records went to which target offsets, as runs of constant distance.
+"""The exact offset map: the target offset of each source record, as runs of constant difference.
 
 Copying keeps order and drops some offsets (markers, compacted records, aborted ones), so the map of a partition is a
-list of runs that ascend on both sides. A partition without holes is one run however long it grows.
+list of runs that ascend on both sides. A partition without holes is one run, however long it is.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from mirror_lib.errors import OffsetMapError
 _FORMAT = 1
 _COLUMNS = 3
 _WIDTH = 8
-#: Bytes that a map may become: forty million runs, as many as one run of a flow could ever hold in memory.
+#: Maximum size of a decoded map in bytes: forty million runs, as many as a run of a flow can hold in memory.
 _LARGEST = 1 << 30
 
 
 class OffsetRun(NamedTuple):
-    """Records in a row on both sides: source offset `source_first + i` stands at target offset `target_first + i`."""
+    """Consecutive records on both sides: source offset `source_first + i` is target offset `target_first + i`."""
 
     source_first: int
     target_first: int
     #: Records of the run, at least one.
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of a run
+    count: int  # type: ignore[assignment]  # type: ignore[assignment]  # hides tuple.count, which is not needed
 
     @property
     def source_next(self) -> int:
@@ -44,17 +44,17 @@ class OffsetRun(NamedTuple):
 
 
 class RunBuilder:
-    """Collects runs in the order in which they were acknowledged and joins those that continue one another."""
+    """Collects runs in the order of acknowledgement and merges runs that continue each other."""
 
     def __init__(self) -> None:
         self._closed: list[OffsetRun] = []
         self._source_first = self._target_first = 0
-        #: The source offset after everything that was added; 0 before the first.
+        #: The source offset after everything that was added; 0 at the start.
         self.source_next = 0
         self._target_next = 0
 
     def add(self, source_first: int, target_first: int, count: int) -> None:
-        """Note that `count` records from `source_first` on stand from `target_first` on.
+        """Record that `count` records from `source_first` on have the target offsets from `target_first` on.
 
         Raises:
             ValueError: the run is empty, or begins before the end of what was added so far.
@@ -74,11 +74,11 @@ class RunBuilder:
         self._target_next = target_first + count
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self._closed) + len(self._current())
 
     def runs(self) -> tuple[OffsetRun, ...]:
-        """All that was added, in as few runs as possible."""
+        """All added records, in as few runs as possible."""
         return (*self._closed, *self._current())
 
     def _close(self) -> None:
@@ -102,10 +102,10 @@ def merge(runs: Iterable[OffsetRun]) -> tuple[OffsetRun, ...]:
 
 
 def translate(runs: Sequence[OffsetRun], source_offset: int) -> int:
-    """The target offset from which a reader goes on who would go on at `source_offset` on the source.
+    """Return the target offset where a reader continues that would continue at `source_offset` on the source.
 
-    That is where the record itself stands; for an offset in a hole where the first record after it stands; at or after
-    the end the offset after the last record.
+    This is the offset of the record itself; in a hole that of the next record; at or after the end the offset after
+    the last record.
 
     Raises:
         ValueError: there are no runs.
@@ -122,10 +122,10 @@ def translate(runs: Sequence[OffsetRun], source_offset: int) -> int:
 
 
 def encode(runs: Sequence[OffsetRun]) -> bytes:
-    """Runs as bytes for the ledger and for transport: one byte of format, then compressed differences.
+    """Encode runs for the ledger and for transport: one format byte, then compressed differences.
 
-    Every run is its distance from the end of the run before it on either side, and its count. Bytes of equal weight are
-    laid next to each other, so that the mostly empty upper ones vanish in the compression.
+    A run is stored as its distances from the end of the previous run on both sides, and its count. Bytes of equal
+    significance are stored next to each other, so that the mostly zero upper bytes compress well.
 
     Raises:
         ValueError: the runs do not ascend on both sides.
@@ -148,10 +148,10 @@ def decode(data: bytes, *, largest: int = _LARGEST) -> tuple[OffsetRun, ...]:
     """The inverse of `encode`.
 
     Args:
-        largest: bytes that the map may become; a run takes 24.
+        largest: maximum size of the decoded map in bytes; a run takes 24.
 
     Raises:
-        OffsetMapError: the bytes are damaged, become too many, or are of a format that this version does not know.
+        OffsetMapError: the bytes are damaged, decode to too many bytes, or have a format unknown to this version.
     """
     body = unpack(data, largest=largest)
     size = len(body) // _COLUMNS
@@ -168,7 +168,7 @@ def decode(data: bytes, *, largest: int = _LARGEST) -> tuple[OffsetRun, ...]:
 
 
 def pack(body: bytes) -> bytes:
-    """Planes of differences as `encode` stores them."""
+    """Compress planes of differences, as `encode` stores them."""
     return bytes((_FORMAT,)) + zlib.compress(body)
 
 
@@ -176,7 +176,7 @@ def unpack(data: bytes, *, largest: int = _LARGEST) -> bytes:
     """The inverse of `pack`: the bytes of whole runs.
 
     Raises:
-        OffsetMapError: the bytes are damaged, become too many, or are of a format that this version does not know.
+        OffsetMapError: the bytes are damaged, decode to too many bytes, or have a format unknown to this version.
     """
     if data[:1] != bytes((_FORMAT,)):
         raise OffsetMapError(
@@ -185,7 +185,7 @@ def unpack(data: bytes, *, largest: int = _LARGEST) -> bytes:
         )
     inflater = zlib.decompressobj()
     try:
-        # The bytes may come out of a record in Kafka, where a few of them can become gigabytes.
+        # The bytes may come from a Kafka record, where a few bytes can decompress to gigabytes.
         body = inflater.decompress(data[1:], largest + 1)
     except zlib.error as error:
         raise damaged(str(error)) from error
@@ -199,7 +199,7 @@ def unpack(data: bytes, *, largest: int = _LARGEST) -> bytes:
 
 
 def damaged(why: str) -> OffsetMapError:
-    """The error for stored runs that cannot be."""
+    """The error for inconsistent stored runs."""
     return OffsetMapError(
         f"an offset map is damaged: {why}.",
         action="Restore the ledger from a backup, or derive the map anew with `mirror map rebuild`; positions in Kafka "
@@ -228,9 +228,9 @@ def _little_endian(column: array[int]) -> array[int]:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A span of a partition's map: source [source_first, source_next) went to target [target_first, target_next).
+    """A segment of a partition's map: source [source_first, source_next) went to target [target_first, target_next).
 
-    The ranges may be wider than their records: holes at either end belong to the span.
+    The ranges may be wider than their records: holes at either end are included.
     """
 
     source_first: int
@@ -250,7 +250,7 @@ class Segment:
         target_first: int | None = None,
         target_next: int | None = None,
     ) -> Segment:
-        """Sum up runs; ranges that are not given end with the outermost records.
+        """Build a segment from runs; ranges that are not given end at the outermost records.
 
         Raises:
             ValueError: the runs do not ascend or lie outside the ranges, or there are none and a range is not given.
@@ -295,16 +295,16 @@ class Segment:
 
     @property
     def dense(self) -> bool:
-        """Whether every offset of both ranges holds a record, so that the ranges alone say everything."""
+        """True if every offset of both ranges holds a record, so that the ranges alone are sufficient."""
         return self.records == self.source_next - self.source_first == self.target_next - self.target_first
 
     @property
     def encoded_runs(self) -> bytes | None:
-        """The runs as `encode` gives them, None for a dense segment."""
+        """The runs as `encode` returns them; None for a dense segment."""
         return None if self.dense else encode(self.runs)
 
     def translate(self, source_offset: int) -> int:
-        """As the function `translate`; from the last record on the answer is `target_next`."""
+        """As the function `translate`; after the last record, the result is `target_next`."""
         if not self.runs or source_offset >= self.runs[-1].source_next:
             return self.target_next
         return translate(self.runs, source_offset)

@@ -1,10 +1,10 @@
-"""The checkpoint folder of a Spark structured streaming query that reads Kafka, for the same query on another cluster.
+"""Translate the checkpoint folder of a Spark structured streaming query on Kafka to another cluster.
 
-Formats as Spark 4.2 writes them, in the words of its classes: `offsets/N` (`OffsetSeqLog`) has the line `v1`, a line of
+Formats as Spark 4.2 writes them, in the terms of its classes: `offsets/N` (`OffsetSeqLog`) has the line `v1`, a line of
 metadata and one line for each source, or `v2` and lines with the source's name before a colon; `-` is a source without
-an offset. A Kafka source's offset (`KafkaSourceOffset`) is {"topic":{"partition":offset}}, where -2 and -1 stand for
+an offset. A Kafka source's offset (`KafkaSourceOffset`) is {"topic":{"partition":offset}}, where -2 and -1 mean
 earliest and latest. `sources/N/0` (`KafkaSourceInitialOffsetWriter`) is a zero byte, the line `v1`, and an offset.
-`commits`, `metadata` and `state` know nothing of topics and offsets.
+`commits`, `metadata` and `state` contain no topics or offsets.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from typing import Any
 from mirror_lib.errors import CheckpointFolderError
 from mirror_lib.topology import TopicPartition
 
-#: Given a source partition and an offset of it, the partition and the offset on the target. Without an offset only the
-#: partition counts.
+#: Maps a source partition and an offset of it to the partition and the offset on the target. Without an offset only the
+#: partition is used.
 Translate = Callable[[TopicPartition, int | None], tuple[TopicPartition, int]]
-#: Offsets by partition: what a Kafka source remembers.
+#: Offsets of a Kafka source, by partition.
 KafkaOffsets = dict[TopicPartition, int]
 
-#: `KafkaOffsetRangeLimit`: earliest and latest, whatever they are.
+#: `KafkaOffsetRangeLimit`: earliest and latest.
 _SYMBOLIC = (-2, -1)
 _VOID = "-"
 _COPIED_FILES = frozenset({"metadata"})
 _COPIED_FOLDERS = frozenset({"commits", "state"})
 _OFFSETS, _SOURCES = "offsets", "sources"
 _NUMBER = re.compile(r"[0-9]{1,18}")
-#: What a writer leaves behind that was interrupted (`CheckpointFileManager`); Spark never reads it.
+#: Files that an interrupted writer left (`CheckpointFileManager`); Spark never reads them.
 _TEMPORARY = re.compile(r"\..*\.tmp(\.crc)?|_temporary|\._.*|\.DS_Store")
 _INITIAL = b"\0v1\n"
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetLog:
-    """One file of `offsets`: what the sources had come to when a batch was planned."""
+    """One file of `offsets`: the offsets of the sources when a batch was planned."""
 
     version: int
-    #: A line of JSON, carried over as it is.
+    #: A line of JSON, copied unchanged.
     metadata: str
-    #: Each source's name in version 2, its number in version 1, with its offsets; None where it has none.
+    #: Each source's name in version 2, its number in version 1, with its offsets; None if it has none.
     sources: tuple[tuple[str, KafkaOffsets | None], ...]
 
     @classmethod
@@ -53,7 +53,7 @@ class OffsetLog:
         """Read a file.
 
         Raises:
-            ValueError: it is of another version, or a source is not Kafka; the message names it.
+            ValueError: the version is unknown, or a source is not Kafka; the message names it.
         """
         lines = text.split("\n")
         if lines[0] not in ("v1", "v2") or len(lines) < 2:
@@ -78,11 +78,11 @@ class OffsetLog:
 
 @dataclass(slots=True)
 class RewrittenCheckpoint:
-    """What became of a folder."""
+    """The result of a rewrite."""
 
     rewritten: list[str] = field(default_factory=list)
     copied: int = 0
-    #: What the newest batch has, by source: where the query goes on, or what it does again. In offsets of the original.
+    #: Offsets of the newest batch by source, on the original cluster: the query continues there, or repeats that batch.
     newest: dict[str, KafkaOffsets] = field(default_factory=dict)
 
 
@@ -90,7 +90,7 @@ def parse_offsets(text: str) -> KafkaOffsets:
     """A Kafka source's offset (`JsonUtils.partitionOffsets`).
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not such an offset.
     """
     try:
         data = json.loads(text)
@@ -114,10 +114,10 @@ def encode_offsets(offsets: KafkaOffsets) -> str:
 
 
 def parse_initial_offsets(data: bytes) -> KafkaOffsets:
-    """A file of `sources/N`: the offsets that the query began with.
+    """A file of `sources/N`: the offsets at which the query started.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the data is not such a file.
     """
     if not data.startswith(_INITIAL):
         raise ValueError(f"it begins with {data[:4]!r} instead of the initial offsets of a Kafka source")
@@ -128,7 +128,7 @@ def translated(offsets: KafkaOffsets, translate: Translate) -> KafkaOffsets:
     """A source's offsets on the target.
 
     Raises:
-        ValueError: two partitions become one.
+        ValueError: two partitions map to the same one.
     """
     found: KafkaOffsets = {}
     for source, offset in offsets.items():
@@ -143,7 +143,7 @@ def read_newest(folder: Path) -> dict[str, KafkaOffsets]:
     """The offsets of the newest batch, by source.
 
     Raises:
-        CheckpointFolderError: the folder is not one that can be translated.
+        CheckpointFolderError: the folder cannot be translated.
     """
     logs = sorted(int(path.name) for path in _files(folder / _OFFSETS))
     if not logs:
@@ -153,17 +153,17 @@ def read_newest(folder: Path) -> dict[str, KafkaOffsets]:
 
 
 def rewrite_checkpoint(folder: Path, out: Path, translate: Translate) -> RewrittenCheckpoint:
-    """Write a copy of a folder, of which the query goes on from the target. The query must not be running.
+    """Write a copy of a folder with which the query continues on the target. The query must not be running.
 
-    Checksums (`.name.crc` of Hadoop, `name.crc` of Spark) of what was rewritten are left out: readers do without.
+    Checksums (`.name.crc` of Hadoop, `name.crc` of Spark) of rewritten files are not copied: readers accept that.
 
     Args:
         folder: the checkpoint folder on a local disk.
-        out: must not exist; it appears when it is complete.
-        translate: may raise a `MirrorError`, which ends it.
+        out: must not exist; it is created when it is complete.
+        translate: may raise a `MirrorError`, which stops the rewrite.
 
     Raises:
-        CheckpointFolderError: a file is not understood; it is named, and nothing is left of `out`.
+        CheckpointFolderError: a file cannot be parsed; the error names it, and `out` is removed.
     """
     if out.exists():
         raise _refused(folder, out, "it exists already", action="Name a folder that does not exist.")
@@ -226,10 +226,10 @@ def _parsed(folder: Path, file: Path) -> OffsetLog:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of a metadata log, which are named by numbers, without their checksums and what was left behind.
+    """The files of a metadata log, which have numbers as names, without checksums and temporary files.
 
     Raises:
-        CheckpointFolderError: there is something else, or no such folder.
+        CheckpointFolderError: the folder contains another file, or does not exist.
     """
     if not folder.is_dir():
         raise _refused(folder.parent, folder, "it is not a folder, so this is no checkpoint of a query")

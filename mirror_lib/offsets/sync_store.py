@@ -1,7 +1,7 @@
-"""What a reader of the offset-syncs topic remembers, and how it translates (`OffsetSyncStore` of connect/mirror).
+"""The state of a reader of the offset-syncs topic, and its translation (`OffsetSyncStore` of connect/mirror).
 
 A partition has 64 slots. Slot 0 holds the newest sync, slot 63 the oldest usable one, and the distance between slots
-about doubles from each to the next, so translation is precise near the end and coarse far behind it (KAFKA-14666).
+about doubles from each to the next, so translation is precise near the end and coarse far before it (KAFKA-14666).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from mirror_lib.topology import TopicPartition
 
 SLOTS = 64
 
-#: Answer for an offset older than every usable sync, as in MM2.
+#: Result for an offset older than every usable sync, as in MM2.
 TOO_OLD = -1
 
 
 class LoadMode(StrEnum):
-    """What the syncs read before `OffsetSyncStore.loaded` are good for (KAFKA-15905)."""
+    """Which syncs are used that were read before `OffsetSyncStore.loaded` (KAFKA-15905)."""
 
-    #: All of them serve translation: the checkpoints that were emitted before are known, so none can go backwards.
+    #: All of them: earlier checkpoints are known, so none can go backwards.
     FULL = "full"
-    #: Only the newest of each partition serves: nothing is known of earlier checkpoints.
+    #: Only the newest of each partition: earlier checkpoints are not known.
     LAST_ONLY = "last-only"
 
 
@@ -34,7 +34,7 @@ class PartitionSyncs:
 
     @property
     def slots(self) -> tuple[SyncPoint, ...]:
-        """Newest first; neighbours are often the same sync."""
+        """Newest first; neighbours are often equal."""
         return tuple(self._slots)
 
     def reset(self, sync: SyncPoint) -> None:
@@ -42,30 +42,30 @@ class PartitionSyncs:
         self._slots = [sync] * SLOTS
 
     def add(self, sync: SyncPoint) -> None:
-        """Take in the next sync of the topic. A lower upstream offset than the newest makes the history invalid."""
+        """Add the next sync of the topic. A lower upstream offset than the newest invalidates the history."""
         if sync.upstream_offset < self._slots[0].upstream_offset:
             self.reset(sync)
             return
         self._slots = _place(sync, self._slots)
 
     def translate(self, upstream_offset: int) -> int:
-        """The target offset to go on from, never beyond the true one; TOO_OLD before the oldest sync.
+        """The target offset at which to continue, never after the true one; TOO_OLD before the oldest sync.
 
-        One after the nearest sync at most: what lies between two syncs may have been dropped on the way.
+        At most one after the nearest sync: the copy may have dropped records between two syncs.
         """
         sync = self.nearest(upstream_offset)
         return TOO_OLD if sync is None else sync.downstream_offset + (upstream_offset != sync.upstream_offset)
 
     def nearest(self, upstream_offset: int) -> SyncPoint | None:
-        """The newest remembered sync that is not beyond this source offset; None before the oldest."""
+        """The newest stored sync at or before this source offset; None before the oldest."""
         return next((sync for sync in self._slots if sync.upstream_offset <= upstream_offset), None)
 
 
 def _place(sync: SyncPoint, old: list[SyncPoint]) -> list[SyncPoint]:
     """The slots after a sync that is not older than the newest.
 
-    Each slot keeps what it has as long as that is near enough to the slot before it; otherwise it takes over the best
-    of the syncs that have lost their own slot, and the first slot that may stay ends the shifting.
+    Each slot keeps its sync if that is near enough to the slot before it; otherwise it takes the best of the syncs
+    that have lost their own slot. The first slot that keeps its sync ends the shifting.
     """
     slots = old.copy()
     slots[0] = candidate = sync
@@ -102,7 +102,7 @@ def _is_near(newer: SyncPoint, older: SyncPoint, newer_slot: int, older_slot: in
 
 
 def _is_apart(newer: SyncPoint, older: SyncPoint, newer_slot: int) -> bool:
-    """Invariant C: neighbours keep a distance, so that 64 slots reach far back."""
+    """Invariant C: neighbours keep a minimum distance, so that 64 slots cover a long range."""
     return newer is older or newer.upstream_offset >= older.upstream_offset + 2 ** max(newer_slot - 2, 0)
 
 
@@ -115,7 +115,7 @@ class OffsetSyncStore:
         self._partitions: dict[TopicPartition, PartitionSyncs] = {}
 
     def add(self, partition: TopicPartition, sync: SyncPoint) -> None:
-        """Take in one record of the topic; `partition` is the source's."""
+        """Add one record of the topic; `partition` is the source's."""
         known = self._partitions.get(partition)
         if known is None:
             self._partitions[partition] = PartitionSyncs(sync)
@@ -125,25 +125,25 @@ class OffsetSyncStore:
             known.add(sync)
 
     def loaded(self) -> None:
-        """Say that the topic was read to the end it had at the start: before that nothing is translated."""
+        """Mark the topic as read up to its end at the start; before that, nothing is translated."""
         self._loaded = True
 
     def translate(self, partition: TopicPartition, upstream_offset: int) -> int | None:
         """The target offset for a group's committed source offset.
 
         Returns:
-            An offset that is not beyond the true one; TOO_OLD when the offset is before every usable sync; None when
-            nothing is known of the partition, or the topic is not loaded yet.
+            An offset that is not after the true one; TOO_OLD before every usable sync; None if the partition has no
+            sync, or the topic is not loaded yet.
         """
         known = self._partitions.get(partition)
         return known.translate(upstream_offset) if self._loaded and known else None
 
     def nearest(self, partition: TopicPartition, upstream_offset: int) -> SyncPoint | None:
-        """The sync that `translate` counts from; None where it answers with TOO_OLD or None."""
+        """The sync that `translate` counts from; None if it returns TOO_OLD or None."""
         known = self._partitions.get(partition)
         return known.nearest(upstream_offset) if self._loaded and known else None
 
     def slots(self, partition: TopicPartition) -> tuple[SyncPoint, ...]:
-        """The remembered syncs of a partition, newest first; empty when there are none."""
+        """The stored syncs of a partition, newest first; empty if there are none."""
         known = self._partitions.get(partition)
         return known.slots if known else ()

@@ -1,8 +1,8 @@
-"""When MM2 tells readers of the offset-syncs topic where records went, and how a batch job says the same in less.
+"""When MM2 writes offset-syncs, and how a batch job writes fewer with the same result for readers.
 
 The rule is that of `OffsetSyncWriter.PartitionState` and `OffsetSyncWriter.maybeQueueOffsetSyncs` in Kafka's
-connect/mirror. `OffsetSyncEmitter` is the rule as MM2 runs it, record by record; `due_syncs` gives the same syncs by
-arithmetic over runs, and `flush_syncs` is what a batch job writes.
+connect/mirror. `OffsetSyncEmitter` is the rule as MM2 runs it, record by record; `due_syncs` computes the same syncs
+from runs, and `flush_syncs` returns the syncs that a batch job writes.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import NamedTuple, overload
 
 from mirror_lib.offsets.runs import OffsetRun
 
-#: Syncs at the newest end of a flush that `thin` never leaves out.
+#: Number of syncs at the newest end of a flush that `thin` always keeps.
 KEEP_LAST = 32
-#: The source offset of a sync that voids all earlier ones of its partition: what they spoke of is not on the target.
+#: The source offset of a sync that voids all earlier syncs of its partition: their records are not on the target.
 BEFORE_ALL = -1
 
 
 class SyncPoint(NamedTuple):
-    """The source record at `upstream_offset` was written at `downstream_offset` on the target."""
+    """The source record at `upstream_offset` has `downstream_offset` on the target."""
 
     upstream_offset: int
     downstream_offset: int
 
 
 class EmissionState(NamedTuple):
-    """What MM2 remembers of a partition between records; lost when a task ends, so every run starts with a new one."""
+    """MM2's state of a partition between records; a task does not store it, so every run starts with a new one."""
 
     previous_upstream_offset: int = -1
     previous_downstream_offset: int = -1
@@ -39,7 +39,7 @@ class EmissionState(NamedTuple):
 class OffsetSyncEmitter:
     """MM2's rule for one source partition, record by record: the specification of `due_syncs`.
 
-    `lag_max` is `offset.lag.max`: how many target offsets a translation may fall behind before a sync is due.
+    `lag_max` is `offset.lag.max`: the target offsets that a translation may be too early before a sync is due.
     """
 
     def __init__(self, lag_max: int, state: EmissionState | None = None) -> None:
@@ -48,7 +48,7 @@ class OffsetSyncEmitter:
         self._delayed: SyncPoint | None = None
 
     def acknowledge(self, upstream_offset: int, downstream_offset: int) -> SyncPoint | None:
-        """Note that a record stands on the target; returns its sync if one is due."""
+        """Record that the target has acknowledged a record; return its sync if one is due."""
         previous_upstream, previous_downstream, last_sync = self.state
         sync = SyncPoint(upstream_offset, downstream_offset)
         due = (
@@ -63,13 +63,13 @@ class OffsetSyncEmitter:
         return sync if due else None
 
     def commit(self) -> SyncPoint | None:
-        """The last record if it got no sync yet: MM2 sends it at every offset flush (KAFKA-15906)."""
+        """The last record if it has no sync yet: MM2 sends it at every offset flush (KAFKA-15906)."""
         delayed, self._delayed = self._delayed, None
         return delayed
 
 
 class SyncSequence(Sequence[SyncPoint]):
-    """Many syncs at regular distances, held as a few numbers: a dense flush has one per `offset.lag.max` records."""
+    """Many syncs at regular distances, stored as a few numbers: a dense flush has one per `offset.lag.max` records."""
 
     def __init__(self, strides: Iterable[_Stride]) -> None:
         self._strides = tuple(strides)
@@ -112,7 +112,7 @@ class _Stride(NamedTuple):
 def due_syncs(
     state: EmissionState, runs: Iterable[OffsetRun], lag_max: int
 ) -> tuple[Sequence[SyncPoint], EmissionState]:
-    """What `OffsetSyncEmitter.acknowledge` returns for every record of the runs, and the state after them."""
+    """The results of `OffsetSyncEmitter.acknowledge` for every record of the runs, and the state after them."""
     strides, after = _strides(state, runs, lag_max, run_ends=False)
     return SyncSequence(strides), after
 
@@ -122,12 +122,12 @@ def flush_syncs(
 ) -> tuple[tuple[SyncPoint, ...], EmissionState]:
     """The syncs to write for records that were all acknowledged since the last flush, in the order to write them.
 
-    These are the due ones and the last record of every run, thinned. The very last record is always among them, as at
-    MM2's commit; ends of runs beyond MM2's rule make the offset after a run translate exactly.
+    These are the due syncs and the last record of every run, thinned. The very last record is always included, as at
+    MM2's commit; the ends of runs, which MM2's rule lacks, make the translation right after a run exact.
 
     Args:
-        state: what the previous flush of the same run returned, or `EmissionState()`.
-        runs: ascending on both sides, as `RunBuilder` gives them.
+        state: returned by the previous flush of the same run, or `EmissionState()`.
+        runs: ascending on both sides, as `RunBuilder` returns them.
         lag_max: `offset.lag.max`.
         keep_last: see `thin`.
     """
@@ -136,15 +136,15 @@ def flush_syncs(
 
 
 def thin(syncs: Sequence[SyncPoint], *, keep_last: int = KEEP_LAST) -> tuple[SyncPoint, ...]:
-    """A selection as good as the whole for a reader, who keeps at most 64 syncs with distances that double.
+    """Select syncs without a difference for readers, who keep at most 64 syncs at doubling distances.
 
-    MM2 too sends only the newest pending sync of a partition while its window of 10 requests is full, so readers never
-    rely on a sync being there. Kept are the first, the last `keep_last`, and between them one for every growth of the
-    distance from the end by half: some 64 for a flush of a thousand million records.
+    MM2, too, sends only the newest pending sync of a partition while its window of 10 requests is full, so readers
+    never rely on a particular sync. The selection has the first, the last `keep_last`, and between them one whenever
+    the distance from the end grows by half: about 64 for a flush of a thousand million records.
 
     Args:
         syncs: in ascending order of upstream offset.
-        keep_last: how many at the newest end stay whatever their distance, at least one.
+        keep_last: how many at the newest end are always kept, at least one.
 
     Raises:
         ValueError: `keep_last` is less than one.
@@ -160,7 +160,7 @@ def thin(syncs: Sequence[SyncPoint], *, keep_last: int = KEEP_LAST) -> tuple[Syn
         distance = newest - syncs[place].upstream_offset
         bound = newest - distance - max(distance // 2, 1)
         place = bisect_right(syncs, bound, hi=place, key=attrgetter("upstream_offset")) - 1
-        # Beyond the oldest sync: it is kept as the first record of the flush.
+        # Before the oldest sync: it is kept as the first record of the flush.
         place = max(place, 0)
         chosen.append(syncs[place])
     chosen.reverse()

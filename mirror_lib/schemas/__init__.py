@@ -1,4 +1,4 @@
-"""Schema registries: the ids that records carry, what they stand for, and what the target's registry lacks."""
+"""Schema registries: schema ids in records, their schemas, and schemas that the target's registry lacks."""
 
 import lazy_loader
 

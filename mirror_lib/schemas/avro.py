@@ -1,9 +1,9 @@
 """Avro records as Python values and as JSON, by the schemas of a registry.
 
-Records become dicts, and logical types what Python has for them (see `logical_types`). A value of a union with several
-named types, or whose named type could be taken for another type of it, is a pair of the type's full name and the value:
-so it is written back as what it was. A number in a union of several types of numbers may be written back as another one
-of these types with the same value.
+Records become dicts, and logical types Python's types (see `logical_types`). A value of a union with several named
+types, or whose named type could be mistaken for another type of it, is a pair of the type's full name and the value, so
+that it is written back unchanged. A number in a union of several numeric types may be written back as another one of
+these types with the same value.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mirror_lib.schemas.prepared import PreparedSchemas
 from mirror_lib.schemas.wire import ID_FRAME_BYTES, frame_bytes, schema_id
 
 _SHOWN = 300
-#: So many bytes cannot nest a value so deeply that reading it needs more stack than a thread has.
+#: A payload up to this size cannot nest a value so deeply that reading it overflows a thread's stack.
 _HARMLESS_BYTES = 512
 
 
 class SchemaSource(Protocol):
-    """Where schemas come from, such as a registry."""
+    """A source of schemas, such as a registry."""
 
     def schema(self, schema_id: int) -> Schema:
         """The schema of an id."""
@@ -47,18 +47,18 @@ _LONG_NUMBER = re.compile(rb"[\x80-\xff]{4}")
 
 
 class AvroSchema:
-    """A schema made ready: payloads, without their frame, to values and back. Threads may share it."""
+    """A parsed schema: converts payloads, without their frame, to values and back. Thread-safe."""
 
     def __init__(self, text: str, imported: Mapping[str, str] | None = None, *, label: str = "the schema") -> None:
         """Parse it.
 
         Args:
             text: of the schema.
-            imported: texts of what it imports, directly or not, by any name; one comes after those that it needs.
-            label: what errors call it.
+            imported: texts of its direct and indirect imports, by any name; each comes after the ones that it needs.
+            label: its name in errors.
 
         Raises:
-            SchemaFormatError: it is no Avro schema.
+            SchemaFormatError: it is not an Avro schema.
         """
         self._label = label
         try:
@@ -66,7 +66,7 @@ class AvroSchema:
             try:
                 named, self._parsed = _parsed(texts, defaults=True)
             except Exception:
-                # Whatever it is, it may be in a default: without them it is decided anew.
+                # Any error: it may be in a default, so parse again without defaults.
                 named, self._parsed = _parsed(texts, defaults=False)
         except Exception as error:
             raise SchemaFormatError(
@@ -88,22 +88,22 @@ class AvroSchema:
 
     @property
     def definition(self) -> Any:
-        """The schema as it was parsed: with full names, and logical types by our own names."""
+        """The schema as parsed: with full names, and the project's names of logical types."""
         return self._schema
 
     @property
     def values(self) -> AvroValues:
-        """What is known of its named types."""
+        """The values of its named types."""
         return self._values
 
     def decode(self, payload: bytes) -> Any:
         """The value of a payload.
 
         Raises:
-            SchemaFormatError: the bytes are not what the schema says.
+            SchemaFormatError: the bytes do not match the schema.
         """
         stream = io.BytesIO(payload)
-        # fastavro's compiled reader ends the process where a value is nested too deeply; the one in Python ends itself.
+        # fastavro's compiled reader crashes the process if a value is nested too deeply; its Python reader raises.
         nests_deeply = self._is_recursive and len(payload) > _HARMLESS_BYTES
         read = plain_reader.schemaless_reader if nests_deeply else fastavro.schemaless_reader
         try:
@@ -127,7 +127,7 @@ class AvroSchema:
             )
         value = record[avro_types.VALUE]  # type: ignore[index, call-overload]
         if _LONG_NUMBER.search(payload):
-            # fastavro reads an int of any size; Java's reader would cut off what is above 32 bits.
+            # fastavro reads an int of any size; Java's reader would drop the bits above 32.
             try:
                 self._values.explicit(value, self._schema)
             except Exception as error:
@@ -135,10 +135,10 @@ class AvroSchema:
         return value
 
     def encode(self, value: Any) -> bytes:
-        """The payload of a value. Fields may be left out that have a default.
+        """The payload of a value. Fields with a default may be missing.
 
         Raises:
-            SchemaFormatError: the value is not what the schema says, or cannot be written without loss.
+            SchemaFormatError: the value does not match the schema, or cannot be written without loss.
         """
         stream = io.BytesIO()
         try:
@@ -152,7 +152,7 @@ class AvroSchema:
         """A decoded value in Avro's JSON encoding (see `avro_json`).
 
         Raises:
-            SchemaFormatError: the value is not what the schema says.
+            SchemaFormatError: the value does not match the schema.
         """
         try:
             return self._json.to_json(value)
@@ -163,7 +163,7 @@ class AvroSchema:
         """The inverse of `to_json`.
 
         Raises:
-            SchemaFormatError: it is not the JSON encoding of a value of the schema.
+            SchemaFormatError: the input is not the JSON encoding of a value of the schema.
         """
         try:
             return self._json.from_json(value)
@@ -178,12 +178,12 @@ class AvroSchema:
 
 
 class AvroCodec:
-    """Keys or values with a schema id in front, by the schemas of a registry; each schema is made ready once.
+    """Keys or values with a schema id in front, by the schemas of a registry; each schema is parsed once.
 
     Raises:
-        SchemaMissingError: from every method, when the registry does not know the schema.
-        SchemaRegistryError: likewise, when it cannot be asked.
-        SchemaFormatError: likewise, when the schema is no Avro, or bytes or value are not what it says.
+        SchemaMissingError: from every method, if the registry does not know the schema.
+        SchemaRegistryError: likewise, if it does not respond.
+        SchemaFormatError: likewise, if the schema is not Avro, or bytes or value do not match it.
     """
 
     def __init__(self, source: SchemaSource) -> None:
@@ -191,11 +191,11 @@ class AvroCodec:
         self._schemas = PreparedSchemas(self._make)
 
     def schema(self, number: int) -> AvroSchema:
-        """The schema of an id, made ready."""
+        """The parsed schema of an id."""
         return self._schemas.of(number)
 
     def decode(self, framed: bytes) -> Any:
-        """The value behind the frame."""
+        """The value after the frame."""
         return self.schema(_id_of(framed)).decode(framed[ID_FRAME_BYTES:])
 
     def encode(self, number: int, value: Any) -> bytes:
@@ -203,7 +203,7 @@ class AvroCodec:
         return frame_bytes(number) + self.schema(number).encode(value)
 
     def to_json(self, framed: bytes) -> Any:
-        """The value behind the frame in Avro's JSON encoding."""
+        """The value after the frame in Avro's JSON encoding."""
         schema = self.schema(_id_of(framed))
         return schema.to_json(schema.decode(framed[ID_FRAME_BYTES:]))
 
@@ -242,11 +242,11 @@ def _id_of(framed: bytes) -> int:
 
 
 def _parsed(texts: list[Any], *, defaults: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The named types, and the last schema wrapped into a record that fastavro keeps as parsed."""
+    """The named types, and the last schema, wrapped into a record that fastavro keeps as parsed."""
     named: dict[str, Any] = {}
     *imported, own = (avro_types.prepared(each, defaults=defaults) for each in texts)
     for each in imported:
-        # Not as the root of anything: the mark of a parsed schema would stay in it.
+        # Not as the root: fastavro's mark of a parsed schema would stay in it.
         fastavro.parse_schema(avro_types.wrapped(each), named)
         named.pop(avro_types.ROOT, None)
     parsed = fastavro.parse_schema(avro_types.wrapped(own), named)

@@ -1,9 +1,9 @@
-"""Avro's values in columns: which type a schema has there, and how values that an older version wrote get into it.
+"""Avro values in columns: the column type of a schema, and conversion of values of older versions.
 
 Types are those of Spark's own `from_avro`: records are structs, enums texts, unions with null nullable, a union of an
 int and a long a long, of a float and a double a double, and other unions structs of `member0`, `member1`, ... of which
-one is not null. Times of day stay the numbers that they are written as. Values of other versions are brought into this
-one by Avro's rules for schema resolution: by the names of fields, with defaults for those that are missing.
+one is not null. Times of day stay the numbers that they are written as. Values of other versions are converted to this
+one by Avro's rules for schema resolution: by field names, with defaults for missing fields.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PLAIN = {
     "bytes": pa.binary(),
     "fixed": pa.binary(),
 }
-#: Unions that are one type in a column.
+#: Unions that have a single type in a column.
 _WIDER = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
 
 
@@ -47,7 +47,7 @@ def avro_column(schema: AvroSchema) -> TypedColumn:
     """The column of a schema's values.
 
     Raises:
-        SchemaFormatError: no column can have the type, such as one that holds itself.
+        SchemaFormatError: no column can have the type, for example because it contains itself.
     """
     return _Columns(schema.values).of(schema.definition, frozenset())
 
@@ -97,7 +97,7 @@ class _Columns:
             return {each: read(self._field(value, field)) for each, field, read in outs}
 
         def back(value: Mapping[str, Any]) -> dict[str, Any]:
-            # What the schema does not know is refused where the value is encoded.
+            # Fields that the schema does not know are rejected when the value is encoded.
             return {each: backs[each](found) if each in backs else found for each, found in value.items()}
 
         kind = pa.struct([pa.field(each, column.kind) for each, column in columns.items()])
@@ -147,7 +147,7 @@ class _Columns:
 
 
 def _unpaired(value: Any) -> Any:
-    """A value without the name of its type in a union."""
+    """A value without its type name in a union."""
     return value[1] if isinstance(value, tuple) else value
 
 
@@ -197,7 +197,7 @@ def _of_day(value: Any, unit: int) -> int:
 
 
 def _microseconds(value: Any, unit: int) -> int:
-    """Of a moment; what Python has none for is the number of its unit."""
+    """Of a moment; a moment that Python cannot represent is the number in its unit."""
     if isinstance(value, datetime):
         return (value.replace(tzinfo=UTC) - _EPOCH if value.tzinfo is None else value - _EPOCH) // _MICROSECOND
     return int(value) * unit

@@ -1,8 +1,8 @@
-"""Avro's JSON encoding (Avro 1.12, "JSON Encoding"): values as JSON that leads back to them by the schema.
+"""Avro's JSON encoding (Avro 1.12, "JSON Encoding"): values as JSON that can be decoded by the schema.
 
 As `kafka-avro-console-consumer` prints it: a value of a union is `{"type": value}` unless it is null, bytes are text of
-the letters 0 to 255, and logical types are what they are written as. Numbers that JSON lacks are the texts `NaN`,
-`Infinity` and `-Infinity`. fastavro's own encoder is not used: it takes what is recursive for null.
+the characters 0 to 255, and logical types are their underlying values. Numbers that JSON lacks are the texts `NaN`,
+`Infinity` and `-Infinity`. fastavro's own encoder is not used: it encodes recursive types as null.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ class AvroJson:
     """The JSON encoding by one schema."""
 
     def __init__(self, schema: Any, values: AvroValues, *, all_names: bool) -> None:
-        """Nothing is done yet.
+        """Store schema and types.
 
         Args:
             schema: as parsed.
             values: by its named types.
-            all_names: whether every value of a union's named type is decoded as a pair with its name, and not only
-                where there are several named types.
+            all_names: decode every value of a union's named type as a pair with its name, not only if there are several
+                named types.
         """
         self._schema = schema
         self._values = values
         self._all_names = all_names
 
     def to_json(self, value: Any) -> Any:
-        """A value as what `json.dumps` takes.
+        """A value in the form that `json.dumps` accepts.
 
         Raises:
-            ValueError: it is not what the schema says.
+            ValueError: the value does not match the schema.
         """
         return self._out(value, self._schema)
 
     def from_json(self, value: Any) -> Any:
-        """The inverse, for what `json.loads` gives.
+        """The inverse, for the result of `json.loads`.
 
         Raises:
-            ValueError: it is not the JSON encoding by this schema.
+            ValueError: the input is not the JSON encoding by this schema.
         """
         return self._in(value, self._schema)
 
@@ -101,7 +101,7 @@ class AvroJson:
         raise ValueError(f"{label} is none of the union's types")
 
     def _are_pairs(self, union: Sequence[Any]) -> bool:
-        """Whether values of the union's named types are decoded as pairs of name and value."""
+        """True if values of the union's named types are decoded as pairs of name and value."""
         return self._all_names or sum(map(self._values.is_named, union)) > 1
 
 

@@ -1,4 +1,4 @@
-"""Avro schemas as trees of plain values: made ready for fastavro, and searched."""
+"""Avro schemas as trees of plain values: prepared for fastavro, and searched."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ RECORDS = frozenset({"record", "error"})
 
 
 def prepared(schema: Any, *, defaults: bool = True) -> Any:
-    """A copy of a schema's JSON that fastavro can parse, with logical types by our own names.
+    """A copy of a schema's JSON that fastavro can parse, with the project's names of logical types.
 
     Args:
         schema: of any form.
-        defaults: whether fields keep them; old registries hold wrong ones, over which fastavro stumbles.
+        defaults: fields keep their defaults; old registries contain invalid ones, on which fastavro fails.
     """
     if isinstance(schema, list):
         return [prepared(each, defaults=defaults) for each in schema]
@@ -62,19 +62,19 @@ def kind_of(schema: Any) -> str:
 
 
 def resolved(schema: Any, named: Mapping[str, Any]) -> Any:
-    """The definition behind a name; anything else as it is."""
+    """The definition of a named type; anything else unchanged."""
     return named.get(schema, schema) if isinstance(schema, str) else schema
 
 
 def needs_names(union: Sequence[Any], named: Mapping[str, Any]) -> bool:
-    """Whether a value of a union's single named type could be taken for one of another branch of it."""
+    """True if a value of a union's single named type could be mistaken for one of another branch."""
     kinds = [kind_of(resolved(each, named)) for each in union]
     taken_for = {"record": "map", "error": "map", "enum": "string", "fixed": "bytes"}
     return any(taken_for.get(kind) in kinds for kind in kinds)
 
 
 def inner_types(schema: Any) -> Iterator[Any]:
-    """The types that a type directly holds; what a name stands for is not entered."""
+    """The types that a type directly contains, without following names."""
     if isinstance(schema, list):
         yield from schema
     elif isinstance(schema, Mapping):
@@ -83,7 +83,7 @@ def inner_types(schema: Any) -> Iterator[Any]:
 
 
 def is_recursive(named: Mapping[str, Any]) -> bool:
-    """Whether a named type holds itself, directly or not."""
+    """True if a named type contains itself, directly or not."""
     holds = {name: _names_in(definition, named) for name, definition in named.items()}
     for name, found in holds.items():
         reached, waiting = set[str](), list(found)
@@ -109,7 +109,7 @@ def _names_in(schema: Any, named: Mapping[str, Any]) -> set[str]:
 
 
 def has_weightless_items(schema: Any, named: Mapping[str, Any]) -> bool:
-    """Whether there is a list of values that take no bytes: a few bytes can then stand for any number of them."""
+    """True if there is a list of values that take no bytes: a few bytes can then encode any number of them."""
     if (
         isinstance(schema, Mapping)
         and schema["type"] == "array"
@@ -129,7 +129,7 @@ def _is_weightless(schema: Any, named: Mapping[str, Any], inside: frozenset[str]
 
 
 def unions(schema: Any) -> Iterator[Sequence[Any]]:
-    """All unions in a parsed schema. What a name stands for is not entered."""
+    """All unions in a parsed schema, without following names."""
     if isinstance(schema, list):
         yield schema
     for each in inner_types(schema):

@@ -1,7 +1,7 @@
-"""Whether Python values are what an Avro schema says, and of which branch of a union a value is.
+"""Checks if Python values match an Avro schema, and selects the branch of a union for a value.
 
-fastavro's own check is not asked: it takes a text for a list of letters and refuses named enums; and its writer, left
-to itself, writes a number that is too large for an int.
+fastavro's own check is not used: it accepts a text as a list of letters and rejects named enums, and its writer alone
+writes a number that is too large for an int.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class AvroValues:
         self._named = named
 
     def explicit(self, value: Any, schema: Any) -> Any:
-        """A value as fastavro writes it without a guess: every value of a union with the name of its type.
+        """A value as fastavro writes it without guessing: every value of a union with the name of its type.
 
-        Fields that are left out get their default.
+        Missing fields get their default.
 
         Raises:
-            ValueError: it is not what the schema says.
+            ValueError: the value does not match the schema.
         """
         schema = self.definition(schema)
         kind = kind_of(schema)
@@ -49,11 +49,11 @@ class AvroValues:
         return value
 
     def definition(self, schema: Any) -> Any:
-        """What a name stands for; anything else as it is."""
+        """The definition of a named type; anything else unchanged."""
         return resolved(schema, self._named)
 
     def is_named(self, schema: Any) -> bool:
-        """Whether a type is one of those that have a name."""
+        """True if a type is a named one."""
         return kind_of(self.definition(schema)) in NAMED
 
     def label(self, branch: Any) -> str:
@@ -65,7 +65,7 @@ class AvroValues:
         """The branch of a union that a value belongs to, and the value itself.
 
         Raises:
-            ValueError: it belongs to none.
+            ValueError: it belongs to no branch.
         """
         if isinstance(value, tuple) and len(value) == 2:
             for branch in union:
@@ -80,10 +80,10 @@ class AvroValues:
         return fitting[0], value
 
     def check(self, value: Any, schema: Any) -> None:
-        """Refuse what is not of a type; what a list, map or record holds is not looked at.
+        """Raise if a value is not of a type; items of lists, maps and records are not checked.
 
         Raises:
-            ValueError: it is not.
+            ValueError: the value is not of the type.
         """
         if not self._fits(value, schema):
             raise ValueError(f"{value!r} is no {self.label(schema)}")
@@ -97,13 +97,13 @@ class AvroValues:
         """The default of a record's field, every value of a union with the name of its type.
 
         Raises:
-            KeyError: it has none.
-            ValueError: it is not what the field's type says.
+            KeyError: the field has no default.
+            ValueError: the default does not match the field's type.
         """
         return self._default(field["default"], field["type"])
 
     def _default(self, value: Any, schema: Any) -> Any:
-        """A default of a schema's text; in a union it is of the first type (Avro 1.12, "Complex Types")."""
+        """A default in a schema's text; for a union it is of the first type (Avro 1.12, "Complex Types")."""
         schema = self.definition(schema)
         kind = kind_of(schema)
         if kind == "union":
@@ -155,10 +155,10 @@ class AvroValues:
 
 
 def scalar_from_json(value: Any, schema: Any) -> Any:
-    """A value that is no list, map or record, by Avro's JSON encoding; what cannot be one comes back as it is.
+    """A value that is not a list, map or record, from Avro's JSON encoding; unchanged if it cannot be one.
 
     Raises:
-        ValueError: bytes have letters beyond the first 256.
+        ValueError: bytes contain characters above 255.
     """
     kind = kind_of(schema)
     if kind in BYTES and isinstance(value, str):
@@ -174,7 +174,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _has_fields(record: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether it has all fields without a default, and none that is unknown."""
+    """True if it has all fields without a default, and no unknown ones."""
     found = 0
     for field in fields:
         if field["name"] in record:

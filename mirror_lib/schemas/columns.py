@@ -1,4 +1,4 @@
-"""Schema ids of whole columns of keys or values at once: the same as in `wire`, by numpy on Arrow's buffers."""
+"""Schema ids of whole columns of keys or values: as in `wire`, by numpy on Arrow's buffers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _Places = NDArray[np.int64]
 
 
 class _Column(NamedTuple):
-    """The parts of a binary array; the slice that it may be is resolved."""
+    """The parts of a binary array; a slice is resolved."""
 
-    #: One more than there are values: where each begins in the bytes, and where the last one ends.
+    #: One more than there are values: the start of each in the bytes, and the end of the last one.
     offsets: _Places
     content: _Bytes
-    #: Per value, whether it is one and no null.
+    #: Per value, true if it is not null.
     present: NDArray[np.bool_]
 
 
 def schema_ids(values: pa.BinaryArray) -> pa.Int32Array:
-    """The schema id of each value; null where there is none, and for nulls.
+    """The schema id of each value; null if there is none, and for nulls.
 
     Args:
         values: keys or values, of the type binary or large_binary.
@@ -43,14 +43,14 @@ def schema_ids(values: pa.BinaryArray) -> pa.Int32Array:
 
 
 def with_schema_ids(values: pa.BinaryArray, replacements: Mapping[int, int]) -> pa.BinaryArray:
-    """The same column with other schema ids; all other bytes, nulls, and ids without a replacement stay.
+    """The same column with other schema ids; all other bytes, nulls, and ids without a replacement are unchanged.
 
     Args:
         values: keys or values, of the type binary or large_binary.
         replacements: new id by old id.
 
     Raises:
-        ValueError: a replacement is no schema id.
+        ValueError: a replacement is not a valid schema id.
     """
     for replacement in replacements.values():
         checked_id(replacement)

@@ -1,6 +1,6 @@
-"""What can go wrong between a flow and a schema registry, or between a record and its schema.
+"""Errors of schema registries, and of records that do not match their schema.
 
-Refused credentials and broken TLS are `AuthenticationError` and `AuthorizationError`, as everywhere.
+Rejected credentials and failed TLS handshakes are `AuthenticationError` and `AuthorizationError`, as elsewhere.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from mirror_lib.errors import MirrorError
 
 
 class SchemaRegistryError(MirrorError):
-    """A schema registry answered with an error, or with what is no answer of a registry."""
+    """A schema registry responded with an error, or with a malformed response."""
 
     reason = "schema-registry"
 
 
 class SchemaRegistryUnreachableError(SchemaRegistryError):
-    """A schema registry did not answer, or only with errors that usually pass."""
+    """A schema registry did not respond, or only with errors that usually pass."""
 
     reason = "schema-registry-unreachable"
     retriable = True
@@ -29,14 +29,14 @@ class SchemaMissingError(SchemaRegistryError):
 
 
 class SchemaRefusedError(SchemaRegistryError):
-    """The registry does not take a schema: it is invalid, incompatible, or the registry's mode forbids it."""
+    """The registry rejects a schema: it is invalid, incompatible, or the registry's mode forbids it."""
 
     reason = "schema-refused"
     exit_code = 3
 
 
 class SchemaFormatError(MirrorError):
-    """A schema cannot be parsed, or a record is not what its schema says."""
+    """A schema cannot be parsed, or a record does not match its schema."""
 
     reason = "schema-format"
     exit_code = 3

@@ -1,8 +1,8 @@
-"""Whether the schema ids in copied records mean at the target what they mean at the source, and what to do if not.
+"""Compares the schema ids in copied records between source and target, and plans the required changes.
 
-An id belongs to one registry. A byte-exact copy is readable at the target only where the same id leads to the same
-schema there; otherwise the schema is to be registered, or the ids are to be rewritten on the way. Nothing is asked or
-changed here: the registries are given as look-ups.
+An id belongs to one registry. A byte-exact copy is readable at the target only if the same id means the same schema
+there; otherwise the schema must be registered, or the ids must be rewritten during the copy. This module sends no
+requests: the registries are passed as look-ups.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from mirror_lib.schemas.model import RegisteredSchema, Schema, SubjectVersion, s
 
 
 class Verdict(StrEnum):
-    """What a source id is at the target."""
+    """The state of a source id at the target."""
 
-    #: The same schema has the same id: records are readable as they are.
+    #: The same schema has the same id: records are readable unchanged.
     SAME = "same"
     #: The same schema has another id, and this one is free: rewrite it.
     ELSEWHERE = "elsewhere"
     #: The target does not have the schema, and the id is free: register it, then rewrite, unless it gets the same id.
     MISSING = "missing"
-    #: The id is another schema's at the target: unless it is rewritten, records are read by a wrong schema.
+    #: The id belongs to another schema at the target: unless it is rewritten, records are read with a wrong schema.
     CONFLICT = "conflict"
 
 
 class SourceSchema(NamedTuple):
-    """A schema of the source's registry with the subjects that it is to be found under."""
+    """A schema of the source's registry with its subjects."""
 
     schema: Schema
-    #: In order of preference: those that hold it, or what the records' topics ask for when all are deleted.
+    #: In order of preference: subjects that hold it, or the subjects of the records' topics if all are deleted.
     subjects: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSchemas:
-    """What the source's registry says of the ids in use."""
+    """The schemas of the ids in use, from the source's registry."""
 
     #: By id; None for an id that the source does not know either.
     in_use: Mapping[int, SourceSchema | None]
-    #: Whatever they import, directly or not.
+    #: All schemas that they import, directly or not.
     imported: Mapping[SubjectVersion, Schema]
 
 
@@ -54,19 +54,19 @@ class TargetSchemas(Protocol):
         ...
 
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema | None:
-        """The version of a subject that holds this very schema, its imports named as they are kept there."""
+        """The version of a subject with exactly this schema, its imports named as they are stored there."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One id in use, and what it is at the target."""
+    """One id in use, and its state at the target."""
 
     source_id: int
     verdict: Verdict
-    #: The id of the same schema at the target; None when it is not there.
+    #: The id of the same schema at the target; None if the target does not have it.
     target_id: int | None = None
-    #: The subject at the target that holds it, or that it is to be registered under.
+    #: The subject at the target that holds it, or under which it must be registered.
     subject: str | None = None
 
     def __str__(self) -> str:
@@ -91,9 +91,9 @@ class Registration:
 
     #: At the target.
     subject: str
-    #: As the source has it: its references name places at the source.
+    #: As at the source: its references name places at the source.
     schema: Schema
-    #: The places at the source that others import it from.
+    #: The places at the source from which others import it.
     imported_from: tuple[SubjectVersion, ...] = ()
 
     def __str__(self) -> str:
@@ -102,25 +102,25 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class IdentityPlan:
-    """What is to be done before records are readable at the target."""
+    """The changes that make records readable at the target."""
 
     #: Ascending by source id.
     identities: tuple[Identity, ...]
-    #: In this order: a schema comes after all that it imports.
+    #: In order: a schema comes after all its imports.
     registrations: tuple[Registration, ...] = ()
-    #: Where the target keeps what is imported and there already, by the place at the source.
+    #: The target's places of imports that exist there, by the place at the source.
     kept: tuple[tuple[SubjectVersion, SubjectVersion], ...] = ()
     #: Ids in use that the source's registry does not know.
     unknown: tuple[int, ...] = ()
 
     @property
     def in_order(self) -> bool:
-        """Whether records are readable at the target as they are."""
+        """True if records are readable at the target unchanged."""
         return not self.unknown and all(each.verdict is Verdict.SAME for each in self.identities)
 
     @property
     def rewrites(self) -> dict[int, int]:
-        """Target id by source id, of all that differ and are known already."""
+        """Target id by source id, for all known ids that differ."""
         return {
             each.source_id: each.target_id
             for each in self.identities
@@ -145,10 +145,10 @@ def plan_identities(
     Args:
         source: the ids in use with all that their schemas import.
         target: look-ups.
-        target_subject: the name at the target of a subject of the source, such as that of a renamed topic.
+        target_subject: the name at the target of a subject of the source, for example for a renamed topic.
 
     Raises:
-        KeyError: something imported is not in `source.imported`.
+        KeyError: an import is not in `source.imported`.
     """
     return _Planning(source, target, target_subject).plan()
 
@@ -159,7 +159,7 @@ class _Planning:
         self._target = target
         self._target_subject = target_subject
         self._registrations: dict[tuple[str, Schema], Registration] = {}
-        #: Where imported schemas are at the target; None for those to be registered.
+        #: The target's places of imported schemas; None for those to be registered.
         self._kept: dict[SubjectVersion, SubjectVersion | None] = {}
 
     def plan(self) -> IdentityPlan:
@@ -179,7 +179,7 @@ class _Planning:
         there = self._target.find(number)
         if holder is not None and holder.id == number:
             return Identity(number, Verdict.SAME, number, holder.subject)
-        # Under a subject of another name, or of none any more, which no look-up by subject finds.
+        # Under a subject with another name, or a deleted one, which no look-up by subject finds.
         if there is not None and moved is not None and same_text(there, moved) and there.references == moved.references:
             return Identity(number, Verdict.SAME, number)
         verdict = Verdict.CONFLICT if there is not None else Verdict.MISSING if holder is None else Verdict.ELSEWHERE
@@ -197,7 +197,7 @@ class _Planning:
         return None
 
     def _with_target_references(self, schema: Schema) -> Schema | None:
-        """The schema as it would be registered at the target; None while something that it imports is not there."""
+        """The schema as it would be registered at the target; None while one of its imports is missing there."""
         places = [self._place(reference.place) for reference in schema.references]
         there = [place for place in places if place is not None]
         return schema.with_references(there) if len(there) == len(places) else None
@@ -213,7 +213,7 @@ class _Planning:
         return self._kept[here]
 
     def _register(self, subject: str, schema: Schema, imported_from: SubjectVersion | None = None) -> None:
-        """Once for a subject, in the place where it was asked for first: whatever imports it comes later."""
+        """Once per subject, at its first occurrence: schemas that import it come later."""
         known = self._registrations.setdefault((subject, schema), Registration(subject, schema))
         if imported_from is not None:
             places = (*known.imported_from, imported_from)

@@ -1,11 +1,11 @@
 """Avro's logical types as Python values and back, without loss.
 
 fastavro's own ones round decimals to the declared precision, read naive times in the machine's time zone, and fail on
-dates that Python does not have. Here a value that Python's type cannot hold, or would not give back as it was, stays
-the number or text that it is written as. They go by names of their own in fastavro's tables, so that other users of
-fastavro in this process see nothing of them.
+dates that Python does not have. Here, a value that Python's type cannot hold or would change stays the number or text
+that it is written as. The types have their own names in fastavro's tables, so that other users of fastavro in this
+process are not affected.
 
-Names and meanings: Avro 1.12, "Logical Types"; a logical type with wrong attributes is none there.
+Names and meanings: Avro 1.12, "Logical Types"; a logical type with wrong attributes is ignored there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PREFIX = "mirror-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
-#: Python refuses to print longer numbers; no real decimal has so many digits.
+#: Python refuses to print longer numbers; no real decimal has as many digits.
 _MOST_DIGITS = 4000
 
 
@@ -34,9 +34,9 @@ _MOST_DIGITS = 4000
 class LogicalType:
     """A logical type on one of Avro's types."""
 
-    #: Raises ValueError or OverflowError for what Python's type cannot hold.
+    #: Raises ValueError or OverflowError for values that Python's type cannot hold.
     read: Callable[[Any, AvroType], Any]
-    #: Gets values of `python` only.
+    #: Receives only values of `python`.
     write: Callable[[Any, AvroType], Any]
     python: type
 
@@ -98,7 +98,7 @@ def _unscaled(value: Decimal, schema: AvroType) -> int:
     shift, number = exponent + scale, int("".join(map(str, digits)) or "0")
     if number == 0:
         return 0
-    # Before a power of ten is made, which may be a very large one.
+    # Before a power of ten is computed, which may be very large.
     if len(digits) + shift > precision and len(str(number)) + shift > precision:
         raise ValueError(f"{value} has more digits than the schema's precision")
     dropped = 10 ** min(max(-shift, 0), len(digits))
@@ -153,10 +153,10 @@ _KNOWN = {
 
 
 def own_name(schema: AvroType) -> str | None:
-    """The name that a type's logical type goes by for fastavro; None when it has none, or none that counts.
+    """The name of a type's logical type in fastavro's tables; None if it has none, or an invalid one.
 
     Args:
-        schema: as it stands in the schema's text.
+        schema: as in the schema's text.
     """
     kind, name = schema["type"], schema.get("logicalType")
     if not isinstance(kind, str) or not isinstance(name, str) or (kind, name) not in _KNOWN:
@@ -174,7 +174,7 @@ def _is_decimal(schema: AvroType) -> bool:
 
 
 def of(schema: object) -> LogicalType | None:
-    """The logical type of a type that `own_name` has named."""
+    """The logical type of a type with a name by `own_name`."""
     if not isinstance(schema, Mapping):
         return None
     name = schema.get("logicalType")
@@ -184,7 +184,7 @@ def of(schema: object) -> LogicalType | None:
 
 
 def to_python(logical: LogicalType, written: Any, schema: AvroType) -> Any:
-    """A written number, text or bytes as Python's value; as it is when there is none."""
+    """A written number, text or bytes as Python's value; unchanged if there is none."""
     try:
         return logical.read(written, schema)
     except (ValueError, OverflowError):
@@ -202,9 +202,9 @@ def to_written(logical: LogicalType, value: Any, schema: AvroType) -> Any:
 
 
 def _register() -> None:
-    """Tell fastavro of the names, for reading and writing."""
+    """Register the names with fastavro, for reading and writing."""
     for (kind, name), logical in _KNOWN.items():
-        # It gives the reader's schema too, which is never one here.
+        # fastavro passes the reader's schema too, which is never set here.
         def read(written: Any, schema: Any, *_: Any, logical: LogicalType = logical) -> Any:
             return to_python(logical, written, schema)
 

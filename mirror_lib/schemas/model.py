@@ -1,4 +1,4 @@
-"""What a schema registry keeps, as values."""
+"""Objects of a schema registry, as values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-#: Of subjects and ids that name no context (Java `QualifiedSubject`).
+#: The context of subjects and ids without an explicit one (Java `QualifiedSubject`).
 DEFAULT_CONTEXT = "."
 _CONTEXT_PREFIX = ":."
 _BLANKS = re.compile(r"\s+")
 
 
 class SchemaType(StrEnum):
-    """The languages of schemas; an answer of a registry that names none means Avro."""
+    """The types of schemas; a response without a type means Avro."""
 
     AVRO = "AVRO"
     PROTOBUF = "PROTOBUF"
@@ -24,7 +24,7 @@ class SchemaType(StrEnum):
 
 
 class SubjectVersion(NamedTuple):
-    """A place in a registry that holds a schema."""
+    """A place of a schema in a registry."""
 
     subject: str
     version: int
@@ -36,33 +36,33 @@ class SubjectVersion(NamedTuple):
 class SchemaReference(NamedTuple):
     """A schema that another one imports."""
 
-    #: As the importing schema calls it: a full name in Avro, a file in Protobuf, an URL in JSON Schema.
+    #: Its name in the importing schema: a full name in Avro, a file in Protobuf, a URL in JSON Schema.
     name: str
-    #: Where it is kept; a subject without a context is one of the importing schema's context.
+    #: Its place; a subject without a context belongs to the importing schema's context.
     subject: str
     version: int
 
     @property
     def place(self) -> SubjectVersion:
-        """Where it is kept."""
+        """Its place."""
         return SubjectVersion(self.subject, self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema as a registry gives it. Two are equal when they say the same by the same words, whatever their ids."""
+    """A schema from a registry. Two are equal if they have the same content, regardless of their ids."""
 
     type: SchemaType
     text: str = field(repr=False)
     references: tuple[SchemaReference, ...] = ()
-    #: JSON of a data contract's parts, which count for a schema's identity as its text does.
+    #: JSON of a data contract's parts, which belong to a schema's identity like its text.
     metadata: str | None = field(default=None, repr=False)
     rule_set: str | None = field(default=None, repr=False)
-    #: In the registry that gave it.
+    #: In the registry that returned it.
     id: int | None = field(default=None, compare=False)
 
     def with_references(self, places: Sequence[SubjectVersion]) -> Schema:
-        """The same schema where what it imports is kept elsewhere.
+        """The same schema with other places of its imports.
 
         Args:
             places: in the order of `references`.
@@ -74,7 +74,7 @@ class Schema:
 
 
 class RegisteredSchema(NamedTuple):
-    """A schema with one of the places that hold it."""
+    """A schema with one of its places."""
 
     subject: str
     version: int
@@ -83,15 +83,15 @@ class RegisteredSchema(NamedTuple):
 
     @property
     def place(self) -> SubjectVersion:
-        """Where it is kept."""
+        """Its place."""
         return SubjectVersion(self.subject, self.version)
 
 
 def same_text(one: Schema, other: Schema) -> bool:
-    """Whether two schemas say the same but for their references: type, text, and the data contract.
+    """True if two schemas are equal except for their references: type, text, and the data contract.
 
-    Registries lay the text out in their own ways. What is JSON is compared as such, where the order of properties means
-    nothing; in Protobuf blanks are not compared.
+    Registries format the text differently. JSON is compared as such, regardless of the order of properties; in
+    Protobuf, blanks are ignored.
     """
     return (one.type, one.metadata, one.rule_set) == (other.type, other.metadata, other.rule_set) and _meaning(
         one
@@ -117,7 +117,7 @@ def split_subject(subject: str) -> tuple[str, str]:
 
 
 def qualified(context: str, subject: str) -> str:
-    """A subject's name in a context; one that names its own context stays.
+    """A subject's name in a context; unchanged if it has an explicit one.
 
     Args:
         context: with its leading dot; `.` is the default one.

@@ -1,4 +1,4 @@
-"""Before a run: does every schema id in the source's records lead to the same schema at the target?"""
+"""Checks before a run whether every schema id in the source's records means the same schema at the target."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def subject_of_topic(topic: str, *, key: bool) -> str:
 
 
 def read_source(registry: SchemaRegistry, in_use: Mapping[int, Iterable[str]]) -> SourceSchemas:
-    """What the source's registry says of the ids in use, with all that their schemas import.
+    """The source registry's schemas of the ids in use, with all their imports.
 
     Args:
         registry: of the source.
-        in_use: by id, the subjects that the topics where it was seen have by their naming strategy.
+        in_use: by id, the subjects by naming strategy of the topics whose records contain it.
 
     Raises:
-        SchemaRegistryError: the registry cannot be asked, or lacks what a schema imports.
+        SchemaRegistryError: the registry does not respond, or lacks an imported schema.
     """
     found = {number: _read(registry, number, tuple(subjects)) for number, subjects in in_use.items()}
     imported: dict[SubjectVersion, Schema] = {}
@@ -44,7 +44,7 @@ def _read(registry: SchemaRegistry, number: int, by_topic: tuple[str, ...]) -> S
         holding = tuple(place.subject for place in registry.places(number))
     except SchemaMissingError:
         return None
-    # A subject that holds it and belongs to a topic where it was seen comes first.
+    # Prefer a subject that holds it and belongs to a topic whose records contain it.
     subjects = (*(each for each in by_topic if each in holding), *holding, *by_topic)
     return SourceSchema(schema, tuple(dict.fromkeys(subjects)))
 
@@ -56,26 +56,26 @@ def compare(
     *,
     target_subject: Callable[[str], str] = str,
 ) -> IdentityPlan:
-    """Ask both registries, and change nothing.
+    """Compare both registries without a change.
 
     Args:
-        in_use: by id, the subjects that the topics where it was seen have by their naming strategy.
+        in_use: by id, the subjects by naming strategy of the topics whose records contain it.
         target_subject: the name at the target of a subject of the source.
 
     Raises:
-        SchemaRegistryError: a registry cannot be asked.
+        SchemaRegistryError: a registry does not respond.
     """
     return plan_identities(read_source(source, in_use), target, target_subject=target_subject)
 
 
 def missing_guids(target: SchemaRegistry, in_use: Iterable[UUID]) -> tuple[UUID, ...]:
-    """Of the GUIDs in the source's records, those that lead nowhere at the target.
+    """The GUIDs in the source's records that the target does not know.
 
-    A GUID is a digest of the schema and of the places of what it imports: it needs no rewriting, only a target where
-    the same is registered in the same places.
+    A GUID is a digest of the schema and of the places of its imports: it needs no rewriting, only a target where the
+    same schema is registered in the same places.
 
     Raises:
-        SchemaRegistryError: the registry cannot be asked.
+        SchemaRegistryError: the registry does not respond.
     """
     missing = []
     for guid in in_use:
@@ -87,12 +87,12 @@ def missing_guids(target: SchemaRegistry, in_use: Iterable[UUID]) -> tuple[UUID,
 
 
 def register_missing(plan: IdentityPlan, target: SchemaRegistry) -> None:
-    """Register what a plan found missing, imported schemas first. Asked again, it changes nothing.
+    """Register the schemas that a plan found missing, imported ones first. Idempotent.
 
-    Compare again afterwards: the ids that the target has given are in the new plan's `rewrites`.
+    Compare again afterwards: the new plan's `rewrites` contain the ids that the target has assigned.
 
     Raises:
-        SchemaRefusedError: the target does not take a schema; those before it stay registered.
+        SchemaRefusedError: the target rejects a schema; those before it stay registered.
     """
     kept = dict(plan.kept)
     for registration in plan.registrations:

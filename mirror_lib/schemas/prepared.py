@@ -1,4 +1,4 @@
-"""Schemas made ready for use, each once, however many threads ask for it."""
+"""Parsed schemas, each parsed once for all threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Ready = TypeVar("_Ready")
 
 
 class PreparedSchemas(Generic[_Ready]):
-    """By their ids. What is made is never made again; what failed is tried again when it is asked for."""
+    """Parsed schemas by id. A result is kept; a failure is retried on the next request."""
 
     def __init__(self, make: Callable[[int], _Ready]) -> None:
         self._make = make
@@ -18,11 +18,11 @@ class PreparedSchemas(Generic[_Ready]):
         self._ready: dict[int, _Ready] = {}
 
     def of(self, number: int) -> _Ready:
-        """The schema of an id; raises as what makes it does."""
+        """The schema of an id; raises what `make` raises."""
         with self._lock:
             known = self._ready.get(number)
         if known is None:
-            # Not under the lock: a registry that is slow for one schema keeps nobody waiting for another.
+            # Not under the lock: a slow response for one schema must not block others.
             made = self._make(number)
             with self._lock:
                 known = self._ready.setdefault(number, made)

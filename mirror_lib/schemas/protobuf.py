@@ -1,10 +1,10 @@
 """Protobuf records as messages and as JSON, by the schemas of a registry.
 
-Nothing here compiles `.proto` text. Registries do it themselves: asked for the format `serialized`, they give the
-compiled file descriptor (Confluent's, Karapace, Redpanda since 25.2), as Confluent's own Python client asks for it.
+This module does not compile `.proto` text. Registries do: with the format `serialized`, they return the compiled file
+descriptor (Confluent's, Karapace, Redpanda since 25.2), which Confluent's own Python client requests as well.
 
-JSON is ProtoJSON, with fields called as in the schema. Fields that the schema does not know stay in a message, and are
-refused where JSON would lose them.
+JSON is ProtoJSON, with field names as in the schema. Fields that the schema does not know stay in a message, and are
+rejected where JSON would lose them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType
 from mirror_lib.schemas.prepared import PreparedSchemas
 from mirror_lib.schemas.wire import frame_bytes, protobuf_frame
 
-#: What registries call the file of a schema; an import of this name would be the file itself.
+#: Registries' name for the file of a schema; an import of this name would be the file itself.
 _OWN_FILE = "default"
-#: Imports that hold nothing but options, which no message needs to be read (Confluent's `meta.proto`).
+#: Imports that contain only options, which reading a message does not need (Confluent's `meta.proto`).
 _OPTIONS_ONLY = frozenset({"confluent/meta.proto"})
 _SHOWN = 300
 
 
 class DescriptorSource(Protocol):
-    """Where compiled schemas come from, such as a registry."""
+    """A source of compiled schemas, such as a registry."""
 
     def descriptor(self, schema_id: int) -> Schema:
         """The schema of an id, with a file descriptor in base64 as its text."""
@@ -46,21 +46,21 @@ class DescriptorSource(Protocol):
 
 
 class ProtobufSchema:
-    """A compiled schema made ready: payloads, without their frame, to messages and back. Threads may share it."""
+    """A linked schema: converts payloads, without their frame, to messages and back. Thread-safe."""
 
     def __init__(
         self, descriptor: str, imported: Mapping[str, str] | None = None, *, label: str = "the schema"
     ) -> None:
-        """Link it.
+        """Link the schema with its imports.
 
         Args:
             descriptor: a `FileDescriptorProto` in base64.
-            imported: the same by the name of the file, of all that it imports, directly or not. What comes along with
-                Protobuf need not be there.
-            label: what errors call it.
+            imported: likewise, by file name, of all direct and indirect imports. Imports that are part of Protobuf may
+                be missing.
+            label: its name in errors.
 
         Raises:
-            SchemaFormatError: it is no file descriptor, or something that it imports is missing.
+            SchemaFormatError: it is not a file descriptor, or an import is missing.
         """
         self._label = label
         self._pool = DescriptorPool()
@@ -99,7 +99,7 @@ class ProtobufSchema:
         """The message of a payload.
 
         Raises:
-            SchemaFormatError: the bytes are not what the schema says.
+            SchemaFormatError: the bytes do not match the schema.
         """
         message = self.message_class(message_indexes)()
         try:
@@ -115,7 +115,7 @@ class ProtobufSchema:
         """A message as ProtoJSON.
 
         Raises:
-            SchemaFormatError: it has fields that the schema does not know, or something that JSON cannot hold.
+            SchemaFormatError: it has fields that the schema does not know, or values that JSON cannot represent.
         """
         if any(True for _ in _unknown_fields(message)):
             raise SchemaFormatError(
@@ -131,7 +131,7 @@ class ProtobufSchema:
         """The inverse of `to_json`.
 
         Raises:
-            SchemaFormatError: it is no ProtoJSON of the message type.
+            SchemaFormatError: the input is not ProtoJSON of the message type.
         """
         message = self.message_class(message_indexes)()
         try:
@@ -162,12 +162,12 @@ class ProtobufSchema:
 
 
 class ProtobufCodec:
-    """Keys or values with a schema id in front, by the schemas of a registry; each schema is made ready once.
+    """Keys or values with a schema id in front, by the schemas of a registry; each schema is linked once.
 
     Raises:
-        SchemaMissingError: from every method, when the registry does not know the schema.
-        SchemaRegistryError: likewise, when it cannot be asked.
-        SchemaFormatError: likewise, when the schema is no Protobuf, or bytes or value are not what it says.
+        SchemaMissingError: from every method, if the registry does not know the schema.
+        SchemaRegistryError: likewise, if it does not respond.
+        SchemaFormatError: likewise, if the schema is not Protobuf, or bytes or value do not match it.
     """
 
     def __init__(self, source: DescriptorSource) -> None:
@@ -175,11 +175,11 @@ class ProtobufCodec:
         self._schemas = PreparedSchemas(self._make)
 
     def schema(self, number: int) -> ProtobufSchema:
-        """The schema of an id, made ready."""
+        """The linked schema of an id."""
         return self._schemas.of(number)
 
     def decode(self, framed: bytes) -> Message:
-        """The message behind the frame."""
+        """The message after the frame."""
         return self._read(framed)[1]
 
     def encode(self, number: int, message: Message, message_indexes: Sequence[int] = (0,)) -> bytes:
@@ -187,7 +187,7 @@ class ProtobufCodec:
         return frame_bytes(number, message_indexes) + self.schema(number).encode(message)
 
     def to_json(self, framed: bytes) -> Any:
-        """The message behind the frame as ProtoJSON."""
+        """The message after the frame as ProtoJSON."""
         schema, message = self._read(framed)
         return schema.to_json(message)
 
@@ -226,7 +226,7 @@ class ProtobufCodec:
 
 
 class _Linking:
-    """The files of one schema on their way into a pool, each after those that it imports."""
+    """Adds the files of one schema to a pool, each after its imports."""
 
     def __init__(self, pool: DescriptorPool, imported: Mapping[str, str]) -> None:
         self._pool = pool
@@ -237,7 +237,7 @@ class _Linking:
         """Add a file.
 
         Raises:
-            KeyError: something that it imports is missing.
+            KeyError: an import is missing.
         """
         self._added.add(file.name)
         needed = [name for name in file.dependency if name not in _OPTIONS_ONLY]
@@ -278,7 +278,7 @@ def _file(name: str, descriptor: str) -> FileDescriptorProto:
 
 
 def _decimal(name: str) -> FileDescriptorProto:
-    """`confluent.type.Decimal`, which Confluent's registry has built in."""
+    """`confluent.type.Decimal`, which is built into Confluent's registry."""
     kinds = FieldDescriptorProto
     file = FileDescriptorProto(name=name, package="confluent.type", syntax="proto3")
     message = file.message_type.add(name="Decimal")
@@ -290,7 +290,7 @@ def _decimal(name: str) -> FileDescriptorProto:
 
 
 def _unknown_fields(message: Message) -> Iterator[None]:
-    """One for each field, at any depth, that the schema does not know."""
+    """Yield once for each field, at any depth, that the schema does not know."""
     for _ in UnknownFieldSet(message):
         yield None
     for descriptor, value in message.ListFields():

@@ -1,8 +1,8 @@
-"""Protobuf's messages in columns: which type a message has there, and how one is made of a row.
+"""Protobuf messages in columns: the column type of a message, and messages from rows.
 
-Messages are structs, also the well-known ones: a `Timestamp` is a struct of `seconds` and `nanos`, for a timestamp of
-Spark would lose nanoseconds. Enums are texts, unsigned numbers the next wider type. A field with presence is null where
-it is not set, others have their default. Messages of other versions are read by the names of fields.
+Messages are structs, including well-known ones: a `Timestamp` is a struct of `seconds` and `nanos`, because a timestamp
+of Spark would lose nanoseconds. Enums are texts, unsigned numbers the next wider type. A field with presence is null if
+it is not set, others have their default. Messages of other versions are read by field name.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _UNSIGNED = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
 
 
 def protobuf_column(message_class: type[Message]) -> TypedColumn:
-    """The column of a message type; it gives back dicts, which `fill` makes messages of.
+    """The column of a message type; it returns dicts, which `fill` converts to messages.
 
     Raises:
-        SchemaFormatError: no column can have the type, such as one that holds itself.
+        SchemaFormatError: no column can have the type, for example because it contains itself.
     """
     return _message(message_class.DESCRIPTOR, frozenset())
 
 
 def fill(message: Message, value: Mapping[str, Any]) -> None:
-    """Set the fields of a message to what a column gave back; what is None stays unset.
+    """Set the fields of a message to a column's values; None stays unset.
 
     Raises:
         ValueError: the message has no such field, or the value does not fit.
@@ -131,7 +131,7 @@ def _one(field: FieldDescriptor, inside: frozenset[str]) -> TypedColumn:
 
 def _name_of(field: FieldDescriptor) -> Callable[[int], str]:
     names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
-    # A number that this version has no name for.
+    # A number without a name in this version.
     return lambda number: names.get(number, str(number))
 
 

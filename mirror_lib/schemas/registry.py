@@ -1,4 +1,4 @@
-"""A client of schema registries that speak Confluent's REST API (v1): Confluent's own, Karapace, Redpanda."""
+"""A client for schema registries with Confluent's REST API (v1): Confluent's own, Karapace, Redpanda."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from mirror_lib.schemas.model import (
 )
 from mirror_lib.schemas.rest import RegistryAccess, RegistryConnection
 
-#: How Protobuf's file descriptors are asked for, in base64, in place of the text.
+#: The format that requests Protobuf's file descriptors in base64 instead of the text.
 _SERIALIZED = "serialized"
 
 
 class SchemaRegistry:
-    """One registry, or one context of it. Threads may share it.
+    """One registry, or one context of it. Thread-safe.
 
-    A schema never changes under its id, so each is asked for once. What is unknown is asked for again: it may have been
+    A schema never changes under its id, so each is requested once. Unknown ids are requested again: they may have been
     registered since.
 
     Args:
-        access: where it is, and how to log in.
-        tls: for https; None trusts what the system trusts.
+        access: its addresses and login.
+        tls: for https; None uses the system's trust store.
 
     Raises:
-        AuthenticationError: from every method, when the login is refused, or the certificate not trusted.
-        AuthorizationError: likewise, when the login may not do this.
-        ConfigurationError: likewise, when URL or login have letters that cannot be sent.
-        SchemaRegistryUnreachableError: likewise, when no answer came in all attempts.
-        SchemaRegistryError: likewise, for every other answer that is an error or makes no sense.
+        AuthenticationError: from every method, if the login is rejected, or the certificate is not trusted.
+        AuthorizationError: likewise, if the login may not do this.
+        ConfigurationError: likewise, if URL or login contain characters that cannot be sent.
+        SchemaRegistryUnreachableError: likewise, if no response came in any attempt.
+        SchemaRegistryError: likewise, for every other error or malformed response.
     """
 
     def __init__(self, access: RegistryAccess, tls: ssl.SSLContext | None = None) -> None:
@@ -58,12 +58,12 @@ class SchemaRegistry:
         """The schema of an id.
 
         Raises:
-            SchemaMissingError: there is none.
+            SchemaMissingError: the registry has none.
         """
         return self._of_id(schema_id, None)
 
     def find(self, schema_id: int) -> Schema | None:
-        """The schema of an id; None when there is none."""
+        """The schema of an id; None if there is none."""
         try:
             return self.schema(schema_id)
         except SchemaMissingError:
@@ -73,7 +73,7 @@ class SchemaRegistry:
         """A Protobuf schema whose text is its compiled form: a `FileDescriptorProto` in base64.
 
         Raises:
-            SchemaMissingError: there is none.
+            SchemaMissingError: the registry has none.
         """
         return self._of_id(schema_id, _SERIALIZED)
 
@@ -81,10 +81,10 @@ class SchemaRegistry:
         """The schema of a GUID, in any context.
 
         Args:
-            serialized: for Protobuf: as `descriptor` gives it.
+            serialized: for Protobuf: as `descriptor` returns it.
 
         Raises:
-            SchemaMissingError: there is none, or the registry is older than GUIDs.
+            SchemaMissingError: the registry has none, or is older than GUIDs.
         """
         form = _SERIALIZED if serialized else None
         with self._lock:
@@ -96,37 +96,37 @@ class SchemaRegistry:
             return self._by_guid.setdefault((guid, form), found)
 
     def places(self, schema_id: int) -> tuple[SubjectVersion, ...]:
-        """The subjects and versions that hold the schema of an id, without deleted ones.
+        """The subjects and versions with the schema of an id, without deleted ones.
 
         Raises:
-            SchemaMissingError: there is no such id.
+            SchemaMissingError: the id does not exist.
         """
         answer = self._get(f"/schemas/ids/{schema_id}/versions", subject=self._context_only())
         return tuple(sorted(SubjectVersion(_text(each, "subject"), _number(each, "version")) for each in _list(answer)))
 
     def version(self, subject: str, version: int, *, serialized: bool = False) -> RegisteredSchema:
-        """A version of a subject, also a deleted one: what imports it still needs it.
+        """A version of a subject, including deleted ones: schemas that import it still need it.
 
         Args:
-            serialized: for Protobuf: with the text as `descriptor` gives it.
+            serialized: for Protobuf: with the text as `descriptor` returns it.
 
         Raises:
-            SchemaMissingError: there is none.
+            SchemaMissingError: it does not exist.
         """
         form = _SERIALIZED if serialized else None
         answer = self._get(f"{self._subject(subject)}/versions/{version}", format=form, deleted="true")
         return _registered(answer)
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The latest version of a subject; asked for anew each time.
+        """The latest version of a subject; requested each time.
 
         Raises:
-            SchemaMissingError: there is no such subject, or all its versions are deleted.
+            SchemaMissingError: the subject does not exist, or all its versions are deleted.
         """
         return _registered(self._get(f"{self._subject(subject)}/versions/latest"))
 
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema | None:
-        """The version of a subject that holds this very schema; None when none does."""
+        """The version of a subject with exactly this schema; None if there is none."""
         try:
             answer = self._connection.request("POST", self._subject(subject), _body(schema))
         except SchemaMissingError:
@@ -136,10 +136,10 @@ class SchemaRegistry:
     def register(
         self, subject: str, schema: Schema, *, schema_id: int | None = None, version: int | None = None
     ) -> int:
-        """Add a schema to a subject; nothing happens when it is there already. Returns its id.
+        """Register a schema under a subject; no effect if it exists. Return its id.
 
         Args:
-            schema_id: the id that it is to have; only in a registry (or subject) that is in the mode IMPORT.
+            schema_id: the required id; only in a registry (or subject) in mode IMPORT.
             version: likewise the version.
 
         Raises:
@@ -160,7 +160,7 @@ class SchemaRegistry:
         return tuple(sorted(name for name in names if prefix is None or name.startswith(prefix)))
 
     def mode(self, subject: str | None = None) -> str:
-        """What may be done now: `READWRITE`, `READONLY`, `IMPORT` (schemas come with their ids) or `FORWARD`.
+        """The registry's mode: `READWRITE`, `READONLY`, `IMPORT` (schemas come with their ids) or `FORWARD`.
 
         Args:
             subject: None for the whole registry, or for the client's context if it has one.
@@ -187,14 +187,14 @@ class SchemaRegistry:
         return f"/subjects/{quote(qualified(self.access.context, subject), safe='')}"
 
     def _context_only(self) -> str | None:
-        """A subject's name that has nothing but the context, by which ids are looked up in it."""
+        """A subject's name with only the context, for look-ups by id."""
         return None if self.access.context == DEFAULT_CONTEXT else qualified(self.access.context, "")
 
 
 def _body(schema: Schema) -> dict[str, Any]:
     body: dict[str, Any] = {"schema": schema.text}
     if schema.type is not SchemaType.AVRO:
-        # Registries before 5.5 know Avro only, and no such field.
+        # Registries before 5.5 support only Avro, and lack this field.
         body["schemaType"] = schema.type.value
     if schema.references:
         body["references"] = [reference._asdict() for reference in schema.references]

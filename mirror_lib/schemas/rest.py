@@ -1,7 +1,7 @@
-"""Requests to a schema registry: login, attempts, and what an answer that is an error means.
+"""Requests to a schema registry: login, retries, and the meaning of error responses.
 
 Error codes are those of Java's `io.confluent.kafka.schemaregistry.rest.exceptions.Errors`. Several URLs are tried in
-turn, as Java's `RestService` does. Credentials stand in no message, whatever an answer repeats.
+turn, as Java's `RestService` does. Messages never contain credentials, even if a response repeats them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mirror_lib.schemas.errors import (
 from mirror_lib.schemas.model import DEFAULT_CONTEXT
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
-#: Answers that usually pass: too many requests, and a server that is not up, not ready, or without a leader.
+#: Responses that usually pass: too many requests, and a server that is not up, not ready, or without a leader.
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _UNPROCESSABLE = 401, 403, 404, 409, 422
 _LARGEST_ANSWER = 64 * 1024 * 1024
@@ -57,13 +57,13 @@ class BasicLogin:
 
     @property
     def secret(self) -> str:
-        """What must be shown nowhere."""
+        """The secret to mask."""
         return self.password
 
 
 @dataclass(frozen=True, slots=True)
 class BearerLogin:
-    """A token that somebody else has fetched."""
+    """A token that was obtained elsewhere."""
 
     token: str = field(repr=False)
 
@@ -74,32 +74,32 @@ class BearerLogin:
 
     @property
     def secret(self) -> str:
-        """What must be shown nowhere."""
+        """The secret to mask."""
         return self.token
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """Where a registry is and how to talk to it. A value: it pickles, compares, and its repr shows no secret."""
+    """Addresses, login and timeouts of a registry. Comparable and picklable; its repr contains no secret."""
 
-    #: Base addresses of servers of the same registry, without a login in them.
+    #: Base URLs of servers of the same registry, without a login.
     urls: tuple[str, ...]
     login: BasicLogin | BearerLogin | None = None
-    #: Its name with the leading dot; subjects and ids are those of this context.
+    #: Context name with the leading dot; subjects and ids belong to this context.
     context: str = DEFAULT_CONTEXT
-    #: For one answer.
+    #: For one response.
     timeout_seconds: float = 10.0
-    #: Per request, the first one included.
+    #: Per request, including the first one.
     attempts: int = 5
     #: Before the second attempt; doubled each time.
     pause_seconds: float = 0.2
 
     @classmethod
     def of(cls, urls: str, login: BasicLogin | BearerLogin | None = None, **options: Any) -> RegistryAccess:
-        """As Java's `schema.registry.url` has it: a list by commas, where a URL may hold user and password.
+        """Parse Java's `schema.registry.url`: a comma-separated list, in which a URL may contain user and password.
 
         Raises:
-            ConfigurationError: something in it is no URL of http or https.
+            ConfigurationError: an entry is not a valid http or https URL.
         """
         bare = []
         for each in filter(None, map(str.strip, urls.split(","))):
@@ -112,7 +112,7 @@ class RegistryAccess:
 
 
 class RegistryConnection:
-    """Requests to one registry. Threads may share it."""
+    """Requests to one registry. Thread-safe."""
 
     def __init__(self, access: RegistryAccess, tls: ssl.SSLContext | None = None) -> None:
         self._access = access
@@ -120,22 +120,22 @@ class RegistryConnection:
         self._limits = HttpLimits(access.timeout_seconds, _LARGEST_ANSWER)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Ask, and again after errors that usually pass; what is asked here may be asked twice without harm.
+        """Send a request; retry after errors that usually pass. All requests used here are idempotent.
 
         Args:
             path: with its query, percent-encoded.
             body: sent as JSON.
 
         Returns:
-            The answer's JSON.
+            The response's JSON.
 
         Raises:
-            AuthenticationError: the login is refused, or the certificate not trusted.
+            AuthenticationError: the login is rejected, or the certificate is not trusted.
             AuthorizationError: the login may not do this.
             ConfigurationError: URL or login cannot be sent.
-            SchemaMissingError: what is asked for does not exist.
-            SchemaRefusedError: a schema is not taken.
-            SchemaRegistryUnreachableError: no answer came in all attempts.
+            SchemaMissingError: the requested object does not exist.
+            SchemaRefusedError: a schema is rejected.
+            SchemaRegistryUnreachableError: no response came in any attempt.
             SchemaRegistryError: any other error.
         """
         pause = self._access.pause_seconds
@@ -198,7 +198,7 @@ class RegistryConnection:
             )
             return _Passing(found, _retry_after(response))
         if response.status == _NOT_FOUND and (code is None or code == _NOT_FOUND):
-            # Not one of the registry's own 404xx: nothing is known of the schema by that.
+            # Not one of the registry's own 404xx codes: it says nothing about the schema.
             return SchemaRegistryError(
                 said, action="Check the registry's URL, and whether its version knows this request."
             )
@@ -229,7 +229,7 @@ class RegistryConnection:
         )
 
     def _said(self, response: HttpResponse) -> tuple[int | None, str]:
-        """The registry's own code and words."""
+        """The registry's error code and message."""
         try:
             found = response.json()
         except ValueError:
@@ -249,7 +249,7 @@ class RegistryConnection:
 
 
 class _Passing(Exception):
-    """An error after which another attempt is made."""
+    """An error that is retried."""
 
     def __init__(self, error: MirrorError, retry_after: float = 0.0) -> None:
         super().__init__(str(error))
@@ -258,7 +258,7 @@ class _Passing(Exception):
 
 
 def _retry_after(response: HttpResponse) -> float:
-    """Seconds that the server asks to wait; 0 when it asks for none in seconds."""
+    """Seconds that the server asks to wait; 0 if the header is missing or not in seconds."""
     asked = response.headers.get("retry-after", "")
     return float(asked) if asked.isascii() and asked.isdigit() else 0.0
 
@@ -270,7 +270,7 @@ def _without_login(url: str) -> tuple[str, BasicLogin | None]:
     except ValueError:
         known = False
     if not known or parts.query or parts.fragment or "@" in parts.path:
-        # Not repeated: it may hold a password.
+        # Not shown: it may contain a password.
         raise ConfigurationError("a schema registry URL is none of http or https.", action="Write https://host:port.")
     login = None
     if parts.username is not None:

@@ -1,4 +1,4 @@
-"""A schema's values as a column of Arrow: its type, and the way there and back for one value."""
+"""A schema's values as an Arrow column: its type, and the conversion of one value in both directions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 
 class TypedColumn(NamedTuple):
-    """How values of a schema stand in a column; null is None, both ways, and is not given to the functions."""
+    """Converts values of a schema to a column and back; null is None in both directions and is not converted."""
 
     kind: pa.DataType
-    #: A decoded value as `array_of` takes it: plain numbers, texts, bytes, lists and dicts.
+    #: A decoded value as `array_of` accepts it: plain numbers, texts, bytes, lists and dicts.
     out: Callable[[Any], Any]
-    #: The inverse, for what Arrow's `to_pylist` gives.
+    #: The inverse, for the result of Arrow's `to_pylist`.
     back: Callable[[Any], Any]
-    #: Names of the fields that must be there when a value is written; empty unless it is a record.
+    #: Names of the fields that a written value must have; empty unless it is a record.
     required: frozenset[str] = frozenset()
 
 
@@ -26,7 +26,7 @@ def optional(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def plain(kind: pa.DataType) -> TypedColumn:
-    """A column whose values are what they are."""
+    """A column whose values need no conversion."""
     return TypedColumn(kind, _same, _same)
 
 
@@ -41,7 +41,7 @@ def list_of(inner: TypedColumn) -> TypedColumn:
 
 
 def map_of(keys: TypedColumn, values: TypedColumn) -> TypedColumn:
-    """A column of maps; Arrow gives them back as pairs."""
+    """A column of maps; Arrow returns them as pairs."""
     out, back = optional(values.out), optional(values.back)
     return TypedColumn(
         pa.map_(keys.kind, values.kind),

@@ -1,4 +1,4 @@
-"""How a record names its schema: the frames of Confluent's serializers, read and rewritten as bytes.
+"""Schema frames of records, as Confluent's serializers write them: read and rewritten as bytes.
 
 Three forms are in use (Java `io.confluent.kafka.serializers.schema.id.SchemaId`):
 
@@ -6,11 +6,11 @@ Three forms are in use (Java `io.confluent.kafka.serializers.schema.id.SchemaId`
     01 | GUID, 16 bytes         | message indexes, Protobuf only | payload      likewise
     00 ... or 01 ... without a payload, in the record header `__key_schema_id` or `__value_schema_id`
 
-An id means something in one registry (and context) only; a GUID is a digest of the schema itself and means the same in
-all of them. A deserializer looks at the header first (`DualSchemaIdDeserializer`).
+An id is valid in one registry (and context) only; a GUID is a digest of the schema itself and is the same in all of
+them. A deserializer checks the header first (`DualSchemaIdDeserializer`).
 
-Nothing marks a frame but its first byte. What is certainly none is None here; other bytes that begin with 00 look like
-one, such as a serialized number. Ids below 1 are none: no registry gives them out.
+Only the first byte marks a frame. Bytes that certainly are no frame return None here; other bytes that begin with 00,
+such as a serialized number, look like a frame. Ids below 1 are invalid: no registry assigns them.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ from uuid import UUID
 
 #: The first byte of a frame with an id, and of one with a GUID.
 MAGIC_ID, MAGIC_GUID = 0, 1
-#: The bytes of a frame before message indexes and payload.
+#: Length of a frame before message indexes and payload.
 ID_FRAME_BYTES, GUID_FRAME_BYTES = 5, 17
 KEY_SCHEMA_HEADER, VALUE_SCHEMA_HEADER = "__key_schema_id", "__value_schema_id"
 LARGEST_ID = 2**31 - 1
 
 _ID = struct.Struct(">Bi")
-#: Java's varints have 32 bits; a message type nested deeper than this is nobody's.
+#: Java's varints have 32 bits; no real message type is nested deeper than this.
 _LONGEST_VARINT, _MOST_INDEXES = 5, 1000
-#: The message indexes that a single 00 stands for.
+#: The message indexes that a single 00 encodes.
 _FIRST_MESSAGE = (0,)
 
 
 class Place(Enum):
-    """Where a record keeps its frame."""
+    """The place of a record's frame."""
 
-    #: In front of the payload.
+    #: Before the payload.
     PREFIX = "prefix"
     #: In a record header; key or value is the payload alone.
     HEADER = "header"
 
 
 class Frame(NamedTuple):
-    """Which schema a key or value is written by."""
+    """The schema reference of a key or value."""
 
     #: An id of the producer's registry, or the GUID.
     schema: int | UUID
     place: Place
-    #: Where the message indexes (Protobuf) or the payload begin in the frame's bytes.
+    #: The offset of the message indexes (Protobuf) or of the payload in the frame's bytes.
     length: int
 
 
 class ProtobufFrame(NamedTuple):
-    """A frame in front of a Protobuf message."""
+    """A frame before a Protobuf message."""
 
     schema: int | UUID
-    #: Which message type of the schema's file: the index of the outermost one, then of the one nested in it, ...
+    #: Path to the message type in the schema's file: the index of the outermost one, then of the one nested in it, ...
     message_indexes: tuple[int, ...]
-    #: Where the message begins.
+    #: The offset of the message.
     length: int
 
 
 def schema_id(value: bytes | None) -> int | None:
-    """The schema id in front of a key or value, or in a header's value; None when there is none."""
+    """The schema id in front of a key or value, or in a header's value; None if there is none."""
     if value is None or len(value) < ID_FRAME_BYTES:
         return None
     magic, found = _ID.unpack_from(value)
@@ -73,17 +73,17 @@ def schema_id(value: bytes | None) -> int | None:
 
 
 def schema_guid(value: bytes | None) -> UUID | None:
-    """The schema's GUID in front of a key or value, or in a header's value; None when there is none."""
+    """The schema's GUID in front of a key or value, or in a header's value; None if there is none."""
     if value is None or len(value) < GUID_FRAME_BYTES or value[0] != MAGIC_GUID:
         return None
     return UUID(bytes=bytes(value[1:GUID_FRAME_BYTES]))
 
 
 def with_schema_id(value: bytes | None, replacement: int) -> bytes | None:
-    """The same bytes with another schema id; None when they hold none.
+    """The same bytes with another schema id; None if they contain none.
 
     Raises:
-        ValueError: the replacement is no schema id.
+        ValueError: the replacement is not a valid schema id.
     """
     frame = _ID.pack(MAGIC_ID, checked_id(replacement))
     if value is None or schema_id(value) is None:
@@ -92,10 +92,10 @@ def with_schema_id(value: bytes | None, replacement: int) -> bytes | None:
 
 
 def checked_id(number: int) -> int:
-    """A number that can be a schema id.
+    """Return a number that is a valid schema id.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: it is not valid.
     """
     if not 1 <= number <= LARGEST_ID:
         raise ValueError(f"{number} is no schema id: these go from 1 to {LARGEST_ID}")
@@ -105,15 +105,15 @@ def checked_id(number: int) -> int:
 def find_frame(
     value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = (), *, key: bool = False
 ) -> Frame | None:
-    """The frame of a record's key or value, wherever it is; None when there is none.
+    """The frame of a record's key or value, in either place; None if there is none.
 
     Args:
         value: the key or value.
         headers: of the record; the last one of a name counts, as in Java.
-        key: whether the value is the record's key.
+        key: true if the value is the record's key.
 
     Returns:
-        None also for a header that is there and cannot be read: a deserializer would not look any further either.
+        None also for a header that cannot be read: a deserializer would not look for another frame either.
     """
     name = KEY_SCHEMA_HEADER if key else VALUE_SCHEMA_HEADER
     header = None
@@ -134,9 +134,9 @@ def _frame(content: bytes | None, place: Place) -> Frame | None:
 
 
 def protobuf_frame(content: bytes | None) -> ProtobufFrame | None:
-    """The frame in front of a Protobuf message, or in a header's value; None when there is none.
+    """The frame before a Protobuf message, or in a header's value; None if there is none.
 
-    Whether bytes are Protobuf only the schema says: message indexes that cannot be read are no frame.
+    Only the schema shows if bytes are Protobuf: message indexes that cannot be read mean no frame.
     """
     frame = _frame(content, Place.PREFIX)
     if frame is None or content is None:
@@ -146,14 +146,14 @@ def protobuf_frame(content: bytes | None) -> ProtobufFrame | None:
 
 
 def frame_bytes(schema: int | UUID, message_indexes: Sequence[int] | None = None) -> bytes:
-    """A frame to be put in front of a payload, or into a header.
+    """Build a frame for a payload or a header.
 
     Args:
         schema: an id, or a GUID.
         message_indexes: for Protobuf: which message type of the schema's file.
 
     Raises:
-        ValueError: the id is none, or the indexes name no message type.
+        ValueError: the id is not valid, or the indexes name no message type.
     """
     indexes = b"" if message_indexes is None else _encoded_indexes(tuple(message_indexes))
     if isinstance(schema, UUID):
@@ -170,7 +170,7 @@ def _encoded_indexes(indexes: tuple[int, ...]) -> bytes:
 
 
 def _message_indexes(content: bytes, position: int) -> tuple[tuple[int, ...], int] | None:
-    """Message indexes and the place behind them."""
+    """Message indexes and the offset after them."""
     try:
         count, position = _read_zigzag_varint(content, position)
         if not 0 <= count <= _MOST_INDEXES:
@@ -187,7 +187,7 @@ def _message_indexes(content: bytes, position: int) -> tuple[tuple[int, ...], in
 
 
 def _zigzag_varint(number: int) -> bytes:
-    """A number that is not negative as Kafka's `ByteUtils.writeVarint` writes it."""
+    """A non-negative number as Kafka's `ByteUtils.writeVarint` writes it."""
     left = number << 1
     encoded = bytearray()
     while left >= 0x80:
@@ -198,11 +198,11 @@ def _zigzag_varint(number: int) -> bytes:
 
 
 def _read_zigzag_varint(content: bytes, position: int) -> tuple[int, int]:
-    """A number (Kafka's `ByteUtils.readVarint`) and the place behind it.
+    """A number (Kafka's `ByteUtils.readVarint`) and the offset after it.
 
     Raises:
         IndexError: the bytes end inside it.
-        ValueError: it has more bytes than 32 bits can have.
+        ValueError: it has more bytes than a 32-bit number can have.
     """
     value = 0
     for place in range(_LONGEST_VARINT):

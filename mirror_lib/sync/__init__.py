@@ -1,4 +1,4 @@
-"""What a flow keeps alike beside records: topics, configs, ACLs, groups, heartbeats."""
+"""Sync steps of a flow, in addition to records: topics, configs, ACLs, groups, heartbeats."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The administration of both clusters of a flow."""
+"""Admin clients for both clusters of a flow."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def group_admins(flow: FlowConfig) -> Iterator[tuple[GroupAdmin, GroupAdmin]]:
 
 
 def source_admin(flow: FlowConfig, seconds: float | None = None) -> ClusterAdmin:
-    """The source's; to be used as a context manager.
+    """The source's admin client; use as a context manager.
 
     Args:
-        seconds: for each call; default `admin.timeout.ms`.
+        seconds: for each call; by default `admin.timeout.ms`.
     """
     return _admin(flow, flow.clients.source_admin, seconds)
 
 
 def target_admin(flow: FlowConfig, seconds: float | None = None) -> ClusterAdmin:
-    """The target's; as `source_admin`."""
+    """The target's admin client; as `source_admin`."""
     return _admin(flow, flow.clients.target_admin, seconds)
 
 

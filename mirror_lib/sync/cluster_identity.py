@@ -1,7 +1,7 @@
-"""Whether a flow's aliases name the clusters that its rows in the ledger are about.
+"""Checks that a flow's aliases name the clusters that its ledger rows belong to.
 
-The ledger knows a flow by its aliases. Offset map, gaps, hand-overs and cutovers of one pair of clusters are wrong for
-any other: a group would be committed on an empty log, a topic never copied.
+The ledger identifies a flow by its aliases. Offset map, gaps, hand-overs and cutovers of one pair of clusters are wrong
+for any other: a group would be committed on an empty log, a topic never copied.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mirror_lib.errors import MirrorError, SourceClusterChangedError, TargetClus
 from mirror_lib.ledger import ClusterPairRow, Ledger
 from mirror_lib.topology import FlowId
 
-#: What a person waits at most for a cluster whose answer is not needed.
+#: Maximum wait of a command for a cluster whose response is optional.
 _PATIENCE_SECONDS = 5.0
 
 
 def cluster_pair(source: ClusterAdmin, target: ClusterAdmin) -> ClusterPair | None:
-    """The ids of both clusters; None where one of them has none (before Kafka 0.10.1).
+    """The ids of both clusters; None if one of them has none (before Kafka 0.10.1).
 
     Raises:
         MirrorError: a cluster cannot be reached.
@@ -31,16 +31,16 @@ def cluster_pair(source: ClusterAdmin, target: ClusterAdmin) -> ClusterPair | No
 
 
 def check_clusters(flow: FlowConfig, ledger: Ledger | None, now: ClusterPair | None, *, note: bool = False) -> None:
-    """Compare the clusters of a flow with those that its rows in the ledger are about.
+    """Compare the clusters of a flow with the ids in the ledger.
 
     Args:
-        ledger: None where there is none yet.
+        ledger: None if there is none yet.
         now: the clusters that the flow's aliases name.
-        note: note them where the ledger does not know any.
+        note: store them if the ledger has none.
 
     Raises:
-        SourceClusterChangedError: the rows are about another source.
-        TargetClusterChangedError: the rows are about another target.
+        SourceClusterChangedError: the rows belong to another source.
+        TargetClusterChangedError: the rows belong to another target.
         LedgerError: the ledger cannot be used.
     """
     if ledger is None or now is None:
@@ -54,18 +54,18 @@ def check_clusters(flow: FlowConfig, ledger: Ledger | None, now: ClusterPair | N
 
 
 def check_heartbeats_cluster(pair: FlowId, ledger: Ledger | None, cluster_id: str | None) -> None:
-    """Compare the cluster that a pair's heartbeats go to with the one that the ledger knows by its alias.
+    """Compare the cluster to which a pair writes heartbeats with the one that the ledger knows by its alias.
 
-    A pair that only emits heartbeats has no rows of its own; its target is the source of the flow that they watch.
+    A pair that only emits heartbeats has no rows; its target is the source of the flow that the heartbeats monitor.
 
     Args:
-        pair: its target is written to.
-        ledger: None where there is none yet.
-        cluster_id: of the cluster that the target's alias names; None where it has none.
+        pair: heartbeats are written to its target.
+        ledger: None if there is none yet.
+        cluster_id: id of the cluster that the target's alias names; None if it has none.
 
     Raises:
-        SourceClusterChangedError: the rows of the flow that the pair watches are about another source.
-        TargetClusterChangedError: the pair's rows are about another target.
+        SourceClusterChangedError: the rows of the monitored flow belong to another source.
+        TargetClusterChangedError: the pair's rows belong to another target.
         LedgerError: the ledger cannot be used.
     """
     if ledger is None or cluster_id is None:
@@ -78,7 +78,7 @@ def check_heartbeats_cluster(pair: FlowId, ledger: Ledger | None, cluster_id: st
 
 
 def compare_reachable_clusters(flow: FlowConfig, ledger: Ledger) -> tuple[str, ...]:
-    """As `check_clusters`, for commands that answer from the ledger alone, also while a cluster is lost.
+    """As `check_clusters`, for commands that need only the ledger and must work while a cluster is lost.
 
     Returns:
         A sentence for each cluster that was not compared.
@@ -114,7 +114,7 @@ def _id_of(settings: ClientSettings) -> str | MirrorError | None:
 
 
 def _compare(flow: FlowId, known: ClusterPairRow, *, source: str | None, target: str | None) -> None:
-    """Raise if a cluster has another id than the ledger knows; None where it tells none."""
+    """Raise if a cluster has another id than in the ledger; None if it reports none."""
     name = known.flow
     for error, alias, then, here in (
         (TargetClusterChangedError, flow.target, known.target_id, target),
@@ -137,5 +137,5 @@ _ACTION = (
 
 
 def ledger_name(flow: FlowId) -> str:
-    """The flow itself: work beside it, such as a backfill, is between the same clusters."""
+    """The flow's own name: a backfill or other work next to it is between the same clusters."""
     return str(FlowId(flow.source, flow.target))

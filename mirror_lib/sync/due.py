@@ -1,4 +1,4 @@
-"""Whether a step with an interval of its own is due in a scheduled run. Pure."""
+"""Decides if a step with its own interval is due in a scheduled run. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-#: Part of the interval by which a step may come early: a schedule of the same length jitters, and a run that comes
-#: a second too soon would otherwise double the interval.
+#: Fraction of the interval by which a step may be early: a schedule of the same length jitters, and a run that is a
+#: second too early would otherwise double the interval.
 _EARLY = 0.1
 _DUE_AGAIN = "is due again at"
 
 
 class SyncStep(StrEnum):
-    """The steps whose times the ledger keeps."""
+    """The steps whose times the ledger stores."""
 
     TOPIC_CONFIGS = "topic configs"
     TOPIC_ACLS = "topic ACLs"
@@ -23,7 +23,7 @@ class SyncStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """MM2's switch and interval of a step."""
+    """MM2's enabled flag and interval of a step."""
 
     enabled_key: str
     enabled: bool
@@ -31,11 +31,11 @@ class Interval:
     seconds: int
 
     def why_not(self, last: datetime | None, now: datetime) -> str | None:
-        """Why the step is left out now, in words; None when it is to be done.
+        """Return why the step is skipped now, as text; None if it is due.
 
         Args:
-            last: when it began the last time that it succeeded.
-            now: the present moment.
+            last: when its last successful run began.
+            now: the current time.
         """
         if not self.enabled:
             return f"{self.enabled_key} is false"
@@ -48,5 +48,5 @@ class Interval:
 
 
 def is_due_again(why_not: str) -> bool:
-    """Whether a step was left out only because its interval is not over, as `Interval.why_not` says it."""
+    """True if a step was skipped only because its interval has not passed, by the text of `Interval.why_not`."""
     return _DUE_AGAIN in why_not

@@ -1,4 +1,4 @@
-"""Which sync steps of a flow are due: what the file says of each, and when the ledger saw it last."""
+"""Decides which sync steps of a flow are due, from the configuration and the times in the ledger."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mirror_lib.sync.due import Interval, SyncStep
 def why_not_due(
     flow: FlowConfig, step: SyncStep, ledger: Ledger, now: datetime, *, at_once: bool = False
 ) -> str | None:
-    """Why a step is left out now, in words; None when it is due.
+    """Return why a step is skipped now, as text; None if it is due.
 
     Args:
-        at_once: regardless of its interval; a step that is switched off stays so.
+        at_once: ignore its interval; a disabled step stays disabled.
     """
     if step in (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS) and (why_not := why_not_emitted(flow)):
         return why_not
@@ -24,7 +24,7 @@ def why_not_due(
 
 
 def why_not_emitted(flow: FlowConfig) -> str | None:
-    """Why the flow emits no checkpoints, in words; None when it does (mm2 `MirrorCheckpointConfig.validate`)."""
+    """Return why the flow emits no checkpoints, as text; None if it does (mm2 `MirrorCheckpointConfig.validate`)."""
     if not flow.emit_checkpoints_enabled:
         return "emit.checkpoints.enabled is false"
     if not flow.emit_offset_syncs_enabled:
@@ -33,7 +33,7 @@ def why_not_emitted(flow: FlowConfig) -> str | None:
 
 
 def interval_of(flow: FlowConfig, step: SyncStep) -> Interval:
-    """The switch and interval of a step."""
+    """The enabled flag and interval of a step."""
     match step:
         case SyncStep.TOPIC_CONFIGS:
             name, enabled, seconds = (

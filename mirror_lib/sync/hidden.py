@@ -1,8 +1,8 @@
-"""What a cluster does not show to a user who may not describe it.
+"""Topics and groups that a cluster hides from a user without DESCRIBE permission.
 
-Whoever asks for all topics or groups gets those that he may describe, and no word about the others: a flow would leave
-them out as if they were not there. Asked for one by its name, brokers tell what is missing from what is forbidden, to
-those who may describe the name: of a topic that was deleted together with its ACL they say that it is forbidden.
+A list of all topics or groups contains only those that the user may describe: a flow would skip the others as if they
+did not exist. For a single name, brokers distinguish missing from forbidden only for users who may describe the name: a
+topic that was deleted together with its ACL is reported as forbidden.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from mirror_lib.config import FlowConfig, named_topics, supposed_topics
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
 from mirror_lib.topology import FlowTopology, TopicPartition
 
-#: A line for each of thousands of deleted topics helps nobody.
+#: A line for each of thousands of deleted topics does not help.
 _LINES_SHOWN = 50
-#: Of missing topics in a warning.
+#: Maximum number of missing topics in a warning.
 _TOPICS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Topics or groups that a cluster does not list, by name: of refused ones it does not say whether they exist."""
+    """Topics or groups that a cluster does not list, by name: if it refuses one, it may or may not exist."""
 
-    #: Those that the configuration names: whoever names them wants them.
+    #: Refused names from the configuration, which are wanted.
     refused: Mapping[str, MirrorError]
-    #: Those that are known otherwise. They may have been deleted.
+    #: Refused names from elsewhere. They may have been deleted.
     doubtful: Mapping[str, MirrorError]
-    #: Those that the configuration names and that do not exist, by name: a misspelling, or they are yet to be created.
+    #: Missing names from the configuration: misspelled, or yet to be created.
     missing: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, errors: Mapping[str, MirrorError], named: Collection[str]) -> Unseen:
-        """Tell refusals and missing topics apart; other errors are not looked at.
+        """Separate refusals from missing topics; ignore other errors.
 
         Args:
-            named: what the configuration names.
+            named: names in the configuration.
         """
         refusals = {name: each for name, each in sorted(errors.items()) if isinstance(each, AuthorizationError)}
         return cls(
@@ -49,10 +49,10 @@ class Unseen:
 
 
 def in_words(what: str, doubtful: Mapping[str, MirrorError]) -> Iterator[str]:
-    """What is doubtful, a line for each, for whoever reads the log.
+    """A log line for each doubtful name.
 
     Args:
-        what: what is not done for them, with `{}` for the name.
+        what: the consequence, with `{}` for the name.
     """
     for name, error in islice(doubtful.items(), _LINES_SHOWN):
         yield f"{what.format(name)}, which was deleted or is hidden: {error}"
@@ -61,7 +61,7 @@ def in_words(what: str, doubtful: Mapping[str, MirrorError]) -> Iterator[str]:
 
 
 def about_missing(flow: FlowConfig, missing: Sequence[str]) -> Iterator[str]:
-    """A warning about topics that the configuration names and the source does not list, if there are any."""
+    """A warning about topics that the configuration names and the source does not list; empty if there are none."""
     if missing:
         shown = ", ".join(missing[:_TOPICS_SHOWN]) + (", ..." if len(missing) > _TOPICS_SHOWN else "")
         yield (
@@ -78,15 +78,15 @@ def unseen_topics(
     copied: Iterable[TopicPartition],
     stopped: Collection[TopicPartition] = (),
 ) -> Unseen:
-    """The topics that a flow should see on its source, and does not.
+    """The topics that a flow should see on its source, but does not.
 
     Args:
-        listed: what the source has listed.
+        listed: topics that the source has listed.
         copied: partitions that have a position.
-        stopped: partitions that are not replicated any more; topics that have no others are not asked about.
+        stopped: partitions that are no longer replicated; topics without other partitions are not checked.
 
     Raises:
-        MirrorError: the source cannot be asked.
+        MirrorError: the source cannot be read.
     """
     named = named_topics(flow)
     copied_topics = {place.topic for place in copied if place not in stopped}
@@ -96,14 +96,14 @@ def unseen_topics(
 
 
 def hidden_topics(admin: ClusterAdmin, wanted: Iterable[str], listed: Iterable[str]) -> dict[str, MirrorError]:
-    """Those of the wanted topics of which the cluster does not even say whether they exist, with its refusals.
+    """Wanted topics that the cluster refuses without confirming that they exist, with the errors.
 
     Args:
-        wanted: names that are known from elsewhere, such as the configuration or stored positions.
-        listed: what the cluster has listed.
+        wanted: names from elsewhere, such as the configuration or stored positions.
+        listed: topics that the cluster has listed.
 
     Raises:
-        MirrorError: the cluster cannot be asked.
+        MirrorError: the cluster cannot be read.
     """
     errors = _errors_of_unlisted(admin, wanted, listed)
     return {topic: error for topic, error in sorted(errors.items()) if isinstance(error, AuthorizationError)}

@@ -1,4 +1,4 @@
-"""What the steps beside the copy leave in the ledger for those who watch: rows of groups, heartbeats and outcomes."""
+"""Stores observations of the sync steps in the ledger: groups, heartbeats and outcomes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from mirror_lib.sync.groups import GroupPlan
 from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology import FlowId
 
-#: Rows kept of a flow's groups: as many are stored in a few seconds.
+#: Maximum number of rows of a flow's groups: storing them takes a few seconds.
 MOST_GROUP_ROWS = 100_000
-#: Stands for the partition of a group that is left out as a whole; its topic is "".
+#: The partition in the row of a group that is skipped as a whole; its topic is "".
 WHOLE_GROUP = -1
 _FRESH = HeartbeatState.FRESH.value
-#: Counts of a step, as it returns them, of what it found to be different; what failed is not among them.
+#: Counts of differences in the result of a step; failures are not among them.
 _DIFFERENCES = ("changed", "created", "deleted")
 
 
 def save_groups(ledger: Ledger, plan: GroupPlan, *, applied: bool) -> None:
-    """Keep where a flow's groups stand; never fails.
+    """Store the state of a flow's groups; never fails.
 
     Args:
         plan: of the whole flow.
-        applied: whether the plan was carried out.
+        applied: True if the plan was applied.
     """
     flow = str(plan.flow)
     with observing(flow, "where its consumer groups stand"):
@@ -38,10 +38,10 @@ def save_groups(ledger: Ledger, plan: GroupPlan, *, applied: bool) -> None:
 def group_rows(
     plan: GroupPlan, now: datetime, *, applied: bool, limit: int = MOST_GROUP_ROWS
 ) -> tuple[GroupObservationRow, ...]:
-    """The rows of a plan. Where there are too many, those in sync are left out but for one of each group.
+    """The rows of a plan. If there are too many, keep one row of each group among those in sync.
 
     Args:
-        limit: no more than so many; those with a reason go first.
+        limit: maximum number of rows; rows with a reason come first.
     """
     flow = str(plan.flow)
     left_out = [
@@ -84,16 +84,16 @@ def _limited(rows: list[GroupObservationRow], limit: int) -> tuple[GroupObservat
         return tuple(rows)
     telling = [row for row in rows if row.reason is not None]
     told = {row.group for row in telling}
-    # What a group in sync would read again or skip is nothing, so that the sums stay right.
+    # The kept row of a group in sync has 0 duplicates and skipped records, so that the sums stay correct.
     silent = {row.group: replace(row, read_again=0, skipped=0) for row in rows if row.group not in told}
     return (*telling, *silent.values())[:limit]
 
 
 def save_heartbeats(ledger: Ledger, flow: FlowId, upstreams: Iterable[UpstreamHeartbeat]) -> None:
-    """Keep what heartbeats on a flow's target say; never fails.
+    """Store the state of heartbeats on a flow's target; never fails.
 
     Args:
-        upstreams: empty where nobody writes heartbeats: then what was known is forgotten.
+        upstreams: empty if no heartbeats are written: then stored rows are deleted.
     """
     with observing(str(flow), "its heartbeats"):
         ledger.observations.save_heartbeats(str(flow), heartbeat_rows(flow, upstreams, datetime.now(UTC)))
@@ -117,14 +117,14 @@ def heartbeat_rows(
 
 
 def save_step(ledger: Ledger, flow: str, step: str, done: Mapping[str, Any]) -> None:
-    """Keep how a step ended; never fails.
+    """Store the outcome of a step; never fails.
 
-    A step that was left out because it is not due yet leaves what it found the last time.
+    A step that was skipped because it is not due keeps its last outcome.
 
     Args:
         flow: its name.
         step: the name of the DAG's task.
-        done: as the step returns it.
+        done: the result of the step.
     """
     if done["skipped"] is not None and is_due_again(done["skipped"]):
         return

@@ -1,4 +1,4 @@
-"""How far partitions are copied, as the position topic on the target says."""
+"""Positions of partitions, from the position topic on the target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mirror_lib.topology import TopicPartition
 
 
 def stored_positions(flow: FlowConfig) -> dict[TopicPartition, Position]:
-    """The position of every source partition of a flow; empty where there is no position topic.
+    """The position of every source partition of a flow; empty if there is no position topic.
 
     Raises:
         MirrorError: the position topic cannot be read within `admin.timeout.ms`.

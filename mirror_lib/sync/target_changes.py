@@ -1,7 +1,7 @@
-"""What has become of the target partition that a position is about: pure rules, for copies and for consumer groups.
+"""Checks if a target partition still holds the records of a position: pure rules, for copies and consumer groups.
 
-A position says that records were copied to a topic with an id, up to an offset. A topic that was deleted, created
-again, truncated, or that another name has taken the place of, does not hold them, however well the offsets fit.
+A position says that records were copied to a topic with an id, up to an offset. A topic that was deleted, recreated,
+truncated or replaced by one with another name does not hold them, even if the offsets fit.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from mirror_lib.errors import (
 
 
 class TargetPartition(NamedTuple):
-    """A target partition as it is now."""
+    """The current state of a target partition."""
 
     topic: str
-    #: None where the topic does not exist, and before Kafka 2.8.
+    #: None if the topic does not exist, and before Kafka 2.8.
     topic_id: str | None
-    #: Log end offset; None where the partition does not exist.
+    #: Log end offset; None if the partition does not exist.
     log_end: int | None
 
 
 class CopiedTo(NamedTuple):
-    """Where records were copied to, as the positions of all source partitions that share a target partition say."""
+    """Where records were copied to, from the positions of all source partitions that share a target partition."""
 
-    #: None where it is not known: MirrorMaker 2 and version 0.1.0 stored no name.
+    #: None if it is not known: MirrorMaker 2 and version 0.1.0 stored no name.
     topic: str | None
     topic_id: str | None
     clusters: ClusterPair | None
-    #: Log end offset of the target partition behind the last copied record; None where MirrorMaker 2 copied last.
+    #: Log end offset of the target partition after the last copied record; None if MirrorMaker 2 copied last.
     log_end: int | None
-    #: The log may end before that: the last transaction is not decided before the partition is taken over.
+    #: The log may end earlier: the last transaction is undecided until the partition is taken over.
     undecided: bool = False
 
 
 def copied_to(own: Position, sharing: Iterable[Position] = ()) -> CopiedTo | None:
-    """Where the records of a position are; None when nothing was copied.
+    """The target of a position's records; None if nothing was copied.
 
     Args:
         own: the position of the source partition.
-        sharing: positions of all source partitions that go to the same target partition; several in a merge.
+        sharing: positions of all source partitions with the same target partition; several in a merge.
     """
     log_end, undecided = own.target_offset, own.in_transactions and own.state is PositionState.OPEN
     for each in sharing:
@@ -62,9 +62,9 @@ def copied_to(own: Position, sharing: Iterable[Position] = ()) -> CopiedTo | Non
 
 
 def source_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> ReplicationError | None:
-    """The error of a position that belongs to another source cluster than the one that the alias names now.
+    """The error of a position from another source cluster than the alias names now.
 
-    Its place is for the caller to set: of a hundred thousand partitions most have no error.
+    The caller sets its place: of a hundred thousand partitions most have no error.
     """
     if then is None or now is None or then.source == now.source:
         return None
@@ -74,7 +74,7 @@ def source_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> 
 
 
 def target_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> ReplicationError | None:
-    """The same for the target cluster."""
+    """As `source_cluster_change`, for the target cluster."""
     if then is None or now is None or then.target == now.target:
         return None
     return TargetClusterChangedError(
@@ -83,13 +83,13 @@ def target_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> 
 
 
 def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationError | None:
-    """The error of a target partition that does not hold any more what was copied to it; None where it does.
+    """The error of a target partition that no longer holds the copied records; None if it holds them.
 
-    Its place is for the caller to set.
+    The caller sets its place.
 
     Args:
-        then: what the positions say.
-        now: the partition that the flow's rules name.
+        then: from the positions.
+        now: the partition by the flow's present rules.
     """
     if then is None:
         return None
@@ -111,7 +111,7 @@ def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationErr
             f"{now.topic} was deleted on the target and created again: the topic with copied records had id "
             f"{then.topic_id}{until}; this one has id {now.topic_id} and ends at offset {now.log_end}.",
         )
-    # MirrorMaker 2 keeps no offset of the target, but a log that has never held anything holds no copy.
+    # MirrorMaker 2 stores no target offset, but a log that has never had a record holds no copy.
     if not then.undecided and now.log_end < (1 if then.log_end is None else then.log_end):
         return TargetTruncatedError(
             f"the log of {now.topic} ends at offset {now.log_end} on the target, but records were copied to it{until}.",
@@ -122,15 +122,15 @@ def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationErr
 def position_change(
     own: Position, now: TargetPartition, clusters: ClusterPair | None, sharing: Iterable[Position] = ()
 ) -> ReplicationError | None:
-    """The error of a position that is about other clusters, or about a target that does not hold its records.
+    """The error of a position from other clusters, or with a target that does not hold its records.
 
-    Its place is for the caller to set.
+    The caller sets its place.
 
     Args:
         own: the position of the source partition.
-        now: the target partition that the flow's rules name.
-        clusters: the clusters that the flow's aliases name.
-        sharing: positions of all source partitions that go to the same target partition.
+        now: the target partition by the flow's present rules.
+        clusters: the clusters of the flow's aliases.
+        sharing: positions of all source partitions with the same target partition.
     """
     return (
         source_cluster_change(own.clusters, clusters)

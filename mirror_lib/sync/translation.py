@@ -1,4 +1,4 @@
-"""Offsets of a flow's source on its target, by the exact offset map: single ones, times, groups, checkpoint folders."""
+"""Translation of source offsets by the exact offset map: single ones, times, groups, checkpoint folders."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Translation:
     target: TopicPartition
     source_offset: int
     target_offset: int
-    #: What stands at the offset that was asked about.
+    #: The result for the offset.
     landing: Landing
-    #: At most so many records before the source offset are read again on the target: none where the map knows all,
-    #: those not copied yet where the reader is ahead of the copy, and those that may stand where the map has a gap.
+    #: Upper bound of duplicates on failover (records) before the source offset: 0 if the map is complete; records not
+    #: copied yet if the reader is ahead of the copy; records that may be in a gap of the map.
     read_again: int = 0
 
     @property
     def may_miss(self) -> bool:
-        """Whether the target has offsets before the map: if the ledger lost its beginning, records are missed."""
+        """True if the target has offsets before the map: if the ledger lost its beginning, records are missed."""
         return self.landing is Landing.BEFORE and self.target_offset > 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A partition that a group has committed for, without a translation."""
+    """A partition with a committed offset of a group, without a translation."""
 
     source: TopicPartition
     offset: int
@@ -63,25 +63,25 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class GroupTranslation:
-    """All that a group has committed on the source."""
+    """All committed offsets of a group on the source."""
 
     group: str
     rows: tuple[Translation, ...]
-    #: Of topics that the flow replicates.
+    #: Partitions of topics that the flow replicates.
     left_out: tuple[LeftOut, ...]
-    #: Topics that it does not.
+    #: Topics that the flow does not replicate.
     foreign: tuple[str, ...]
 
 
 class FlowMaps:
-    """The maps of one flow, read from the ledger when they are first asked for."""
+    """The offset maps of one flow, read from the ledger on first use."""
 
     def __init__(self, flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> None:
         self._flow, self._topology, self._ledger = flow, topology, ledger
         self._maps: dict[TopicPartition, OffsetMap] = {}
 
     def target_of(self, source: TopicPartition) -> TopicPartition:
-        """Where a partition goes.
+        """The target partition of a source partition.
 
         Raises:
             TopologyError: the flow does not replicate its topic.
@@ -95,17 +95,17 @@ class FlowMaps:
         return TopicPartition(self._topology.remote_topic(source.topic), source.partition)
 
     def of(self, source: TopicPartition) -> OffsetMap:
-        """A partition's map; empty where the ledger has none."""
+        """A partition's map; empty if the ledger has none."""
         if source not in self._maps:
             self._maps[source] = OffsetMap.of_segments(self._ledger.segments(str(self._flow.flow), *source))
         return self._maps[source]
 
     def to_target(self, source: TopicPartition, offset: int) -> Translation:
-        """Where a reader goes on.
+        """Return where a reader continues on the target.
 
         Raises:
-            OffsetMapError: the ledger does not know the partition, though the target holds something.
-            MirrorError: as `target_of`; or the target was asked, because the map is empty, and did not answer.
+            OffsetMapError: the ledger has no map of the partition, though the target partition has records.
+            MirrorError: as `target_of`; or the map is empty, and the target does not respond.
         """
         target, found = self.target_of(source), self.of(source)
         if found.empty:
@@ -119,10 +119,10 @@ class FlowMaps:
         return Translation(source, target, offset, lookup.offset, lookup.landing, ahead)
 
     def to_source(self, source: TopicPartition, target_offset: int) -> Translation:
-        """The other way: the source offset of a record of the target partition that `source` goes to.
+        """Return the source offset of a record of the target partition that `source` is copied to.
 
         Raises:
-            OffsetMapError: the ledger does not know the partition.
+            OffsetMapError: the ledger has no map of the partition.
             MirrorError: as `target_of`.
         """
         target, found = self.target_of(source), self.of(source)
@@ -132,7 +132,7 @@ class FlowMaps:
         return Translation(source, target, lookup.offset, target_offset, lookup.landing)
 
     def _check_never_copied(self, source: TopicPartition, target: TopicPartition) -> None:
-        # Without a map an idle partition and a lost ledger look the same; what the target holds tells them apart.
+        # Without a map, an idle partition and a lost ledger look the same; the target's log distinguishes them.
         with target_admin(self._flow) as admin:
             fact = admin.list_offsets([target], OffsetSpec.LATEST)[target]
         if fact.error is not None:
@@ -170,10 +170,10 @@ def parse_time(text: str) -> int:
 
 
 def source_offsets_at(flow: FlowConfig, source: TopicPartition, times: Sequence[int]) -> list[int]:
-    """For each time the source offset of the first record that is not older; the log's end where all are older.
+    """For each time, the source offset of the first record at or after it; the log end offset if all are older.
 
     Raises:
-        MirrorError: the source does not tell.
+        MirrorError: the source does not return the offsets.
     """
     with source_admin(flow) as admin:
         found = [admin.offsets_at({source: time})[source] for time in times]
@@ -187,11 +187,11 @@ def source_offsets_at(flow: FlowConfig, source: TopicPartition, times: Sequence[
 
 
 def translate_group(flow: FlowConfig, maps: FlowMaps, group: str) -> GroupTranslation:
-    """Everything that a group has committed on the source, on the target. Reads both, changes nothing.
+    """Translate all committed offsets of a group on the source. Reads both clusters, changes nothing.
 
     Raises:
         MirrorError: the group cannot be read.
-        ConfigurationError: it has committed nothing.
+        ConfigurationError: the group has no committed offsets.
     """
     connection = Connection.from_settings(flow.clients.source_admin)
     with GroupAdmin(connection, flow.admin_timeout_ms / 1000) as admin:
@@ -209,7 +209,7 @@ def translate_group(flow: FlowConfig, maps: FlowMaps, group: str) -> GroupTransl
 
 
 def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartition, int]) -> GroupTranslation:
-    """The same for offsets that were read already."""
+    """As `translate_group`, for offsets that were already read."""
     rows: list[Translation] = []
     left_out: list[LeftOut] = []
     foreign: set[str] = set()
@@ -225,7 +225,7 @@ def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartit
 
 @dataclass(frozen=True, slots=True)
 class TranslatedCheckpoint:
-    """A checkpoint folder's copy, and where its newest batch lands."""
+    """A copied checkpoint folder, and the translation of its newest batch."""
 
     folder: RewrittenCheckpoint
     newest: tuple[Translation, ...]
@@ -235,7 +235,7 @@ def translate_checkpoint(maps: FlowMaps, folder: Path, out: Path) -> TranslatedC
     """Write a copy of a Spark checkpoint folder for the target.
 
     Raises:
-        CheckpointFolderError: something in the folder is not understood.
+        CheckpointFolderError: a file in the folder cannot be parsed.
         MirrorError: a topic is not replicated, or has no map.
     """
 
@@ -256,7 +256,7 @@ def translate_checkpoint(maps: FlowMaps, folder: Path, out: Path) -> TranslatedC
 
 
 def landing_counts(rows: Iterable[Translation]) -> dict[str, int]:
-    """How many landed how."""
+    """The number of translations by landing."""
     counts = dict.fromkeys((landing.value for landing in Landing), 0)
     for row in rows:
         counts[row.landing.value] += 1

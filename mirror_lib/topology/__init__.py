@@ -1,4 +1,4 @@
-"""Which topics flow where under which name: policies, filters, loops. Pure."""
+"""Topic selection and naming: policies, filters, loops. Pure."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""What a user of a cluster may do, as plain values in Kafka's own words: operations on resources.
+"""Rights of a cluster's users as plain values in Kafka's terms: operations on resources.
 
-Which operation allows which other is the rule of Kafka's authorizers (`StandardAuthorizerData`, `AclAuthorizer`):
-whoever may read, write, alter or delete something may describe it, and whoever may alter configs may read them.
+Kafka's authorizers (`StandardAuthorizerData`, `AclAuthorizer`) define which operation implies which other: read, write,
+alter and delete imply describe, and alter configs implies describe configs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mirror_lib.topology.acls import WILDCARD, AclPattern
 
 
 class Operation(StrEnum):
-    """What may be done (Java `AclOperation`)."""
+    """An operation (Java `AclOperation`)."""
 
     READ = "READ"
     WRITE = "WRITE"
@@ -29,7 +29,7 @@ class Operation(StrEnum):
 
 
 class Resource(StrEnum):
-    """To what (Java `ResourceType`), as `kafka-acls.sh` calls its options."""
+    """A type of resource (Java `ResourceType`), with the name of its option in `kafka-acls.sh`."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -48,10 +48,10 @@ _ALLOWED_BY = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
-    """One operation that is allowed on the resources that a pattern covers."""
+    """One operation that is allowed on the resources of a pattern."""
 
     resource: Resource
-    #: `*` with a literal pattern: all of the type.
+    #: `*` with a literal pattern: all resources of the type.
     name: str
     pattern: AclPattern
     operation: Operation
@@ -77,7 +77,7 @@ class Grant:
         return cls(Resource.CLUSTER, CLUSTER_NAME, AclPattern.LITERAL, operation)
 
     def covers(self, other: Grant) -> bool:
-        """Whether whoever has this needs no ACL for the other."""
+        """Return true if this grant implies the other."""
         return self.resource is other.resource and self._allows(other.operation) and self._holds(other)
 
     def _allows(self, operation: Operation) -> bool:
@@ -90,7 +90,7 @@ class Grant:
 
     @property
     def is_any(self) -> bool:
-        """Whether it is for all resources of the type."""
+        """True if it applies to all resources of the type."""
         return self.pattern is AclPattern.LITERAL and self.name == WILDCARD
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Grant:
 
     @property
     def place(self) -> str:
-        """The resources in words."""
+        """The resources as text."""
         if self.resource is Resource.CLUSTER:
             return "the cluster"
         kind = self.resource.value.replace("-", " ")
@@ -126,6 +126,6 @@ def acls_operation(operation: Operation) -> str:
 
 
 def without_covered(grants: Iterable[Grant]) -> tuple[Grant, ...]:
-    """The grants in order, without those that others of them make superfluous."""
+    """The grants in order, without those that other ones imply."""
     every = sorted(set(grants))
     return tuple(grant for grant in every if not any(other != grant and other.covers(grant) for other in every))

@@ -9,12 +9,12 @@ from typing import Self
 
 #: As a literal resource name: every resource of the type (`ResourcePattern.WILDCARD_RESOURCE`).
 WILDCARD = "*"
-#: Operations keep Kafka's names as text, so that those of later versions come through unharmed.
+#: Operations are texts with Kafka's names, so that those of later versions are preserved.
 ALL, READ, WRITE = "ALL", "READ", "WRITE"
 
 
 class AclResource(StrEnum):
-    """The types of resources whose ACLs can be carried over (Java `ResourceType`)."""
+    """The types of resources whose ACLs can be copied (Java `ResourceType`)."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -22,14 +22,14 @@ class AclResource(StrEnum):
 
 
 class AclPattern(StrEnum):
-    """How a resource name is meant (Java `PatternType`, KIP-290)."""
+    """How a resource name is matched (Java `PatternType`, KIP-290)."""
 
     LITERAL = "literal"
     PREFIXED = "prefixed"
 
 
 class AclPermission(StrEnum):
-    """What an ACL does (Java `AclPermissionType`)."""
+    """The effect of an ACL (Java `AclPermissionType`)."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -52,12 +52,12 @@ class AclBinding:
 
     @property
     def grants_writes(self) -> bool:
-        """Whether somebody may write to topics by it."""
+        """True if it allows writing to topics."""
         allows = self.permission is AclPermission.ALLOW
         return self.resource is AclResource.TOPIC and allows and self.operation in (WRITE, ALL)
 
     def matches(self, name: str) -> bool:
-        """Whether the pattern covers a resource of that name."""
+        """True if the pattern covers a resource with this name."""
         if self.pattern is AclPattern.PREFIXED:
             return name.startswith(self.name)
         return self.name in (WILDCARD, name)

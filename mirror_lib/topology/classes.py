@@ -1,4 +1,4 @@
-"""Classes that a configuration names: Kafka's by their Java names, others by their Python path."""
+"""Classes named in a configuration: Kafka's by their Java names, others by their Python path."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _KAFKA = "org.apache.kafka."
 
 
 def load_class(name: str, known: Mapping[str, type[_T]], base: type[_T], key: str) -> Callable[[Mapping[str, str]], _T]:
-    """The class behind a setting, ready to be called with its options.
+    """The class of a setting, ready to be called with its options.
 
     Args:
         name: as in the file.
-        known: our classes by their Java names.
-        base: what any class must derive from.
+        known: the project's classes by their Java names.
+        base: the required base class.
         key: the setting, for error messages.
 
     Raises:
-        ConfigurationError: no such class, or not one of the kind; calling the result raises it when the constructor
-            fails.
+        ConfigurationError: the class does not exist, or has another base; calling the result raises it if the
+            constructor fails.
     """
     kind = known.get(name) or _imported(name, known, base, key)
 

@@ -1,6 +1,6 @@
 """Sets of Unicode code points, and the named ones of Java regexes (`\\d`, `\\p{Alpha}`, `\\p{Lu}`...).
 
-Java character classes have nesting and intersection, Python's have not; working them out to plain ranges first makes
+Java character classes support nesting and intersection, Python's do not; converting them to plain ranges first makes
 the two equal.
 """
 
@@ -27,7 +27,7 @@ class CodePoints:
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> CodePoints:
-        """Any ranges, put in order."""
+        """Ranges in any order, sorted and merged."""
         merged: list[tuple[int, int]] = []
         for first, last in sorted(ranges):
             if merged and first <= merged[-1][1] + 1:
@@ -60,7 +60,7 @@ class CodePoints:
         return self | other_case[0] | other_case[1]
 
     def shift(self, by: int) -> CodePoints:
-        """Every member moved."""
+        """The set with every member shifted."""
         return CodePoints(tuple((first + by, last + by) for first, last in self.ranges))
 
     def pattern(self) -> str:
@@ -96,10 +96,10 @@ _PUNCT = CodePoints.chars(r"""!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~""")
 _SPACE = CodePoints.chars(" \t\n\x0b\f\r")
 ALL = CodePoints(((0, LAST),))
 NEWLINE = CodePoints.chars("\n")
-#: What `.`, `^` and `$` hold for the end of a line (java.util.regex.Pattern, "Line terminators").
+#: The line terminators of `.`, `^` and `$` (java.util.regex.Pattern, "Line terminators").
 LINE_TERMINATORS = CodePoints.chars("\n\r\x85\u2028\u2029")
 
-#: `\d` and the like; a capital letter is the complement.
+#: `\d` and similar; a capital letter is the complement.
 ESCAPES = {
     "d": _DIGIT,
     "w": _ALPHA | _DIGIT | CodePoints.chars("_"),
@@ -131,10 +131,10 @@ _CASED = ("Lu", "Ll", "Lt")
 
 
 def named(name: str, *, ignore_case: bool) -> CodePoints:
-    r"""The set that Java means by `\p{name}`.
+    r"""The set for Java's `\p{name}`.
 
-    Unicode general categories come from Python's own Unicode tables, which may be of another version than Java's; names
-    of topics are ASCII, where all versions agree.
+    Unicode general categories come from Python's own Unicode tables, which may have another version than Java's; topic
+    names are ASCII, where all versions agree.
 
     Raises:
         ValueError: the property has no exact counterpart here.

@@ -1,4 +1,4 @@
-"""Which topics, groups and topic configs a flow takes: MM2's filters.
+"""Selection of topics, groups and topic configs: MM2's filters.
 
 The rules are those of `org.apache.kafka.connect.mirror.Default{Topic,Group,ConfigProperty}Filter`: lists of names or
 Java regexes that must match the whole name; exclusion wins; an empty list matches nothing.
@@ -24,30 +24,30 @@ USE_DEFAULTS_FROM = "use.defaults.from"
 
 
 class TopicFilter(ABC):
-    """Selects topics. One of your own is built with the mapping of its settings (`topics`, `topics.exclude`...)."""
+    """Selects topics. A custom one is built with the mapping of its settings (`topics`, `topics.exclude`...)."""
 
     @abstractmethod
     def should_replicate_topic(self, topic: str) -> bool:
-        """Whether the filter takes the topic; internal topics and cycles are judged elsewhere."""
+        """True if the filter accepts the topic; internal topics and cycles are checked elsewhere."""
 
 
 class GroupFilter(ABC):
-    """Selects consumer groups. One of your own is built with the mapping of its settings (`groups`...)."""
+    """Selects consumer groups. A custom one is built with the mapping of its settings (`groups`...)."""
 
     @abstractmethod
     def should_replicate_group(self, group: str) -> bool:
-        """Whether positions of the group are replicated."""
+        """True if offsets of the group are replicated."""
 
 
 class ConfigPropertyFilter(ABC):
-    """Selects topic configs. One of your own is built with the mapping of its settings."""
+    """Selects topic configs. A custom one is built with the mapping of its settings."""
 
     @abstractmethod
     def should_replicate_config_property(self, name: str) -> bool:
-        """Whether a config of a source topic is copied to the remote topic."""
+        """True if a config of a source topic is copied to the remote topic."""
 
     def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - for those who override it
-        """Whether a built-in default of the source is copied (KIP-894); the target's own applies otherwise."""
+        """True if a built-in default of the source is copied (KIP-894); otherwise the target's own default applies."""
         return False
 
 
@@ -120,27 +120,27 @@ _CONFIG_FILTERS: dict[str, type[ConfigPropertyFilter]] = {
 
 
 def topic_filter_for(class_name: str, options: Mapping[str, str]) -> TopicFilter:
-    """The topic filter of a configuration, by Java's name of MM2's or the dotted path of a Python class.
+    """The configured topic filter, by the Java name of MM2's or the dotted path of a Python class.
 
     Raises:
-        ConfigurationError: no such class, or a list holds no valid regex.
+        ConfigurationError: the class does not exist, or a list contains an invalid regex.
     """
     return load_class(class_name, _TOPIC_FILTERS, TopicFilter, "topic.filter.class")(options)  # type: ignore[type-abstract]
 
 
 def group_filter_for(class_name: str, options: Mapping[str, str]) -> GroupFilter:
-    """The group filter of a configuration, see `topic_filter_for`."""
+    """The configured group filter, see `topic_filter_for`."""
     return load_class(class_name, _GROUP_FILTERS, GroupFilter, "group.filter.class")(options)  # type: ignore[type-abstract]
 
 
 def config_property_filter_for(class_name: str, options: Mapping[str, str]) -> ConfigPropertyFilter:
-    """The filter of topic configs of a configuration, see `topic_filter_for`."""
+    """The configured filter of topic configs, see `topic_filter_for`."""
     base = ConfigPropertyFilter
     return load_class(class_name, _CONFIG_FILTERS, base, "config.property.filter.class")(options)  # type: ignore[type-abstract]
 
 
 def joined(patterns: Sequence[str]) -> str:
-    """A list as one setting; no member can hold a comma."""
+    """A list as the text of a setting; members cannot contain commas."""
     return ",".join(patterns)
 
 

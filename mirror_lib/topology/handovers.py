@@ -1,4 +1,4 @@
-"""Which topics a flow copies no more, or copies only now, because a cutover has moved their writers."""
+"""Topics that a flow no longer copies, or only now copies, because a cutover has moved their writers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Handovers:
-    """What cutovers have moved, as far as it concerns one flow; all names are those of topics on the flow's source."""
+    """Topics that cutovers have moved and that concern one flow, by their names on the flow's source."""
 
-    #: Their writers have moved to the flow's target: copying them once more could only bring confusion.
+    #: Their writers have moved to the flow's target: the flow must not copy them any more.
     away: frozenset[str] = frozenset()
-    #: Their writers have moved to the flow's source, from its target: the flow back may copy them.
+    #: Their writers have moved from the flow's target to its source: the failback flow may copy them.
     here: frozenset[str] = frozenset()
-    #: False where the rules of a flow are asked for as its file has them, whatever has moved.
+    #: False if the rules of the configuration file are needed, regardless of hand-overs.
     restrict: bool = True
 
 

@@ -1,9 +1,9 @@
-"""Java's regular expressions as Python's, so that patterns written for MM2 mean here what they mean there.
+"""Translates Java's regular expressions to Python's, so that patterns written for MM2 keep their meaning.
 
-`java.util.regex.Pattern` (Java 17) is parsed and written anew for `re`: character classes become plain ranges, `.`,
-`^`, `$`, `\\Z` get Java's line terminators, inline flags are worked into what they apply to. Everything is ASCII-only
-unless said otherwise, as in Java without its `u` and `U` flags. `\\b` is that of Java 19 and later. What has no exact
-counterpart raises `ValueError` rather than mean something else.
+`java.util.regex.Pattern` (Java 17) is parsed and rewritten for `re`: character classes become plain ranges, `.`, `^`,
+`$`, `\\Z` get Java's line terminators, inline flags are applied to their scope. Everything is ASCII-only unless stated
+otherwise, as in Java without its `u` and `U` flags. `\\b` is that of Java 19 and later. Syntax without an exact
+counterpart raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
     """A Java regex as a Python one; use `fullmatch` for Java's `matches()`.
 
     Raises:
-        ValueError: Java would refuse it, or it cannot be translated exactly.
+        ValueError: Java would reject it, or it cannot be translated exactly.
     """
     try:
         return re.compile(translate(pattern), re.ASCII)
@@ -32,7 +32,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
         raise ValueError(f"the Java regex {shown!r} cannot be used here: {error}{hint}") from error
 
 
-#: A name as people write it: its dots match any character unless they are escaped.
+#: A plain name as users write it: its dots match any character unless they are escaped.
 _NAME = re.compile(r"(?:[\w:@.-]|\\[.-])+", re.ASCII)
 _UNESCAPED_DOT = re.compile(r"(?<!\\)\.")
 _BRACKET_OR_ESCAPE = re.compile(r"[\\()\[\]{}]")
@@ -40,18 +40,18 @@ _BRACKET_OR_ESCAPE = re.compile(r"[\\()\[\]{}]")
 
 @dataclass(frozen=True, slots=True)
 class PatternList:
-    """A list of names and Java regexes. Names are looked up: trying each member for each topic takes the square."""
+    """A list of names and Java regexes. Names are looked up: matching all members with all topics is quadratic."""
 
     text: str
     #: Members that are names.
     names: frozenset[str] = field(compare=False, default=frozenset())
-    #: The names in which dots match anything, by their length and the places of these dots.
+    #: Names in which dots match anything, by length and the places of these dots.
     dotted: Mapping[int, Mapping[tuple[int, ...], Collection[str]]] = field(compare=False, default_factory=dict)
     #: All other members.
     pattern: re.Pattern[str] | None = field(compare=False, default=None)
 
     def fullmatch(self, name: str) -> bool:
-        """Whether a member matches the whole name."""
+        """True if a member matches the whole name."""
         return (
             name in self.names
             or any(with_dots(name, dots) in names for dots, names in self.dotted.get(len(name), {}).items())
@@ -60,12 +60,12 @@ class PatternList:
 
 
 def _dots(pattern: str) -> tuple[int, ...]:
-    """The places in a name at which its pattern has dots that match anything."""
+    """The places in a name at which its pattern has unescaped dots."""
     return tuple(at - pattern.count("\\", 0, at) for at in (dot.start() for dot in _UNESCAPED_DOT.finditer(pattern)))
 
 
 def with_dots(name: str, places: tuple[int, ...]) -> str:
-    """A name with dots at places where a dot would match its character; a line terminator is none."""
+    """A name with dots at places where a dot would match its character; a line terminator is not matched."""
     characters = list(name)
     for place in places:
         if ord(characters[place]) not in LINE_TERMINATORS:
@@ -78,10 +78,10 @@ NO_PATTERNS = PatternList("(?!)")
 
 
 def compile_list(patterns: Sequence[str]) -> PatternList | None:
-    """Several Java regexes as one, None (which matches nothing) when there are none.
+    """Several Java regexes as one; None, which matches nothing, without any.
 
-    They count as joined by `|`, as MM2 does it (`MirrorUtils.compilePatternList`), so a flag such as `(?i)` in one of
-    them holds for those after it.
+    They are joined by `|`, as in MM2 (`MirrorUtils.compilePatternList`), so a flag such as `(?i)` in one of them
+    applies to those after it.
 
     Raises:
         ValueError: see `compile_java`.
@@ -101,7 +101,7 @@ def _compile_list(patterns: tuple[str, ...]) -> PatternList:
             if dots := _dots(pattern):
                 dotted.setdefault(len(name), {}).setdefault(dots, set()).add(name)
         elif _BRACKET_OR_ESCAPE.search(pattern):
-            # What opens here, a flag too, may reach into the members after it.
+            # A group or flag that opens here may extend into the members after it.
             rest += patterns[member:]
             break
         else:
@@ -125,7 +125,7 @@ def compile_replacement(replacement: str, pattern: re.Pattern[str]) -> Replaceme
     r"""Java's replacement text (`$1`, `${name}`, `\$`) for matches of one pattern (`Matcher.appendReplacement`).
 
     Raises:
-        ValueError: the text names a group that the pattern does not have, or ends in the middle of something.
+        ValueError: the text refers to a group that the pattern does not have, or is incomplete.
     """
     parts: list[str | int] = []
     position = 0
@@ -147,7 +147,7 @@ def compile_replacement(replacement: str, pattern: re.Pattern[str]) -> Replaceme
 
 @dataclass(frozen=True, slots=True)
 class _Expansion:
-    """A class and not a closure, so that it pickles."""
+    """A class and not a closure, so that it can be pickled."""
 
     parts: tuple[str | int, ...]
 
@@ -169,7 +169,7 @@ def _group_reference(text: str, position: int, pattern: re.Pattern[str]) -> tupl
     if group > pattern.groups:
         raise ValueError(f"the replacement {text!r} speaks of group {group}; the regex has {pattern.groups}")
     position += 1
-    # Java takes further digits for as long as there is such a group.
+    # Java takes further digits while such a group exists.
     while (
         position < len(text) and text[position] in "0123456789" and group * 10 + int(text[position]) <= pattern.groups
     ):
@@ -243,7 +243,7 @@ class _Translation:
 
     def _quantified(self, atom: str | None) -> str:
         if atom is None:
-            # Flags alone: nothing to repeat.
+            # Only flags: nothing to repeat.
             return ""
         found = _REPETITION.match(self._text, self._at)
         if found is None:
@@ -293,7 +293,7 @@ class _Translation:
     def _line_start(self) -> str:
         if "m" not in self._flags:
             return r"\A"
-        # In Java no line starts at the end of the text, not even that of an empty one.
+        # In Java no line starts at the end of the text, not even in an empty text.
         return (r"(?:\A|(?<=\n))" if "d" in self._flags else rf"(?:\A|{_LINE_BEFORE})") + r"(?!\Z)"
 
     def _line_end(self) -> str:
@@ -310,7 +310,7 @@ class _Translation:
             opening, number = "(", self._open()
         elif self._peek(2) in ("<=", "<!"):
             sign = self._take(2)
-            # Python's lookbehind has one width, Java's alternatives may differ: each looks behind by itself.
+            # Python's lookbehind has a fixed width, Java's alternatives may differ: each gets its own lookbehind.
             body = self._split_lookbehind(sign)
             self._flags = before
             return body
@@ -337,7 +337,7 @@ class _Translation:
         each = [f"(?{sign}{branch})" for branch in branches]
         if len(each) == 1:
             return each[0]
-        # Behind none of the alternatives, or behind one of them.
+        # After none of the alternatives, or after one of them.
         return f"(?:{''.join(each)})" if sign == "<!" else f"(?:{'|'.join(each)})"
 
     def _open(self) -> int:
@@ -359,7 +359,7 @@ class _Translation:
         return found[1]
 
     def _inline_flags(self) -> bool:
-        """Read `i-s:` or `i-s)`; true for the second, which holds to the end of the enclosing group."""
+        """Read `i-s:` or `i-s)`; true for the second form, which applies to the end of the enclosing group."""
         on = True
         flags = set(self._flags)
         while (char := self._take()) not in (":", ")"):
@@ -413,7 +413,7 @@ class _Translation:
         return f"(?i:\\{number})" if "i" in self._flags else f"(?:\\{number})"
 
     def _set_escape(self) -> tuple[CodePoints, int | None]:
-        """After a backslash, in and out of classes: what it matches, and the code point when it is a single one."""
+        """After a backslash, in and out of classes: the matched code points; the code point if there is only one."""
         char = self._take()
         if char in ESCAPES:
             return ESCAPES[char], None
@@ -485,7 +485,7 @@ class _Translation:
     # Character classes
 
     def _class(self) -> CodePoints:
-        """After `[`: unions and intersections, where a leading `^` turns round all that follows."""
+        """After `[`: unions and intersections, where a leading `^` negates all that follows."""
         negated = self._took("^")
         points: CodePoints | None = None
         operand = self._union()
@@ -564,6 +564,6 @@ def _without_quoting(pattern: str) -> str:
 
 def _quoted(char: str, *, first: bool) -> str:
     if char.isascii() and char.isdigit():
-        # Kept from continuing a number that stands before the quote.
+        # Prevents that the digit continues a number before the quote.
         return f"\\x3{char}" if first else char
     return char if not char.isascii() or char.isalpha() else f"\\{char}"

@@ -1,4 +1,4 @@
-"""Reading values as Kafka's `ConfigDef.parseType` reads them."""
+"""Parses values as Kafka's `ConfigDef.parseType` does."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Value = bool | int | float | str | tuple[str, ...]
 
 _DIGITS = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
-#: What `String.trim()` takes away: every character up to U+0020.
+#: The characters that `String.trim()` removes: up to U+0020.
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 class ValueType(StrEnum):
-    """The types of `ConfigDef` that MM2's keys have."""
+    """The `ConfigDef` types of MM2's keys."""
 
     BOOLEAN = "boolean"
     SHORT = "short"
@@ -31,7 +31,7 @@ _BITS = {ValueType.SHORT: 16, ValueType.INT: 32, ValueType.LONG: 64}
 
 
 def parse_value(kind: ValueType, text: str) -> Value:
-    """The value of a setting; blanks around it are not part of it.
+    """The value of a setting, without surrounding blanks.
 
     Raises:
         ValueError: the text is not of that type; the message completes "must be".
@@ -51,13 +51,13 @@ def parse_value(kind: ValueType, text: str) -> Value:
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """Members between commas without surrounding blanks; empty members stay, an empty text has none."""
+    """The members between commas, trimmed; empty members are kept, an empty text has none."""
     trimmed = text.strip(_TRIMMED)
     return tuple(member.strip() for member in trimmed.split(",")) if trimmed else ()
 
 
 def parse_raw_boolean(text: str | None) -> bool:
-    """Java's `Boolean.parseBoolean`: only `true` without any blank is true. MM2 selects its flows with it."""
+    """Java's `Boolean.parseBoolean`: only `true` without blanks is true. MM2 uses it for a flow's enabled flag."""
     return text is not None and text.lower() == "true"
 
 

@@ -1,8 +1,8 @@
-"""Loops over several flows: records that come back to where they were and are copied again, for ever.
+"""Loops across several flows: records that return to a cluster and are copied again, endlessly.
 
-One flow alone sees a loop only in names that the default policy made (`FlowTopology.is_cycle`). Identity names and
-renames hide where a topic came from, and an alias that contains the separator is misread; with all flows of a file in
-view such loops show before anything is copied.
+A single flow sees a loop only in names of the default policy (`FlowTopology.is_cycle`). Identity names and renames hide
+the origin of a topic, and an alias that contains the separator is misread; with all flows of a file, such loops are
+found before anything is copied.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from mirror_lib.topology.selection import FlowTopology
 
-#: A topic that comes to one cluster this often under ever new names will do so without end.
+#: A topic that arrives at one cluster this often under new names will do so endlessly.
 _VISITS = 4
 
 
 class TopicOnCluster(NamedTuple):
-    """A topic and the alias of the cluster it is on."""
+    """A topic and the alias of its cluster."""
 
     cluster: str
     topic: str
@@ -29,7 +29,7 @@ class TopicOnCluster(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The way of a topic; when `closed`, from a topic back to itself, otherwise under names that grow for ever."""
+    """The path of a topic: if `closed`, from a topic back to itself; otherwise under names that grow endlessly."""
 
     path: tuple[TopicOnCluster, ...]
     closed: bool
@@ -39,17 +39,17 @@ class Loop:
 
 
 def find_loops(flows: Sequence[FlowTopology], topics: Mapping[str, Iterable[str]]) -> tuple[Loop, ...]:
-    """Every loop that the given topics would run into, each told once.
+    """Every loop that the given topics would enter, each once.
 
     Args:
         flows: the enabled flows of a file.
-        topics: the topics to follow, by the alias of the cluster they are on.
+        topics: the topics to follow, by the alias of their cluster.
     """
     found: dict[frozenset[TopicOnCluster], Loop] = {}
     finished: set[TopicOnCluster] = set()
     starts = [TopicOnCluster(cluster, topic) for cluster, names in sorted(topics.items()) for topic in sorted(names)]
     for start in starts:
-        # Depth first, with the way that led to each place.
+        # Depth first, with the path to each place.
         waiting: list[tuple[TopicOnCluster, ...]] = [(start,)]
         while waiting:
             path = waiting.pop()

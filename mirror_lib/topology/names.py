@@ -1,4 +1,4 @@
-"""The names that everything else is keyed by: flows and partitions."""
+"""Identifiers of flows and partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic on one cluster; which cluster is said by the context."""
+    """A partition of a topic on one cluster; the context determines the cluster."""
 
     topic: str
     partition: int
@@ -20,8 +20,8 @@ class TopicPartition(NamedTuple):
 class FlowId:
     """An ordered pair of cluster aliases, written `source->target` as in MM2's file.
 
-    Work beside the flow's own, such as a backfill, has a name behind it (`A->B#backfill-x`): so its lock, its writers
-    and its rows in the ledger are never taken for the flow's.
+    Work next to the flow, such as a backfill, has a suffix (`A->B#backfill-x`): its lock, its writers and its rows in
+    the ledger are thus separate from the flow's.
     """
 
     source: str
@@ -35,7 +35,7 @@ class FlowId:
 
     @property
     def opposite(self) -> FlowId:
-        """The flow back, from the target to the source; also for work beside a flow."""
+        """The flow from the target to the source; also for work next to a flow."""
         return FlowId(self.target, self.source)
 
     @classmethod

@@ -1,8 +1,8 @@
 """Names of remote and internal topics: MM2's `ReplicationPolicy` and its two implementations.
 
 The rules are those of `org.apache.kafka.connect.mirror.{ReplicationPolicy,DefaultReplicationPolicy,
-IdentityReplicationPolicy}` in Kafka 4.3 (KIP-382, KIP-690, KIP-949, KIP-1074), to the letter where it
-matters to be read by MM2's own clients.
+IdentityReplicationPolicy}` in Kafka 4.3 (KIP-382, KIP-690, KIP-949, KIP-1074), exactly where MM2's own clients depend
+on them.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _HEARTBEATS = "heartbeats"
 
 
 class ReplicationPolicy(ABC):
-    """How topics are named on the target, and what a name says about where a topic came from.
+    """Names of topics on the target, and the origin of a topic by its name.
 
-    A policy of your own derives from this class and is built with one argument, the mapping of options: every
-    setting that begins `replication.policy`, and the aliases `source.cluster.alias` and `target.cluster.alias`. The
-    methods that are not abstract answer as MM2's interface does by default. Instances must pickle.
+    A custom policy derives from this class and is built with one argument, the mapping of options: every setting that
+    begins with `replication.policy`, and the aliases `source.cluster.alias` and `target.cluster.alias`. Methods that
+    are not abstract return the defaults of MM2's interface. Instances must be picklable.
     """
 
     @abstractmethod
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """The name on the target of a topic that comes from `source_alias`."""
+        """The target name of a topic from `source_alias`."""
 
     @abstractmethod
     def topic_source(self, topic: str) -> str | None:
-        """The alias of the cluster that the topic was copied from, None for one that was born where it is."""
+        """The alias of the cluster that the topic was copied from; None for an original topic."""
 
     @abstractmethod
     def upstream_topic(self, topic: str) -> str | None:
-        """The topic's name on the cluster it was copied from, None without one."""
+        """The topic's name on the cluster that it was copied from; None for an original topic."""
 
     def original_topic(self, topic: str) -> str:
-        """The name where the topic was born, however many clusters ago."""
+        """The topic's name on its original cluster, regardless of the number of hops."""
         seen = {topic}
         while (upstream := self.upstream_topic(topic)) is not None and upstream not in seen:
             seen.add(upstream)
@@ -54,29 +54,29 @@ class ReplicationPolicy(ABC):
         return _HEARTBEATS
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """The offset-syncs topic; the alias is that of the cluster that the topic is not on."""
+        """The offset-syncs topic; `alias` is that of the other cluster, not of the one that holds the topic."""
         return f"mm2-offset-syncs.{alias}.internal"
 
     def checkpoints_topic(self, alias: str) -> str:
-        """The topic of checkpoints that come from the cluster `alias`."""
+        """The topic of checkpoints from the cluster `alias`."""
         return f"{alias}.checkpoints.internal"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """Whether a topic holds heartbeats, ours or replicated ones."""
+        """True if a topic holds heartbeats, own or replicated ones."""
         return self.original_topic(topic) == self.heartbeats_topic()
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        """Whether a topic holds checkpoints."""
+        """True if a topic holds checkpoints."""
         return topic.endswith(".checkpoints.internal")
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        """Whether a topic belongs to MM2 itself."""
+        """True if a topic belongs to MM2 itself."""
         return (topic.startswith("mm2") and topic.endswith(".internal")) or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether a topic belongs to Kafka or MM2 and is never replicated.
+        """True if a topic belongs to Kafka or MM2 and is never replicated.
 
-        Since KIP-1074 (Kafka 4) a name that merely ends with `internal` is the user's own and left to the topic filter.
+        Since KIP-1074 (Kafka 4), a name that merely ends with `internal` is a user's topic: the topic filter decides.
         """
         return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
 
@@ -86,13 +86,13 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._separator = options.get(SEPARATOR, ".")
-        # Java reads the flag only along with a separator; without one the two separators are equal anyhow.
+        # Java reads the flag only together with a separator; without one the two separators are equal anyway.
         enabled = options.get(INTERNAL_SEPARATOR_ENABLED, "true").strip().lower() == "true"
         self._internal_separator = self._separator if enabled else "."
 
     @property
     def separator(self) -> str:
-        """What stands between alias and topic."""
+        """The separator between alias and topic."""
         return self._separator
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
@@ -137,9 +137,9 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
 
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
-    """Topics keep their names (KIP-690), except every topic whose name ends with `heartbeats`.
+    """Topics keep their names (KIP-690), except topics whose names end with `heartbeats`.
 
-    It cannot tell remote topics from others, so it cannot see cycles.
+    It cannot distinguish remote topics from others, so it cannot detect cycles.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -161,7 +161,7 @@ def _looks_like_heartbeats(topic: str) -> bool:
 
 
 IDENTITY_CLASS = f"{_JAVA_PACKAGE}.IdentityReplicationPolicy"
-#: Classes from before KIP-690 that keep topic names, as published; each is taken as `IdentityReplicationPolicy`. They
+#: Classes from before KIP-690 that keep topic names, as published; each is treated as `IdentityReplicationPolicy`. They
 #: keep the names of heartbeats topics too, which would mix the heartbeats of both clusters.
 IDENTITY_LIKE = frozenset(
     {
@@ -183,12 +183,12 @@ _KNOWN: dict[str, type[ReplicationPolicy]] = {
 
 
 def keeps_names(class_name: str) -> bool:
-    """Whether a policy's class, by its Java name, gives remote topics the names of their sources."""
+    """True if a policy's class, by its Java name, gives remote topics the names of their sources."""
     return class_name == IDENTITY_CLASS or class_name in IDENTITY_LIKE
 
 
 def policy_for(class_name: str, options: Mapping[str, str]) -> ReplicationPolicy:
-    """The policy of a configuration.
+    """The configured policy.
 
     Args:
         class_name: Java's name of one of MM2's policies, or the dotted path of a Python class derived from
@@ -196,7 +196,7 @@ def policy_for(class_name: str, options: Mapping[str, str]) -> ReplicationPolicy
         options: MM2's own keys, such as `replication.policy.separator` and `source.cluster.alias`.
 
     Raises:
-        ConfigurationError: there is no such class, or it cannot be built from the options.
+        ConfigurationError: the class does not exist, or cannot be built from the options.
     """
     base = ReplicationPolicy
     return load_class(class_name, _KNOWN, base, "replication.policy.class")(options)  # type: ignore[type-abstract]

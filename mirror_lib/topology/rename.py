@@ -1,7 +1,7 @@
-"""Renames beyond MM2's policies, and the table of names of a whole flow with its collisions.
+"""Renames in addition to MM2's policies, and the name table of a flow with its collisions.
 
-A renamed topic gets exactly the name it is given: the replication policy's own rule applies only to topics that no
-rename speaks of. Precedence: explicit map, then regex, then policy.
+A renamed topic gets exactly the given name: the replication policy applies only to topics without a rename.
+Precedence: explicit map, then regex, then policy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RenameRules:
     """Renames by an explicit map and by one regex.
 
     Raises:
-        ValueError: a name is illegal, the regex or its replacement is not valid, or one of the two is missing.
+        ValueError: a name is illegal, regex or replacement is not valid, or one of the two is missing.
     """
 
     #: Source topic -> target topic.
@@ -47,11 +47,11 @@ class RenameRules:
             compile_replacement(self.replacement, compile_java(self.pattern))
 
     def explicit_name(self, topic: str) -> str | None:
-        """The name that the map gives, None when it does not speak of the topic."""
+        """The name in the explicit map; None if the map does not contain the topic."""
         return self.explicit.get(topic)
 
     def regex_name(self, topic: str) -> str | None:
-        """The name that the regex gives, None when it does not match."""
+        """The name by the regex; None if it does not match."""
         if self.pattern is None or self.replacement is None:
             return None
         compiled = compile_java(self.pattern)
@@ -60,7 +60,7 @@ class RenameRules:
 
 
 def illegal_name(topic: str) -> str | None:
-    """Why Kafka refuses a topic name (`Topic.validate`), None for a legal one."""
+    """Why Kafka rejects a topic name (`Topic.validate`); None for a legal one."""
     if not topic:
         return "it is empty"
     if topic in (".", ".."):
@@ -73,12 +73,12 @@ def illegal_name(topic: str) -> str | None:
 
 
 class NameFault(StrEnum):
-    """What can be wrong with a name on the target."""
+    """Faults of a name on the target."""
 
     ILLEGAL = "illegal name"
     RESERVED = "reserved name"
     COLLISION = "collision"
-    #: Names that differ only in '.' and '_' share one metric name; the controller refuses the second topic.
+    #: Names that differ only in '.' and '_' share one metric name; the controller rejects the second topic.
     SIMILAR = "similar names"
     PARTITION_COUNTS = "partition counts differ"
 
@@ -95,7 +95,7 @@ class NameFinding:
 
 @dataclass(frozen=True, slots=True)
 class NameTable:
-    """Source topic -> target topic for everything that one flow replicates, with all that is wrong with it."""
+    """Target topics of all source topics that a flow replicates, with all faults."""
 
     targets: Mapping[str, str]
     findings: tuple[NameFinding, ...] = ()
@@ -115,8 +115,8 @@ class NameTable:
         Args:
             partitions: number of partitions of each source topic.
             remote_topic: the target name of a source topic.
-            merge: whether several source topics may share a target.
-            reserved: whether a target name belongs to Kafka or to the replicator itself.
+            merge: allow several source topics to share a target.
+            reserved: true for target names that belong to Kafka or to the replicator.
             existing: topics of the target cluster, of the flow or not; no other topic can get a similar name.
         """
         targets = {topic: remote_topic(topic) for topic in sorted(partitions)}
@@ -131,11 +131,11 @@ class NameTable:
         return cls(targets, (*findings, *_similar(sources, existing)))
 
     def sources_of(self, target: str) -> tuple[str, ...]:
-        """The source topics that go to a target topic; several in a merge."""
+        """The source topics of a target topic; several in a merge."""
         return tuple(source for source, name in self.targets.items() if name == target)
 
     def errors(self, flow: str | None = None) -> dict[str, TopologyError]:
-        """One error for every source topic that must not be copied, so that the others can go on."""
+        """One error for every source topic that must not be copied; the others continue."""
         found: dict[str, TopologyError] = {}
         for finding in self.findings:
             for source in finding.sources:
@@ -145,7 +145,7 @@ class NameTable:
         return found
 
     def require_sound(self, where: Where = NOWHERE) -> None:
-        """Do nothing, or raise all findings as one error.
+        """Raise all findings as one error, if there are any.
 
         Raises:
             TopologyError: the table has findings.

@@ -1,4 +1,4 @@
-"""What a flow takes and how it calls it: MM2's topic selection (`MirrorSourceConnector`) with our renames on top."""
+"""Topic selection and naming of a flow: MM2's selection (`MirrorSourceConnector`) and the project's renames."""
 
 from __future__ import annotations
 
@@ -14,61 +14,61 @@ from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import ReplicationPolicy
 from mirror_lib.topology.rename import NameTable, RenameRules
 
-#: Of topics that were meant and are not taken.
+#: Maximum number of shown reasons why requested topics are not selected.
 _REASONS_SHOWN = 5
 
 
 class Exclusion(StrEnum):
     """Why a topic is not replicated."""
 
-    #: The topic filter does not take it.
+    #: The topic filter does not accept it.
     FILTERED = "filtered"
     #: It belongs to Kafka, Connect or MM2.
     INTERNAL = "internal"
-    #: It was copied from the target, directly or over other clusters.
+    #: It was copied from the target, directly or through other clusters.
     CYCLE = "cycle"
     #: A cutover has moved its writers to the target.
     HANDED_OVER = "handed over"
-    #: The flow leads back, and no cutover has moved the topic's writers to its source.
+    #: The flow is a failback, and no cutover has moved the topic's writers to its source.
     NOT_HANDED_OVER = "not handed over"
-    #: The flow takes it, but this run is limited to other topics.
+    #: The flow selects it, but this run is limited to other topics.
     NOT_REQUESTED = "not requested"
 
 
 @dataclass(frozen=True, slots=True)
 class FlowTopology:
-    """The rules of one flow about topics: which, and under what name."""
+    """The rules of one flow about topics: selection and names."""
 
     flow: FlowId
     policy: ReplicationPolicy
     topic_filter: TopicFilter
     rename: RenameRules = field(default_factory=RenameRules)
-    #: Heartbeats topics are taken whatever the filter says (KIP-1089).
+    #: Heartbeats topics are selected regardless of the filter (KIP-1089).
     heartbeats_replication_enabled: bool = True
     handovers: Handovers = NO_HANDOVERS
-    #: Copies only topics whose writers came to its source by a cutover.
+    #: Failback: copy only topics whose writers a cutover has moved to this flow's source.
     way_back: bool = False
     #: Topics of a limited run, see `include_only`.
     limits: tuple[PatternList, ...] = ()
-    #: What MM2 calls source and target in names, where that is not the flow's name (`source.cluster.alias`).
+    #: MM2's names of source and target, if they differ from the flow's aliases (`source.cluster.alias`).
     aliases: tuple[str, str] | None = None
 
     @property
     def source_alias(self) -> str:
-        """The source's name in remote topics."""
+        """The source's alias in names of remote topics."""
         return self.flow.source if self.aliases is None else self.aliases[0]
 
     @property
     def target_alias(self) -> str:
-        """The target's name in topics that were copied from it."""
+        """The target's alias in names of topics that were copied from it."""
         return self.flow.target if self.aliases is None else self.aliases[1]
 
     def replicates(self, topic: str) -> bool:
-        """Whether the flow takes a topic of the source."""
+        """True if the flow selects a topic of the source."""
         return self.exclusion(topic) is None
 
     def exclusion(self, topic: str) -> Exclusion | None:
-        """Why the flow does not take a topic of the source, None if it does."""
+        """Why the flow does not select a topic of the source; None if it does."""
         heartbeats = self.heartbeats_replication_enabled and self.policy.is_heartbeats_topic(topic)
         if self.policy.is_internal_topic(topic) or self._is_heartbeats_of_target(topic):
             return Exclusion.INTERNAL
@@ -85,9 +85,9 @@ class FlowTopology:
         return None
 
     def is_cycle(self, topic: str) -> bool:
-        """Whether a topic's ancestry has the target in it (`MirrorSourceConnector.isCycle`).
+        """True if the target is in a topic's ancestry (`MirrorSourceConnector.isCycle`).
 
-        The identity policy knows no ancestry, so it sees cycles of heartbeats only.
+        The identity policy has no ancestry, so it detects only cycles of heartbeats.
         """
         seen: set[str] = set()
         current: str | None = topic
@@ -102,17 +102,17 @@ class FlowTopology:
         return False
 
     def _is_heartbeats_of_target(self, topic: str) -> bool:
-        """Whether the copy would have the name of the topic that heartbeats of the target's own are written to.
+        """True if the copy would have the name of the topic to which the target's own heartbeats are written.
 
-        Only policies that keep its name do that; the records of both could not be told apart.
+        Only policies that keep names do that; the records of both could not be distinguished.
         """
         heartbeats = self.policy.heartbeats_topic()
         return topic == heartbeats and self.remote_topic(topic) == heartbeats
 
     def _leads_home(self, topic: str) -> bool:
-        """Whether a flow back gives a copy of the target's topic its name there.
+        """True if a failback flow gives a copy of one of the target's topics its original name there.
 
-        No circle: the flow there copies the topic no more while its writers are here, and this one does only then.
+        This is not a loop: each of the two flows copies the topic only while its writers are on that flow's source.
         """
         return (
             self.way_back
@@ -121,9 +121,9 @@ class FlowTopology:
         )
 
     def remote_topic(self, topic: str) -> str:
-        """The name on the target of a topic of the source.
+        """The target name of a topic of the source.
 
-        Heartbeats topics keep the policy's name, by which monitoring finds them, unless the explicit map names them.
+        Heartbeats topics keep the policy's name, which monitoring expects, unless the explicit map contains them.
         """
         explicit = self.rename.explicit_name(topic)
         if explicit is not None:
@@ -132,10 +132,10 @@ class FlowTopology:
         return self.policy.format_remote_topic(self.source_alias, topic) if renamed is None else renamed
 
     def is_remote(self, target_topic: str) -> bool:
-        """Whether a topic of the target is one that this flow writes, as far as its name tells.
+        """True if a topic of the target is one that this flow writes, by its name.
 
-        MM2's rule (`findTargetTopicPartitions`) and the explicit map; with the identity policy that is every topic.
-        Names that a regex rename made are known only from the source topics: see `name_table`.
+        MM2's rule (`findTargetTopicPartitions`) and the explicit map; with the identity policy this is every topic.
+        Names by a regex rename can only be derived from the source topics: see `name_table`.
         """
         if target_topic in self.rename.explicit.values():
             return True
@@ -144,21 +144,21 @@ class FlowTopology:
         )
 
     def checkpointed_topic(self, topic: str) -> str:
-        """The target topic whose offsets a checkpoint of a source topic holds.
+        """The target topic of the offsets in a checkpoint of a source topic.
 
-        The rule of `MirrorCheckpointTask.renameTopicPartition`: a topic that was itself copied from the target leads
-        back to its original.
+        The rule of `MirrorCheckpointTask.renameTopicPartition`: a topic that was itself copied from the target returns
+        to its original.
         """
         if self.policy.topic_source(topic) == self.target_alias:
             return self.policy.original_topic(topic)
         return self.remote_topic(topic)
 
     def selects_group(self, group: str, topics: Iterable[str], group_filter: GroupFilter) -> bool:
-        """Whether positions of a group are replicated (`MirrorCheckpointConnector.findConsumerGroups`).
+        """True if offsets of a group are replicated (`MirrorCheckpointConnector.findConsumerGroups`).
 
         Args:
             group: its id.
-            topics: the source topics it has committed offsets for; one must pass the topic filter (that alone).
+            topics: source topics with committed offsets of the group; at least one must pass the topic filter itself.
             group_filter: the flow's filter of groups.
         """
         return group_filter.should_replicate_group(group) and any(
@@ -166,7 +166,7 @@ class FlowTopology:
         )
 
     def include_only(self, patterns: Sequence[str]) -> FlowTopology:
-        """The same flow limited to topics that match one of the Java regexes; never more than the flow takes.
+        """This flow limited to selected topics that match one of the Java regexes.
 
         Raises:
             ConfigurationError: a pattern is not valid.
@@ -182,13 +182,13 @@ class FlowTopology:
         return replace(self, limits=(*self.limits, compiled or NO_PATTERNS))
 
     def refuse_empty_choice(self, listed: Iterable[str]) -> None:
-        """Fail if a run was limited to topics of which the flow takes none: a misspelt name would pass as done.
+        """Raise if a run is limited to topics of which the flow selects none: a misspelt name would look like success.
 
         Args:
             listed: the topics of the source.
 
         Raises:
-            ConfigurationError: it is so; it says why topics that were meant are not taken.
+            ConfigurationError: no topic is selected; the error has the reasons for requested topics.
         """
         if not self.limits:
             return
@@ -208,7 +208,7 @@ class FlowTopology:
         )
 
     def name_table(self, partitions: Mapping[str, int], existing: Collection[str] = ()) -> NameTable:
-        """The target names of all given source topics (with their partition counts), and what is wrong with them.
+        """The target names of the given source topics (with their partition counts), and all faults.
 
         Args:
             existing: topics of the target cluster that exist already.
@@ -232,7 +232,7 @@ class FlowTopology:
 
 
 def ancestry(policy: ReplicationPolicy, topic: str) -> tuple[str, ...]:
-    """The clusters that a topic was copied over, nearest first (`MirrorClient.allSources`)."""
+    """The clusters through which a topic was copied, nearest first (`MirrorClient.allSources`)."""
     sources: list[str] = []
     current: str | None = topic
     while current is not None:
@@ -245,11 +245,11 @@ def ancestry(policy: ReplicationPolicy, topic: str) -> tuple[str, ...]:
 
 
 def hops(policy: ReplicationPolicy, topic: str, cluster: str) -> int | None:
-    """How many copies lie between a cluster and this topic (`countHopsForTopic`), None if it is not from there."""
+    """The number of copies between a cluster and this topic (`countHopsForTopic`); None if it is not from there."""
     sources = ancestry(policy, topic)
     return sources.index(cluster) + 1 if cluster in sources else None
 
 
 def is_remote_topic(policy: ReplicationPolicy, topic: str) -> bool:
-    """Whether a topic was copied from anywhere (`MirrorClient.isRemoteTopic`)."""
+    """True if a topic was copied from another cluster (`MirrorClient.isRemoteTopic`)."""
     return not policy.is_internal_topic(topic) and policy.topic_source(topic) is not None

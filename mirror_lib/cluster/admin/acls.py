@@ -27,7 +27,7 @@ from mirror_lib.cluster.raw import open_clients
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.topology import AclBinding, AclPattern, AclPermission, AclResource, Grant, Operation
 
-#: A KRaft controller makes one metadata record of every ACL, and refuses requests that make more than 10,000.
+#: A KRaft controller writes one metadata record per ACL, and rejects requests that need more than 10,000.
 _ACLS_AT_ONCE = 2_000
 _Native = TypeVar("_Native")
 
@@ -41,7 +41,7 @@ _PERMISSIONS = {AclPermission.ALLOW: AclPermissionType.ALLOW, AclPermission.DENY
 
 
 def list_acls(connection: Connection, resources: Iterable[AclResource]) -> frozenset[AclBinding]:
-    """See `ClusterAdmin.acls`. Not through librdkafka, which takes a refused request for an empty list."""
+    """See `ClusterAdmin.acls`. Not through librdkafka, which returns an empty list for a rejected request."""
 
     async def ask() -> frozenset[AclBinding]:
         async with open_clients(connection) as (client,):

@@ -1,7 +1,7 @@
-"""Asking and changing what a cluster is: topics, partitions, configs and offsets (confluent-kafka's AdminClient).
+"""Reads and changes topics, partitions, configs, offsets and ACLs of a cluster (confluent-kafka's AdminClient).
 
-Whatever concerns one topic or partition fails alone: such errors are returned beside the answers. A cluster that does
-not answer, or refuses us, is raised, and within the admin's timeout.
+Errors of one topic or partition are returned next to the results. If the cluster does not respond, or rejects the
+client, the method raises within the admin's timeout.
 """
 
 from __future__ import annotations
@@ -62,15 +62,14 @@ __all__ = [
 ]
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
-#: Items in one request, so that no request of a large cluster grows beyond what brokers answer at once. A KRaft
-#: controller refuses requests that make more than 10,000 metadata records.
+#: Maximum number of items in one request, so that a request to a large cluster stays within what brokers handle.
 _TOPICS_AT_ONCE, _PARTITIONS_AT_ONCE = 500, 2_000
-#: Metadata records that one request to create topics or partitions makes. A KRaft controller refuses more than 10,000
-#: (Java `QuorumController.MAX_RECORDS_PER_USER_OP`); smaller requests leave it time for others.
+#: Maximum number of metadata records that one request to create topics or partitions needs. A KRaft controller rejects
+#: more than 10,000 (Java `QuorumController.MAX_RECORDS_PER_USER_OP`); smaller requests leave it time for others.
 _NEW_RECORDS_AT_ONCE = 2_000
-#: Between tries to ask leaders that are announced, and do not lead yet.
+#: Pause between requests to leaders that are announced but do not lead yet.
 _SETTLING_PAUSE = 0.5
-#: How brokers say that they have not heard yet of partitions that they are to lead.
+#: Error codes of brokers that do not know yet that they lead a partition.
 _SETTLING = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -83,25 +82,24 @@ _Item = TypeVar("_Item")
 #: librdkafka sends a request for each of them.
 _GROUPS_AT_ONCE = 100
 
-#: How librdkafka says that it knows no leader of a partition, or of any that were asked for.
+#: librdkafka's error codes if it knows no leader of a partition, or of any requested one.
 _STALE = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, LocalCode.UNKNOWN_PARTITION, LocalCode.UNKNOWN_TOPIC, LocalCode.NO_ENTRY}
 )
 
 
 class ClusterAdmin:
-    """One cluster's administration. Use as a context manager; may be used by several threads.
+    """Administration of one cluster. Use as a context manager; thread-safe.
 
-    Every method raises `BrokerUnreachableError` when the cluster does not answer in time, and `AuthenticationError`
-    as soon as it refuses our credentials or the TLS handshake fails.
+    Every method raises `BrokerUnreachableError` if the cluster does not respond in time, and `AuthenticationError` as
+    soon as it rejects the credentials or the TLS handshake fails.
     """
 
     def __init__(self, connection: Connection, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
-        """Nothing is connected before the context is entered.
+        """Does not connect before the context is entered.
 
         Args:
-            timeout_seconds: longest wait for one method's answer; the very first one is waited for at most ten
-                seconds.
+            timeout_seconds: maximum wait for a method's result; for the very first response, at most ten seconds.
         """
         self._connection = connection
         self._calls = AdminCalls(connection, timeout_seconds)
@@ -112,7 +110,7 @@ class ClusterAdmin:
         return self._connection.cluster
 
     def __enter__(self) -> Self:
-        # Connects in the background while the caller goes on.
+        # Connects in the background while the caller continues.
         _ = self._calls.client
         return self
 
@@ -122,7 +120,7 @@ class ClusterAdmin:
         self._calls.close()
 
     def cluster_id(self) -> str | None:
-        """The id that the cluster gave itself; None before Kafka 0.10.1. Asked once."""
+        """The cluster id; None before Kafka 0.10.1. Requested once."""
         return self._calls.cluster_id()
 
     def brokers(self) -> tuple[BrokerDescription, ...]:
@@ -133,7 +131,7 @@ class ClusterAdmin:
         )
 
     def list_topics(self) -> list[str]:
-        """All topics that we may see, internal ones too, in order."""
+        """All topics that the user may describe, including internal ones, in order."""
         deadline = self._calls.begin()
         failure: MirrorError | None = None
         for seconds in self._calls.attempts(deadline):
@@ -147,7 +145,7 @@ class ClusterAdmin:
         raise failure
 
     def describe_topics(self, names: Iterable[str]) -> PerTopic[TopicDescription]:
-        """The partitions of topics; those that do not exist are in the result's `errors`."""
+        """The partitions of topics; missing topics are in the result's `errors`."""
         return self._describe(names, self._calls.begin())
 
     def topic_configs(self, names: Iterable[str]) -> PerTopic[TopicConfigs]:
@@ -164,11 +162,11 @@ class ClusterAdmin:
         return per_topic(self._calls.answers(question, sorted(set(names)), deadline))
 
     def broker_configs(self) -> Mapping[str, str | None]:
-        """The configs of one of the brokers; those of the others are taken to be the same.
+        """The configs of one broker; the other brokers are assumed to have the same.
 
         Raises:
             AuthorizationError: the user may not read them.
-            MirrorError: the cluster did not answer in time, or refused.
+            MirrorError: the cluster did not respond in time, or rejected the request.
         """
         broker = self.brokers()[0]
 
@@ -185,16 +183,16 @@ class ClusterAdmin:
         return {name: entry.value for name, entry in answer.entries.items()}
 
     def list_offsets(self, partitions: Iterable[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, OffsetFact]:
-        """An offset of every partition asked for; each fact has an offset or an error."""
+        """An offset of each requested partition; each fact has an offset or an error."""
         native: Any = NativeOffsetSpec
         spec = native.earliest() if which is OffsetSpec.EARLIEST else native.latest()
         specs = dict.fromkeys(partitions, spec)
         return self._list_offsets(specs, f"find the {which.value} offset", committed=which is OffsetSpec.LAST_STABLE)
 
     def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetFact]:
-        """The first record of every partition that is not older than a time in epoch milliseconds.
+        """The first record of each partition at or after a time in epoch milliseconds.
 
-        Each fact has an offset or an error; the offset is -1 where all records are older.
+        Each fact has an offset or an error; the offset is -1 if all records are older.
         """
         native: Any = NativeOffsetSpec
         specs = {partition: native.for_timestamp(milliseconds) for partition, milliseconds in times.items()}
@@ -230,10 +228,10 @@ class ClusterAdmin:
     def create_topics(
         self, specs: Sequence[TopicSpec], *, validate_only: bool = False
     ) -> dict[str, MirrorError | None]:
-        """Create topics; what became of each by name, None for success. Brokers may show them a little later.
+        """Create topics; return the result of each by name, None for success. Brokers may show them a little later.
 
         Args:
-            validate_only: the cluster checks everything, policies too, and creates nothing.
+            validate_only: the cluster checks everything, including policies, and creates nothing.
         """
 
         def create(part: Sequence[TopicSpec], seconds: float) -> dict[str, Future[Any]]:
@@ -250,7 +248,7 @@ class ClusterAdmin:
     def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False
     ) -> dict[str, MirrorError | None]:
-        """Raise topics to these numbers of partitions; what became of each by name, None for success.
+        """Increase topics to these numbers of partitions; return the result of each by name, None for success.
 
         Brokers may show the new partitions a little later.
         """
@@ -269,17 +267,17 @@ class ClusterAdmin:
     def alter_topic_configs(
         self, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
     ) -> dict[str, MirrorError | None]:
-        """Set and delete configs of topics; what became of each topic by name, None for success.
+        """Set and delete configs of topics; return the result of each topic by name, None for success.
 
-        A topic's changes are made together or not at all.
+        The changes of a topic are atomic.
 
         Args:
-            validate_only: the cluster checks everything, policies too, and changes nothing.
+            validate_only: the cluster checks everything, including policies, and changes nothing.
         """
         return admin_configs.alter_topic_configs(self._calls, self.cluster, changes, validate_only=validate_only)
 
     def acls(self, resources: Iterable[AclResource]) -> frozenset[AclBinding]:
-        """Every ACL on resources of these types, whatever its pattern.
+        """Every ACL on resources of these types, with any pattern.
 
         Raises:
             SecurityDisabledError: the cluster has no authorizer.
@@ -288,7 +286,7 @@ class ClusterAdmin:
         return admin_acls.list_acls(self._connection, resources)
 
     def create_acls(self, acls: Iterable[AclBinding]) -> dict[AclBinding, MirrorError | None]:
-        """Create ACLs; what became of each, None for success. One that is there already is a success too.
+        """Create ACLs; return the result of each, None for success. An existing ACL is a success, too.
 
         Raises:
             SecurityDisabledError: the cluster has no authorizer.
@@ -296,7 +294,7 @@ class ClusterAdmin:
         return admin_acls.create_acls(self._calls, self.cluster, acls)
 
     def delete_acls(self, acls: Iterable[AclBinding]) -> dict[AclBinding, MirrorError | None]:
-        """Delete exactly these ACLs; what became of each, None for success. One that is gone already is a success too.
+        """Delete exactly these ACLs; return the result of each, None for success. A missing ACL is a success, too.
 
         Raises:
             SecurityDisabledError: the cluster has no authorizer.
@@ -304,7 +302,7 @@ class ClusterAdmin:
         return admin_acls.delete_acls(self._calls, self.cluster, acls)
 
     def group_assignments(self, groups: Iterable[str]) -> dict[str, frozenset[TopicPartition] | MirrorError]:
-        """What the members of groups of consumers are assigned now, or why that is not told."""
+        """The current assignment of the members of consumer groups, or an error."""
 
         def ask(names: Sequence[str], seconds: float) -> Mapping[str, Future[Any]]:
             futures: Mapping[str, Future[Any]] = self._calls.client.describe_consumer_groups(
@@ -339,15 +337,16 @@ class ClusterAdmin:
     def _ask_leaders(
         self, question: Question[TopicPartition], wanted: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Any]:
-        """An answer or an error for every partition, from the leader that it has now.
+        """A result or an error for every partition, from its current leader.
 
-        librdkafka asks the leaders it remembers: it knows nothing of topics and partitions that are new since, nor of
-        leaders that moved. Describing a topic renews its memory.
+        librdkafka sends to the leaders in its cache: it does not know newer topics and partitions, nor leaders that
+            have
+        moved. Describing a topic refreshes its cache.
         """
         deadline = self._calls.begin()
         found: dict[TopicPartition, Any] = {}
         again = self._ask_again(question, wanted, self._calls.attempts(deadline), deadline, found)
-        # Of thousands of new partitions brokers announce leaders that need longer than that to hear of it.
+        # With thousands of new partitions, brokers announce leaders before these learn of it.
         while again and time.monotonic() < deadline:
             time.sleep(_SETTLING_PAUSE)
             still = self._ask_again(question, again, (_left(deadline),), deadline, found)
@@ -365,7 +364,7 @@ class ClusterAdmin:
         deadline: float,
         found: dict[TopicPartition, Any],
     ) -> Sequence[TopicPartition]:
-        """Add what leaders answer to `found`; returns the partitions whose announced leader does not lead them yet."""
+        """Add results of leaders to `found`; return the partitions whose announced leader does not lead them yet."""
         again = wanted
         settling: list[TopicPartition] = []
         for seconds in attempts:
@@ -383,13 +382,13 @@ class ClusterAdmin:
     def _leaderless(
         self, partitions: Sequence[TopicPartition], question: Question[TopicPartition], deadline: float
     ) -> dict[TopicPartition, MirrorError]:
-        """Those of the partitions that do not exist, may not be seen or have no leader, each with its error."""
+        """The partitions that do not exist, may not be described or have no leader, each with its error."""
         topics = self._describe({partition.topic for partition in partitions}, deadline)
         problems: dict[TopicPartition, MirrorError] = {}
         for partition in partitions:
             topic, where = topics.get(partition.topic), self._partition(partition)
             if topic is None:
-                # There may have been no time left to ask.
+                # There may have been no time left to request it.
                 if (error := topics.errors.get(partition.topic)) is not None:
                     problems[partition] = type(error)(error.what, where=where, action=error.action)
             elif partition.partition >= len(topic.partitions):
@@ -407,7 +406,7 @@ class ClusterAdmin:
         doing: str,
         operation: Operation,
     ) -> dict[str, MirrorError | None]:
-        """Change topics a part at a time; a part that is too large for the controller is halved."""
+        """Change topics in parts; a part that is too large for the controller is halved."""
         deadline = self._calls.begin()
         outcome: dict[str, MirrorError | None] = {}
         left = deque(parts)
@@ -450,7 +449,7 @@ def _described(topic: str) -> Grant:
 
 
 def _metadata_records(spec: TopicSpec) -> int:
-    """What a KRaft controller writes to create a topic (Java `ReplicationControlManager.createTopic`)."""
+    """Number of records that a KRaft controller writes to create a topic (`ReplicationControlManager.createTopic`)."""
     return 1 + max(spec.partitions, 1) + len(spec.configs)
 
 

@@ -1,4 +1,4 @@
-"""Changing single configs of topics (IncrementalAlterConfigs, KIP-339); everything else on a topic stays as it is."""
+"""Changes single configs of topics (IncrementalAlterConfigs, KIP-339); other configs of a topic are unchanged."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from mirror_lib.cluster.admin.results import batches
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.topology import Grant, Operation
 
-#: A KRaft controller makes one metadata record of every change, and refuses requests that make more than 10,000.
+#: A KRaft controller writes one metadata record per change, and rejects requests that need more than 10,000.
 _CHANGES_AT_ONCE = 5_000
 
 
 class ConfigOperation(StrEnum):
-    """What is done to a config (Java `AlterConfigOp.OpType`)."""
+    """The operation on a config (Java `AlterConfigOp.OpType`)."""
 
     SET = "set"
-    #: The topic follows its cluster again.
+    #: The topic uses the cluster's default again.
     DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One config of a topic to change; `value` is None when it is deleted."""
+    """A change of one config of a topic; `value` is None for a deletion."""
 
     name: str
     operation: ConfigOperation
@@ -71,7 +71,7 @@ def _resource(topic: str, entries: Sequence[ConfigChange]) -> ConfigResource:
         ConfigResource.Type.TOPIC,
         topic,
         incremental_configs=[
-            # The C code wants a text also where it is ignored.
+            # The C code requires a text even if it ignores it.
             NativeEntry(entry.name, entry.value or "", incremental_operation=operations[entry.operation])
             for entry in entries
         ],

@@ -1,8 +1,8 @@
-"""Consumer groups of a cluster: which there are, what they have committed, and committing for them.
+"""Consumer groups of a cluster: list them, read their committed offsets, and commit for them.
 
-Thousands of groups cost few requests: one to each broker lists them with their states, then one for each
-`_GROUPS_AT_ONCE` groups finds their coordinators, and one tells their offsets. Only a commit is always for one group:
-Kafka has no request for several. What concerns one group fails alone; a cluster that does not answer is raised.
+Thousands of groups need few requests: one per broker lists them with their states, then one per `_GROUPS_AT_ONCE`
+groups finds their coordinators, and one reads their offsets. Only a commit is always for one group: Kafka has no
+request for several. Errors of one group are returned; if the cluster does not respond, the method raises.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from mirror_lib.topology import Grant, Operation, TopicPartition
 
 
 class GroupActiveError(ClusterError):
-    """The group has members on this cluster: nobody else may commit for it."""
+    """The group has members on this cluster: only they may commit."""
 
     reason = "group-active"
 
 
 class GroupState(StrEnum):
-    """What a group is doing (Java `org.apache.kafka.common.GroupState`), as far as it matters here."""
+    """State of a group (Java `org.apache.kafka.common.GroupState`), reduced to what matters here."""
 
-    #: It has no members: others may commit for it. So has a group whose offsets are committed without membership.
+    #: No members: other clients may commit. Also a group whose offsets are committed without membership.
     EMPTY = "empty"
-    #: It is about to be forgotten, or does not exist.
+    #: It is about to be deleted, or does not exist.
     DEAD = "dead"
     #: It has members, or is about to have some.
     ACTIVE = "active"
-    #: The broker does not tell (before Kafka 2.6).
+    #: The broker does not report it (before Kafka 2.6).
     UNKNOWN = "unknown"
 
 
 class GroupKind(StrEnum):
-    """The protocol that a group speaks (Java `GroupType`)."""
+    """The protocol of a group (Java `GroupType`)."""
 
     CLASSIC = "classic"
     #: KIP-848.
@@ -61,12 +61,12 @@ class GroupKind(StrEnum):
     SHARE = "share"
     #: KIP-1071.
     STREAMS = "streams"
-    #: Those that keep no offsets, such as the groups of Connect's workers.
+    #: Groups without offsets, such as those of Connect's workers.
     OTHER = "other"
 
     @property
     def of_consumers(self) -> bool:
-        """Whether its members are consumers, which commit offsets."""
+        """True if its members are consumers, which commit offsets."""
         return self in (GroupKind.CLASSIC, GroupKind.CONSUMER)
 
 
@@ -81,16 +81,16 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What groups have committed. A group is in `offsets` or in `errors`; one that does not exist has no offsets."""
+    """Committed offsets of groups. A group is in `offsets` or in `errors`; a missing group has no offsets."""
 
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]] = field(default_factory=dict)
     errors: Mapping[str, MirrorError] = field(default_factory=dict)
-    #: Single partitions that could not be told.
+    #: Partitions whose offset was not returned.
     partition_errors: Mapping[tuple[str, TopicPartition], MirrorError] = field(default_factory=dict)
 
 
 def listed_group(fields: ListedGroupFields) -> ListedGroup:
-    """A group as ListGroups tells it."""
+    """A group from a ListGroups response."""
     return ListedGroup(fields.group, _state(fields.state), _kind(fields))
 
 
@@ -107,10 +107,10 @@ def _state(text: str) -> GroupState:
 
 
 def _kind(fields: ListedGroupFields) -> GroupKind:
-    """As Java's `Admin.listConsumerGroups`, by which MM2 looks: Connect's groups are classic, but no consumers."""
+    """As Java's `Admin.listConsumerGroups`, which MM2 uses: Connect's groups are classic, but not consumer groups."""
     kind = fields.kind.lower() or GroupKind.CLASSIC.value
     if kind == GroupKind.CLASSIC:
-        # A group of which only offsets are known has no protocol type.
+        # A group with offsets only has no protocol type.
         return GroupKind.CLASSIC if fields.protocol_type in ("", "consumer") else GroupKind.OTHER
     return GroupKind(kind) if kind in tuple(GroupKind) else GroupKind.OTHER
 
@@ -120,15 +120,15 @@ __all__ = ["Committed", "CommittedOffset", "GroupActiveError", "GroupAdmin", "Gr
 _Answer = TypeVar("_Answer")
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
-#: So many groups of 50 partitions make an answer of about a megabyte.
+#: A response for this number of groups with 50 partitions each has about a megabyte.
 _GROUPS_AT_ONCE = 500
-#: A broker reads requests of one connection one after the other; more under way would only wait there.
+#: A broker reads the requests of one connection one after the other; more in flight would only wait there.
 _REQUESTS_UNDER_WAY = 16
 _PAUSE_SECONDS = 0.1
 
-#: The group has members: they alone may commit (Java `ClassicGroup`, `ConsumerGroup`: `validateOffsetCommit`).
+#: The group has members: only they may commit (Java `ClassicGroup`, `ConsumerGroup`: `validateOffsetCommit`).
 _ACTIVE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
-#: The group is somewhere else now, or its coordinator is not ready.
+#: The group has another coordinator now, or its coordinator is not ready.
 _COORDINATION = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
@@ -137,14 +137,14 @@ _COORDINATION = frozenset(
 class GroupAdmin:
     """The groups of one cluster. Use as a context manager, outside of any running event loop.
 
-    Every method raises `BrokerUnreachableError` when no broker answers in time.
+    Every method raises `BrokerUnreachableError` if no broker responds in time.
     """
 
     def __init__(self, connection: Connection, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
-        """Nothing is connected before the context is entered.
+        """Does not connect before the context is entered.
 
         Args:
-            timeout_seconds: how long a method asks again after errors that usually pass.
+            timeout_seconds: how long a method retries after errors that usually pass.
         """
         self._client = RawClient(connection)
         self._timeout = timeout_seconds
@@ -177,19 +177,19 @@ class GroupAdmin:
             self._runner.close()
 
     def list_groups(self) -> dict[str, ListedGroup]:
-        """All groups that we may see, with or without members, by name."""
+        """All groups that the user may describe, with or without members, by name."""
         return self._run(self._list_groups())
 
     def committed(self, groups: Iterable[str]) -> Committed:
-        """Everything that groups have committed."""
+        """All committed offsets of groups."""
         return self._run(self._committed(sorted(set(groups))))
 
     def commit(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> dict[str, dict[TopicPartition, MirrorError | None]]:
-        """Commit for groups without members; what became of each partition, None for success.
+        """Commit for groups without members; return the result of each partition, None for success.
 
-        A group that does not exist comes into being by it.
+        A group that does not exist is created.
         """
         return self._run(self._commit_all(offsets))
 
@@ -210,7 +210,7 @@ class GroupAdmin:
             except BrokerUnreachableError:
                 if time.monotonic() > deadline:
                     raise
-                # The groups of a broker that has gone are led by others now.
+                # Other brokers coordinate the groups of a broker that is gone.
                 await self._pause()
 
     async def _list_of(self, node: int, deadline: float) -> list[ListedGroupFields]:
@@ -311,11 +311,12 @@ class GroupAdmin:
         ask: Callable[[int, Sequence[str]], Awaitable[dict[str, int]]],
         operation: Operation,
     ) -> dict[str, MirrorError]:
-        """Ask every group's coordinator, again after errors that pass; the errors of groups that got no answer.
+        """Send to every group's coordinator, with retries; return the errors of groups without a result.
 
         Args:
-            ask: asks one broker about some groups, keeps the answers, and returns error codes of groups without one.
-            operation: what the user must be allowed on a group for it.
+            ask: sends a request for some groups to one broker, stores the results, and returns error codes of the other
+                groups.
+            operation: the operation on a group that the user needs permission for.
         """
         deadline = time.monotonic() + self._timeout
         left = list(groups)
@@ -342,7 +343,7 @@ class GroupAdmin:
     async def _round(
         self, groups: Sequence[str], ask: Callable[[int, Sequence[str]], Awaitable[dict[str, int]]]
     ) -> tuple[dict[str, int], BrokerUnreachableError | None]:
-        """One attempt for every group: error codes of those to decide about, and the last broker that was away."""
+        """One attempt for every group: error codes of groups to retry or fail, and the last unreachable broker."""
         lost: BrokerUnreachableError | None = None
         try:
             codes = await self._find_coordinators([group for group in groups if group not in self._coordinators])
@@ -362,10 +363,10 @@ class GroupAdmin:
         return codes, lost
 
     async def _find_coordinators(self, groups: Sequence[str]) -> dict[str, int]:
-        """Learn the groups' coordinators; the error codes of those that have none now."""
+        """Find the groups' coordinators; return the error codes of groups without one."""
         if not groups:
             return {}
-        # Another one next time, should this one be away.
+        # Another broker next time, in case this one is down.
         node = random.choice(self._client.brokers())
         if await self._client.speaks(node, protocol.FIND_COORDINATOR, protocol.BATCH_FIND_COORDINATOR):
             answers = []
@@ -396,7 +397,7 @@ class GroupAdmin:
 
     async def _pause(self) -> None:
         await asyncio.sleep(_PAUSE_SECONDS)
-        # Without topics this only renews what is known of brokers.
+        # Without topics this refreshes only the list of brokers.
         await self._client.refresh_leaders([])
 
     def _error(
@@ -430,7 +431,7 @@ class GroupAdmin:
 async def _limited(
     groups: Sequence[str], ask: Callable[[str], Awaitable[_Answer]], under_way: int = _REQUESTS_UNDER_WAY
 ) -> list[_Answer]:
-    """Ask about one group after the other with a few requests under way; answers in the groups' order."""
+    """Send a request for each group with a few in flight; return the results in the groups' order."""
     slots = asyncio.Semaphore(under_way)
 
     async def one(group: str) -> _Answer:

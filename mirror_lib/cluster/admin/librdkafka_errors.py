@@ -1,4 +1,4 @@
-"""What librdkafka tells beside the answers: refusals and lost brokers, which come through its error callback only."""
+"""Rejections and lost brokers, which librdkafka reports only to its error callback."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _REFUSALS = frozenset(
 
 
 class ClientErrors:
-    """The error callback of one client (`error_cb=errors.note`), asked when a call takes long or failed.
+    """The error callback of one client (`error_cb=errors.note`), checked when a call takes long or has failed.
 
-    librdkafka calls back from within `poll`, so poll before asking.
+    librdkafka calls it from within `poll`, so poll before checking.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -34,32 +34,32 @@ class ClientErrors:
 
     def note(self, error: KafkaError) -> None:
         """The callback; it must not raise."""
-        # A broker that goes away in the middle of a handshake has not refused anybody.
+        # A broker that disconnects during a handshake has not rejected the client.
         if error.code() in _REFUSALS and "isconnected" not in error.str():
             self._refusal = error
             return
         self._losses += 1
-        # That all brokers are down says less than why the last one is.
+        # "All brokers down" says less than why the last one is down.
         if error.code() != LocalCode.ALL_BROKERS_DOWN or self._lost is None:
             self._lost = error
 
     def lost_brokers(self) -> bool:
-        """Whether a connection was lost since the last time this was asked."""
+        """True if a connection was lost since the last call."""
         lost, self._losses = self._losses > 0, 0
         return lost
 
     def raise_refusal(self) -> None:
-        """Raise what the cluster refused us for, if it did since the last time.
+        """Raise the cluster's rejection of the client, if there was one since the last call.
 
         Raises:
-            AuthenticationError: credentials or TLS handshake refused.
+            AuthenticationError: credentials or TLS handshake rejected.
         """
         refusal, self._refusal = self._refusal, None
         if refusal is not None:
             raise error_for(refusal, where=Where(cluster=self._connection.cluster), doing="log in to the cluster")
 
     def unreachable(self, doing: str) -> BrokerUnreachableError:
-        """The error for a cluster that does not answer, with what librdkafka saw last."""
+        """The error for a cluster that does not respond, with librdkafka's last error."""
         seen = f": {printable(error_text(self._lost)).rstrip('.')}" if self._lost is not None else ""
         return BrokerUnreachableError(
             f"could not {doing}: no broker of {', '.join(self._connection.bootstrap_servers)} answered in time{seen}.",

@@ -1,4 +1,4 @@
-"""What `ClusterAdmin` is asked for and what it answers with."""
+"""Parameters and results of `ClusterAdmin`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _Answer = TypeVar("_Answer")
 
 
 class PerTopic(Mapping[str, _Answer], Generic[_Answer]):
-    """Answers by topic name. Topics that gave none are not in the mapping but in `errors`, each with its reason."""
+    """Results by topic name. Topics without a result are in `errors` instead, each with its error."""
 
     __slots__ = ("_found", "errors")
 
     def __init__(self, found: Mapping[str, _Answer], errors: Mapping[str, MirrorError]) -> None:
         self._found = found
-        #: `TopicMissingError` for a topic that does not exist, `AuthorizationError` for one we may not see, ...
+        #: `TopicMissingError` for a topic that does not exist, `AuthorizationError` without permission, ...
         self.errors = errors
 
     def __getitem__(self, topic: str) -> _Answer:
@@ -36,29 +36,30 @@ class PerTopic(Mapping[str, _Answer], Generic[_Answer]):
 
 
 class OffsetSpec(Enum):
-    """Which offset of a partition is meant."""
+    """Selects an offset of a partition."""
 
-    #: The first offset that is still there.
+    #: The log start offset.
     EARLIEST = "earliest"
     #: The high watermark: one past the last replicated record.
     LATEST = "latest"
-    #: One past the last record whose transaction, if any, is decided (KIP-98); at most `LATEST`.
+    #: The last stable offset: one past the last record whose transaction, if any, is decided (KIP-98); at most
+    #: `LATEST`.
     LAST_STABLE = "last-stable"
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetFact:
-    """An offset of a partition; when `error` is set there is none, and `offset` is -1."""
+    """An offset of a partition; if `error` is set, `offset` is -1."""
 
     offset: int
-    #: The leader epoch of that offset, None when the broker does not say.
+    #: The leader epoch of that offset; None if the broker does not report it.
     leader_epoch: int | None = None
     error: MirrorError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """A broker as clients reach it."""
+    """A broker with the address that clients use."""
 
     id: int
     host: str
@@ -68,7 +69,7 @@ class BrokerDescription:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """Where a partition lives; `leader` is None while there is none. Replicas and ISR are broker ids."""
+    """Leader, replicas and ISR of a partition, as broker ids; `leader` is None if there is none."""
 
     partition: int
     leader: int | None
@@ -82,14 +83,14 @@ class TopicDescription:
     """A topic with its partitions in ascending order."""
 
     name: str
-    #: Base64 as Kafka writes it; None before Kafka 2.8, which gives topics no id (KIP-516).
+    #: Base64 as Kafka writes it; None before Kafka 2.8, where topics have no id (KIP-516).
     topic_id: str | None
     partitions: tuple[PartitionDescription, ...]
     is_internal: bool = False
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of the topic's first partition, as MM2 and Kafka's own tools say it."""
+        """The number of replicas of the topic's first partition, as in MM2 and Kafka's own tools."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 
@@ -123,12 +124,12 @@ class TopicConfigs:
     entries: Mapping[str, ConfigEntry]
 
     def value(self, name: str) -> str | None:
-        """The value in effect, None when the broker knows no such config or hides it."""
+        """The value in effect; None if the broker does not know the config or hides it."""
         entry = self.entries.get(name)
         return None if entry is None else entry.value
 
     def set_on_topic(self) -> dict[str, str]:
-        """What somebody set on the topic itself; the rest follows the cluster."""
+        """The configs that are set on the topic itself; the others follow the cluster."""
         return {
             entry.name: entry.value
             for entry in self.entries.values()
@@ -138,7 +139,7 @@ class TopicConfigs:
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic to create; -1 leaves a count to the broker's default (KIP-464)."""
+    """A topic to create; -1 uses the broker's default of a count (KIP-464)."""
 
     name: str
     partitions: int

@@ -1,7 +1,7 @@
-"""Administrative requests over librdkafka, made bounded in time: retries, refusals and brokers that have gone.
+"""Administrative requests over librdkafka with bounded time: retries, rejections and lost brokers.
 
-librdkafka waits until the very end of a request's time for a broker that went away while it was asked, so every
-request that changes nothing gets a part of the time first, and is asked again.
+If a broker is lost during a request, librdkafka waits until the request's timeout, so every read-only request first
+gets a part of the time and is then retried.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from mirror_lib.topology import Grant
 
 _Key = TypeVar("_Key")
 
-#: A cluster that never answered is given up earlier than one that is only slow.
+#: The wait for a cluster that has never responded is shorter than for a slow one.
 _FIRST_CONTACT_SECONDS = 10.0
-#: How often a wait looks whether the cluster refused us in the meantime.
+#: Interval in seconds at which a wait checks if the cluster has rejected the client.
 _LOOK_SECONDS = 0.1
-#: Before each attempt: a pause in seconds, and the part of the whole time that it may take. All but the last make up
-#: the whole; the last is for attempts that were answered quickly, by errors that pass.
+#: For each attempt: a pause in seconds, and its share of the total time. All but the last add up to the total; the last
+#: is for attempts that failed quickly with errors that pass.
 _ATTEMPTS = ((0.0, 1 / 6), (0.0, 1 / 6), (0.1, 1 / 3), (0.3, 1 / 3), (0.6, 1.0))
 
 
-#: Requests of one question that wait for their answers at the same time.
+#: Maximum number of concurrent requests of one question.
 _REQUESTS_UNDER_WAY = 8
-#: What each further request of a question may take once a broker has not answered one: all of them may wait for it.
+#: Timeout of each further request of a question after a broker has not responded to one: all of them may wait for it.
 _AFTER_SILENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[_Key]):
-    """One kind of request about many topics or partitions."""
+    """One kind of request for many topics or partitions."""
 
-    #: To be read after "could not".
+    #: Continues the sentence "could not ...".
     doing: str
-    #: How many may be asked for in one request.
+    #: Maximum number of items in one request.
     at_once: int
-    #: Sends a request, given what to ask for and the seconds it may take.
+    #: Sends a request for some items with a timeout in seconds.
     ask: Callable[[Sequence[_Key], float], Mapping[_Key, Future[Any]]]
     #: The place of an error.
     where: Callable[[_Key], Where]
-    #: What the user must be allowed for it.
+    #: The permission that the user needs.
     needs: Callable[[_Key], Grant]
-    #: Makes our own value of an answer as soon as it is there; None leaves it as it came.
+    #: Converts a result as soon as it arrives; None keeps it.
     read: Callable[[_Key, Any], Any] | None = None
 
 
 class AdminCalls:
-    """A librdkafka admin client with the time that each of its calls may take."""
+    """A librdkafka admin client, with a timeout for each call."""
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
         self._connection = connection
@@ -72,10 +72,10 @@ class AdminCalls:
 
     @property
     def client(self) -> AdminClient:
-        """The native client; it starts to connect when it is first asked for.
+        """The native client; it starts to connect on first use.
 
         Raises:
-            ConfigurationError: librdkafka does not take the connection's properties.
+            ConfigurationError: librdkafka rejects the connection's properties.
         """
         if self._native is None:
             options = self._connection.librdkafka() | {"error_cb": self._errors.note}
@@ -90,11 +90,11 @@ class AdminCalls:
         return self._native
 
     def close(self) -> None:
-        """Let the native client go; the next call makes a new one."""
+        """Release the native client; the next call creates a new one."""
         self._native, self._reached = None, False
 
     def begin(self) -> float:
-        """The deadline of a call that begins now, after making sure that there is a cluster to call."""
+        """Make sure that the cluster responds; return the deadline of a call that starts now."""
         deadline = time.monotonic() + self._timeout
         if not self._reached:
             self.describe_cluster()
@@ -106,8 +106,8 @@ class AdminCalls:
         """The cluster's id and brokers.
 
         Raises:
-            BrokerUnreachableError: nobody answered.
-            AuthenticationError: the cluster refused us.
+            BrokerUnreachableError: no broker responded.
+            AuthenticationError: the cluster rejected the client.
         """
         whole = self._timeout if self._reached else min(self._timeout, _FIRST_CONTACT_SECONDS)
         answer: Any = None
@@ -123,20 +123,20 @@ class AdminCalls:
         raise answer
 
     def cluster_id(self) -> str | None:
-        """The id that the cluster gave itself, from its first answer; None before Kafka 0.10.1.
+        """The cluster id, from the first response; None before Kafka 0.10.1.
 
         Raises:
-            BrokerUnreachableError: nobody answered.
-            AuthenticationError: the cluster refused us.
+            BrokerUnreachableError: no broker responded.
+            AuthenticationError: the cluster rejected the client.
         """
         if self._cluster_id is None:
             self.describe_cluster()
         return self._cluster_id
 
     def attempts(self, deadline: float, whole: float | None = None) -> Iterator[float]:
-        """The seconds that each attempt at a call may take, after the pause that is due before it.
+        """Yield the timeout in seconds of each attempt at a call, after the pause before it.
 
-        When one took all its time, the next goes to the brokers that are there now.
+        If an attempt used all its time, the next one goes to the brokers that are up now.
         """
         waited_in_vain = False
         for pause, part in _ATTEMPTS:
@@ -151,17 +151,17 @@ class AdminCalls:
             waited_in_vain = time.monotonic() - begun >= seconds * 0.9
 
     def answers(self, question: Question[_Key], keys: Sequence[_Key], deadline: float) -> dict[_Key, Any]:
-        """An answer or an error for every key; what Kafka calls retriable is asked for again.
+        """A result or an error for every key; retriable errors are retried.
 
         Raises:
-            BrokerUnreachableError: there is no answer for any.
+            BrokerUnreachableError: there is no result for any key.
         """
         found: dict[_Key, Any] = {}
         again = keys
         for seconds in self.attempts(deadline):
             more, codes = self.ask_once(question, again, seconds)
             found |= more
-            # A missing topic is an answer.
+            # A missing topic is a result.
             again = [
                 key
                 for key, code in codes.items()
@@ -175,11 +175,11 @@ class AdminCalls:
     def ask_once(
         self, question: Question[_Key], keys: Sequence[_Key], seconds: float
     ) -> tuple[dict[_Key, Any], dict[_Key, int]]:
-        """An answer or an error for every key, and the codes of the errors.
+        """A result or an error for every key, and the codes of the errors.
 
         Args:
-            seconds: for each request. Of many, some are under way at a time, and what is answered is let go: a future
-                for each of a hundred thousand partitions would take more room than all that they say.
+            seconds: for each request. Only some requests are in flight, and their futures are released: a future for
+                each of a hundred thousand partitions would need more memory than all results.
         """
         found: dict[_Key, Any] = {}
         codes: dict[_Key, int] = {}
@@ -187,7 +187,7 @@ class AdminCalls:
         for part in batches(keys, question.at_once):
             if len(under_way) == _REQUESTS_UNDER_WAY:
                 self._collect(question, *under_way.popleft(), found, codes)
-                # Nobody answers: to ask on would cost all this time again.
+                # No broker responds: each further request would take the full timeout.
                 if len(codes) == len(found) and set(codes.values()) == {LocalCode.TIMED_OUT}:
                     break
                 if LocalCode.TIMED_OUT in codes.values():
@@ -208,7 +208,7 @@ class AdminCalls:
         found: dict[_Key, Any],
         codes: dict[_Key, int],
     ) -> None:
-        """Wait for what was asked for together."""
+        """Wait for requests that were sent together."""
         for key, future in futures.items():
             code = None
             if future.done() and future.exception() is None:
@@ -220,7 +220,7 @@ class AdminCalls:
             if code is not None:
                 codes[key] = code
             elif no_answer(answer):
-                # librdkafka calls it a success when the leader's connection is lost while it waits.
+                # librdkafka reports success if the connection to the leader is lost while it waits.
                 codes[key] = LocalCode.TRANSPORT
                 answer = error_for_code(LocalCode.TRANSPORT, where=question.where(key), doing=question.doing)
             elif question.read is not None:
@@ -231,12 +231,12 @@ class AdminCalls:
         """A future's result, or its error as a value.
 
         Args:
-            needs: what the user must be allowed for it, for errors.
+            needs: the permission that the user needs, for errors.
 
         Raises:
-            AuthenticationError: the cluster refused us while we waited.
+            AuthenticationError: the cluster rejected the client during the wait.
         """
-        # librdkafka ends every request in time itself; the extra second is for its own delays.
+        # librdkafka enforces each request's timeout; the extra second is for its own delays.
         until = time.monotonic() + seconds + 1
         while not future.done() and time.monotonic() < until:
             try:
@@ -256,10 +256,10 @@ class AdminCalls:
     def failure(
         self, error: KafkaException, doing: str, where: Where | None = None, needs: Grant | None = None
     ) -> MirrorError:
-        """The named error for one of librdkafka's.
+        """The project's error for one of librdkafka's.
 
         Raises:
-            AuthenticationError: the cluster refused us, which librdkafka does not say in the error itself.
+            AuthenticationError: the cluster rejected the client, which librdkafka's error does not show.
         """
         self.client.poll(0)
         self._errors.raise_refusal()
@@ -267,15 +267,15 @@ class AdminCalls:
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
 
     def _brokers_lost(self) -> bool:
-        """Whether librdkafka lost a connection since this was last asked: what it remembers may be old."""
+        """True if librdkafka has lost a connection since the last call: its cache may be outdated."""
         self.client.poll(0)
         return self._errors.lost_brokers()
 
     def _renew(self, seconds: float) -> None:
-        """Learn the cluster's members anew, if anybody answers.
+        """Refresh the list of brokers, if any of them responds.
 
-        librdkafka sends most administrative requests to the controller it remembers, however long that has been gone.
-        Only the metadata of all topics comes from whoever is up; asking for one topic might create it.
+        librdkafka sends most administrative requests to the controller in its cache, even if that is long gone. Only
+        the metadata of all topics is requested from any broker that is up; a request for one topic might create it.
         """
         with suppress(KafkaException):
             self.client.list_topics(timeout=seconds)
@@ -286,14 +286,14 @@ class AdminCalls:
 
 
 def raise_if_unreachable(answers: Iterable[Any]) -> None:
-    """Raise when not one item could be asked for: then it is the cluster that is away."""
+    """Raise if not a single item has a result: then the cluster is unreachable."""
     collected = list(answers)
     if collected and all(isinstance(answer, BrokerUnreachableError) for answer in collected):
         raise collected[0]
 
 
 def _code(future: Future[Any]) -> int | None:
-    """The error code of a request; one that was not even answered has run out of time."""
+    """The error code of a request; a request without a response has timed out."""
     if not future.done():
         return LocalCode.TIMED_OUT
     error = future.exception()

@@ -1,4 +1,4 @@
-"""confluent-kafka's answers to administrative requests, as our types; and requests cut into parts."""
+"""Converts confluent-kafka's results of administrative requests; splits requests into parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ORIGINS = {
     ConfigSource.STATIC_BROKER_CONFIG.value: ConfigOrigin.BROKER_FILE,
     ConfigSource.DEFAULT_CONFIG.value: ConfigOrigin.DEFAULT,
 }
-#: What Kafka before 2.8 answers for a topic's id.
+#: The topic id in responses of Kafka before 2.8.
 _NO_TOPIC_ID = ("", "AAAAAAAAAAAAAAAAAAAAAA")
 _URL_SAFE = str.maketrans("+/", "-_")
 
@@ -39,7 +39,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 def batches(
     items: Sequence[_Item], limit: int, weight: Callable[[_Item], int] = lambda _: 1
 ) -> Iterator[Sequence[_Item]]:
-    """The items in order, in parts that weigh at most `limit`; an item that weighs more is a part by itself."""
+    """The items in order, in parts with a total weight of at most `limit`; a heavier item is a part of its own."""
     batch: list[_Item] = []
     total = 0
     for item in items:
@@ -54,29 +54,29 @@ def batches(
 
 
 def per_topic(answers: Mapping[str, Any]) -> PerTopic[Any]:
-    """Tell answers from errors."""
+    """Separate results from errors."""
     errors = {topic: answer for topic, answer in answers.items() if isinstance(answer, MirrorError)}
     found = {topic: answer for topic, answer in answers.items() if topic not in errors}
     return PerTopic(found, errors)
 
 
 def no_answer(native: Any) -> bool:
-    """Whether librdkafka reports success without an offset (it then writes `OFFSET_INVALID`).
+    """True if librdkafka reports success without an offset (it then returns `OFFSET_INVALID`).
 
-    -1 is an answer: no record is as young as the time that was asked for.
+    -1 is a result: no record is at or after the requested time.
     """
     return isinstance(native, ListOffsetsResultInfo) and native.offset < -1
 
 
 def offset_fact(answer: Any) -> OffsetFact:
-    """An offset, or the error that was kept in its place."""
+    """An offset, or the error that was stored in its place."""
     if isinstance(answer, MirrorError):
         return OffsetFact(-1, error=answer)
     return OffsetFact(answer.offset, answer.leader_epoch)
 
 
 def assignment(native: Any) -> frozenset[TopicPartition]:
-    """The partitions of all members of a group of DescribeConsumerGroups."""
+    """The partitions of all members of a group from DescribeConsumerGroups."""
     return frozenset(
         TopicPartition(each.topic, each.partition)
         for member in native.members
@@ -86,7 +86,7 @@ def assignment(native: Any) -> frozenset[TopicPartition]:
 
 
 def description(native: Any) -> TopicDescription:
-    """A topic of DescribeTopics."""
+    """A topic from DescribeTopics."""
     # librdkafka writes plain Base64, Java's `Uuid` the URL-safe alphabet.
     topic_id = str(native.topic_id).translate(_URL_SAFE)
     return TopicDescription(
@@ -105,13 +105,13 @@ def _partition(info: Any) -> PartitionDescription:
         leader=None if leader is None else leader.id,
         leader_host=None if leader is None else leader.host,
         replicas=replicas,
-        # Nearly always the same: one of them is enough to keep.
+        # They are nearly always equal: keep one object.
         isr=replicas if isr == replicas else isr,
     )
 
 
 def configs(topic: str, native: Mapping[str, Any]) -> TopicConfigs:
-    """A topic's part of DescribeConfigs."""
+    """A topic's configs from DescribeConfigs."""
     return TopicConfigs(
         topic,
         {

@@ -1,4 +1,4 @@
-"""Who a client is and whom it trusts: TLS, SASL and key stores as Java's properties name them."""
+"""Login and trust of clients: TLS, SASL and key stores, by the names of Java's properties."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Tokens of Microsoft Entra ID for Azure Event Hubs, by the default Azure credential (extra `azure`).
+"""Tokens of Microsoft Entra ID for Azure Event Hubs, from the default Azure credential (extra `azure`).
 
 For managed identities and workload identities. Client credentials need no extra: `sasl.oauthbearer.token.endpoint.url`.
 """
@@ -15,9 +15,9 @@ from mirror_lib.errors import AuthenticationError, TransientError, Where
 
 @dataclass(frozen=True, slots=True)
 class AzureToken:
-    """A token of the default Azure credential of the machine that asks."""
+    """A token of the machine's default Azure credential."""
 
-    #: Of the namespace, such as https://NAMESPACE.servicebus.windows.net/.default.
+    #: The namespace's scope, such as https://NAMESPACE.servicebus.windows.net/.default.
     scope: str
     #: Of a user-assigned managed identity, or of a workload identity.
     client_id: str | None = None

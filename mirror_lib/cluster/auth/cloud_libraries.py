@@ -1,4 +1,4 @@
-"""Libraries of cloud services: loaded only where a login needs one, and kept from logging secrets."""
+"""Loads libraries of cloud services only for logins that need them, and keeps them from logging secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 
 from mirror_lib.errors import ConfigurationError, Where
 
-#: Each logs requests or responses with credentials in them at `DEBUG`.
+#: Each logs requests or responses with credentials at `DEBUG`.
 _TALKATIVE = ("botocore", "boto3", "urllib3", "google.auth", "msal", "azure")
 
 
@@ -16,7 +16,7 @@ def load_library(module: str, package: str, extra: str, where: Where) -> ModuleT
     """Return a module of a cloud service's library.
 
     Raises:
-        ConfigurationError: it is not installed; the error names the extra to install.
+        ConfigurationError: the library is not installed; the error names the extra to install.
     """
     for name in _TALKATIVE:
         logger = logging.getLogger(name)

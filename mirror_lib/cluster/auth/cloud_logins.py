@@ -1,4 +1,4 @@
-"""Logins to cloud services: which of a Java client's properties ask for which service's tokens."""
+"""Logins to cloud services: maps a Java client's properties to the service's tokens."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _REGION = re.compile(
     r"(?:^|\.)((?:[a-z]{2}|us-gov|us-iso[a-z]?|eu-isoe|eusc-de)-"
     r"(?:north|south|east|west|central|northeast|northwest|southeast|southwest)-[0-9]{1,2})(?=\.|$)"
 )
-#: `GcpLoginCallbackHandler` reads it: the principal, where credentials do not name one.
+#: `GcpLoginCallbackHandler` reads it: the principal if the credentials do not contain one.
 _GOOGLE_PRINCIPAL = "GOOGLE_MANAGED_KAFKA_AUTH_PRINCIPAL"
 
 
 def cloud_token(mechanism: str, properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> TokenSource | None:
-    """Return the source of a cloud service's tokens, None when the properties ask for no such service.
+    """Return the source of a cloud service's tokens; None if the properties use no such service.
 
     Raises:
-        ConfigurationError: something is missing, or cannot be followed here.
+        ConfigurationError: a property is missing, or is not supported.
     """
     handler = properties.get("sasl.login.callback.handler.class", "").strip()
     if mechanism == AWS_MSK_IAM or (mechanism == "OAUTHBEARER" and handler == MSK_LOGIN_HANDLER):
@@ -46,7 +46,7 @@ def cloud_token(mechanism: str, properties: Mapping[str, str], jaas: JaasEntry, 
 
 
 def region_of(hosts: Sequence[str]) -> str | None:
-    """Return the AWS region that the first host name with one names."""
+    """Return the AWS region in the first host name that contains one."""
     found = (_REGION.search(host.lower()) for host in hosts)
     return next((match.group(1) for match in found if match is not None), None)
 
@@ -81,7 +81,7 @@ def _msk(hosts: Sequence[str], options: Mapping[str, str], where: Where) -> MskI
         role_external_id=options.get("awsRoleExternalId") or None,
         role_keys=keys,
         sts_region=options.get("awsStsRegion") or None,
-        # As Java: exactly this text.
+        # As in Java: exactly this text.
         log_identity=options.get("awsDebugCreds") == "true",
     )
 

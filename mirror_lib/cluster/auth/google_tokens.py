@@ -1,6 +1,6 @@
 """Tokens for Google Cloud's Managed Service for Apache Kafka, by application default credentials (extra `gcp`).
 
-Their form is that of `GcpLoginCallbackHandler`: an access token in the place of a JSON Web Token's signature.
+Format as in `GcpLoginCallbackHandler`: an access token in the place of a JSON Web Token's signature.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _HEADER = {"typ": "JWT", "alg": "GOOG_OAUTH2_TOKEN"}
 
 @dataclass(frozen=True, slots=True)
 class GoogleToken:
-    """A token of the application default credentials of the machine that asks."""
+    """A token of the machine's application default credentials."""
 
-    #: Whom the token is of; None for the credentials' service account.
+    #: The token's principal; None for the credentials' service account.
     principal: str | None = None
 
     def fetch(self, where: Where) -> Token:
@@ -74,7 +74,7 @@ class GoogleToken:
 
 def _account(credentials: Any) -> str | None:
     account = getattr(credentials, "service_account_email", None)
-    # `default` stands for the machine's until its metadata were read.
+    # The value is `default` until the machine's metadata is read.
     return account if isinstance(account, str) and "@" in account else None
 
 

@@ -1,4 +1,4 @@
-"""`sasl.jaas.config`, read as Java reads it (Kafka's `JaasConfig` over `java.io.StreamTokenizer`)."""
+"""Parses `sasl.jaas.config` as Java does (Kafka's `JaasConfig` with `java.io.StreamTokenizer`)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class JaasEntry:
 
     @property
     def module_name(self) -> str:
-        """The login module's class without its package."""
+        """The login module's class name without its package."""
         return self.login_module.rpartition(".")[2]
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """Read `Module flag option="value" ...;`.
+    """Parse `Module flag option="value" ...;`.
 
     Raises:
-        ValueError: the text is not exactly one entry; the message never repeats any of it, since what is
-            not quoted as it should be makes secrets look like names.
+        ValueError: the text is not exactly one entry; the message never contains parts of it, since wrong quoting
+            makes secrets look like names.
     """
     tokens = [(kind, token) for kind, token in _tokens(text) if kind != "blank"]
     entry, rest = _entry(tokens)

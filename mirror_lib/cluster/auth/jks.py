@@ -1,7 +1,7 @@
 """Java's old key store format, JKS (Java class `sun.security.provider.JavaKeyStore`).
 
-Certificates stand in such a file in clear; a digest over the whole depends on the store's password. Private keys are
-hidden by Sun's own cipher (`sun.security.provider.KeyProtector`): a stream of SHA-1 digests.
+The file contains certificates in clear; a digest of the whole file depends on the store's password. Private keys are
+encrypted by Sun's own cipher (`sun.security.provider.KeyProtector`): a stream of SHA-1 digests.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 MAGIC = b"\xfe\xed\xfe\xed"
 _KEY_ENTRY, _TRUSTED_ENTRY = 1, 2
-#: Hashed with every file.
+#: Included in the digest of every file.
 _WHITENER = b"Mighty Aphrodite"
 _DIGEST = 20
 #: DER of the algorithm 1.3.6.1.4.1.42.2.17.1.1 with empty parameters.
@@ -22,7 +22,7 @@ _SEQUENCE, _OCTETS = 0x30, 0x04
 
 
 class JksError(ValueError):
-    """The file cannot be used; the message says why, and never holds a password."""
+    """The file cannot be used; the message says why, and never contains a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class JksKey:
 
 @dataclass(frozen=True, slots=True)
 class JksStore:
-    """What a file holds, in its order."""
+    """The content of a file, in its order."""
 
     keys: tuple[JksKey, ...]
     #: DER of each certificate.
@@ -46,13 +46,13 @@ class JksStore:
 
 
 def parse_jks(content: bytes, password: str | None) -> JksStore:
-    """Read a whole file.
+    """Parse a whole file.
 
     Args:
-        password: the store's; without it nothing tells whether the file was changed (as in Java).
+        password: the store's; without it, changes to the file are not detected (as in Java).
 
     Raises:
-        JksError: wrong password, or damaged.
+        JksError: the password is wrong, or the file is damaged.
     """
     if password is not None:
         digest = hashlib.sha1(password.encode("utf-16-be") + _WHITENER + content[:-_DIGEST]).digest()
@@ -78,10 +78,10 @@ def parse_jks(content: bytes, password: str | None) -> JksStore:
 
 
 def recover_key(key: JksKey, password: str) -> bytes:
-    """The private key in clear, as DER of PKCS8.
+    """The private key in clear, as PKCS8 in DER.
 
     Raises:
-        JksError: wrong password, or another cipher than Sun's.
+        JksError: the password is wrong, or the cipher is not Sun's.
     """
     data = _protected_data(key.protected)
     salt, hidden, check = data[:_DIGEST], data[_DIGEST:-_DIGEST], data[-_DIGEST:]
@@ -108,7 +108,7 @@ def _protected_data(der: bytes) -> bytes:
 
 
 def _der_value(der: bytes, tag: int) -> tuple[bytes, bytes]:
-    """The content of the DER value that stands first, and what follows it."""
+    """The content of the first DER value, and the bytes after it."""
     if len(der) < 2 or der[0] != tag:
         raise JksError("a private key in the JKS file is damaged")
     size, start = der[1], 2
@@ -121,7 +121,7 @@ def _der_value(der: bytes, tag: int) -> tuple[bytes, bytes]:
 
 
 class _Reader:
-    """Big-endian fields."""
+    """Reads big-endian fields."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

@@ -1,4 +1,4 @@
-"""Kerberos logins (`sasl.mechanism=GSSAPI`): Java's `Krb5LoginModule` options, and what both clients are told."""
+"""Kerberos logins (`sasl.mechanism=GSSAPI`): Java's `Krb5LoginModule` options, and properties for both clients."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class KerberosLogin(KerberosIdentity):
     mechanism: str = "GSSAPI"
 
     def librdkafka(self, where: Where) -> dict[str, Any]:
-        """The properties of librdkafka; the ticket that it will find is got now.
+        """The properties of librdkafka; obtains the ticket that it will use.
 
         Raises:
-            ConfigurationError: this installation lacks what Kerberos needs.
-            AuthenticationError: the realm gives no ticket.
-            TransientError: no KDC answers.
+            ConfigurationError: this installation does not support Kerberos.
+            AuthenticationError: the realm issues no ticket.
+            TransientError: no KDC responds.
         """
         if not librdkafka_speaks_kerberos():
             raise ConfigurationError(
@@ -40,15 +40,15 @@ class KerberosLogin(KerberosIdentity):
         return {
             "sasl.mechanism": self.mechanism,
             "sasl.kerberos.service.name": self.service,
-            # It would run the program kinit.
+            # Otherwise librdkafka runs the program kinit.
             "sasl.kerberos.min.time.before.relogin": 0,
         }
 
     def aiokafka(self, where: Where) -> dict[str, Any]:
-        """The keyword arguments of aiokafka's client; tickets are got with each connection that is made.
+        """The keyword arguments of aiokafka's client; each new connection obtains a ticket.
 
         Raises:
-            ConfigurationError: this installation lacks what Kerberos needs.
+            ConfigurationError: this installation does not support Kerberos.
         """
         gssapi_package(where)
         from mirror_lib.cluster.auth.sasl_exchange import KerberosService
@@ -60,10 +60,10 @@ class KerberosLogin(KerberosIdentity):
 
 
 def read_kerberos(properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> KerberosLogin:
-    """Read a `Krb5LoginModule`; its keytab or ticket cache is read.
+    """Parse a `Krb5LoginModule`; read its keytab or ticket cache.
 
     Raises:
-        ConfigurationError: something is missing, or a file cannot be read.
+        ConfigurationError: an option is missing, or a file cannot be read.
     """
     options = jaas.options
     service = (properties.get("sasl.kerberos.service.name") or options.get("serviceName") or "").strip()
@@ -78,7 +78,7 @@ def read_kerberos(properties: Mapping[str, str], jaas: JaasEntry, where: Where) 
     cached = _ticket_cache(options, where, needed=False) if _is_true(options, "useTicketCache") else None
     path = (keytab or "/etc/krb5.keytab").removeprefix("FILE:")
     if cached is not None and not (principal and os.access(path, os.R_OK)):
-        # Java looks at neither while the cache serves.
+        # Java uses neither while the cache is valid.
         return KerberosLogin(service, principal, ticket_cache=cached)
     if not principal:
         raise ConfigurationError(
@@ -91,7 +91,7 @@ def read_kerberos(properties: Mapping[str, str], jaas: JaasEntry, where: Where) 
 
 
 def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = True) -> bytes | None:
-    """The cache's content; None when it is of a kind that cannot be carried, or when there is none."""
+    """The cache's content; None if there is no cache, or if its type cannot be copied."""
     named = options.get("ticketCache")
     if named and needed:
         return _read(named.removeprefix("FILE:"), f"sasl.jaas.config: ticketCache {named}", where)
@@ -121,7 +121,7 @@ def _is_true(options: Mapping[str, str], name: str) -> bool:
 
 @functools.cache
 def librdkafka_speaks_kerberos() -> bool:
-    """Whether the installed confluent-kafka was built with Kerberos; its wheels are not."""
+    """True if the installed confluent-kafka was built with Kerberos; its wheels are not."""
     from confluent_kafka import KafkaException, Producer
 
     try:
@@ -139,7 +139,7 @@ def librdkafka_speaks_kerberos() -> bool:
 
 
 def missing_for_kerberos() -> str | None:
-    """What this installation lacks for Kerberos and where it is told how to get it; None when it lacks nothing."""
+    """Missing parts of this installation for Kerberos, with a reference to the documentation; None if complete."""
     missing = [] if librdkafka_speaks_kerberos() else ["a confluent-kafka that was built with Kerberos"]
     if importlib.util.find_spec("gssapi") is None:
         missing.append("the package gssapi")

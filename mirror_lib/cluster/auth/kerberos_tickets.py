@@ -1,8 +1,8 @@
-"""Kerberos tickets: who we are to a realm, and the credentials that both clients log in by.
+"""Kerberos tickets: the identity in a realm, and the credentials with which both clients log in.
 
-An identity carries its keytab's or its ticket cache's content, so that executors need neither file. Tickets are held in
-the memory of the process (MIT's `MEMORY:` caches); a keytab lies on disk only while a ticket is got by it. The realm's
-addresses come from the machine's own krb5.conf, as in Java.
+An identity contains its keytab's or its ticket cache's content, so that executors need neither file. Tickets are held
+in the process's memory (MIT's `MEMORY:` caches); a keytab is on disk only while it is used to obtain a ticket. The
+realm's addresses come from the machine's own krb5.conf, as in Java.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorErr
 
 _CACHE_VARIABLE = "KRB5CCNAME"
 _OURS = "MEMORY:mirror-"
-#: What helps where something is missing.
+#: The operator action if a package is missing.
 INSTALL = (
     "Install the package gssapi (the extra `kerberos`) and a confluent-kafka that was built with Kerberos on every "
     "machine that runs tasks: docs/security.md says how."
 )
-#: What MIT's library says.
+#: Messages of MIT's library.
 _NO_KDC, _NOTHING_HELD = "Cannot contact any KDC", "No credentials cache found"
 
 
 @dataclass(frozen=True, slots=True)
 class KerberosIdentity:
-    """Who logs in, and by what."""
+    """The identity that logs in, and its keys or tickets."""
 
     #: The first part of the brokers' principals.
     service: str
     principal: str | None = None
     keytab: bytes | None = field(default=None, repr=False)
-    #: A ticket cache, in the format of MIT's `FILE:` caches. It counts before the keytab while its ticket is current.
+    #: A ticket cache, in the format of MIT's `FILE:` caches. It is used before the keytab while its ticket is valid.
     ticket_cache: bytes | None = field(default=None, repr=False)
 
     def credentials(self, where: Where) -> Any:
-        """Credentials of package gssapi, good for new connections.
+        """Credentials of package gssapi, valid for new connections.
 
         Raises:
             ConfigurationError: package gssapi is missing.
-            AuthenticationError: the realm gives no ticket.
-            TransientError: no KDC answers.
+            AuthenticationError: the realm issues no ticket.
+            TransientError: no KDC responds.
         """
         return TICKETS.credentials(self, where)
 
 
 def gssapi_package(where: Where) -> Any:
-    """The package, imported.
+    """The imported package.
 
     Raises:
-        ConfigurationError: it is missing.
+        ConfigurationError: the package is missing.
     """
     try:
         import gssapi
@@ -73,11 +73,11 @@ class Tickets:
     def __init__(self) -> None:
         """None yet."""
         self._lock = threading.Lock()
-        #: The principal that librdkafka logs in by, by realm: it takes what MIT chooses, which goes by realms.
+        #: The principal with which librdkafka logs in, by realm: MIT chooses the credentials by realm.
         self._offered: dict[str, str] = {}
-        #: The same for logins by the process's own cache, which librdkafka does not see beside ours.
+        #: The same for logins with the process's own cache, which librdkafka does not see next to this module's caches.
         self._of_process: dict[str, str] = {}
-        #: The process's ticket cache before we set our own.
+        #: The process's ticket cache before this module set its own.
         self.process_cache = os.environ.get(_CACHE_VARIABLE)
 
     def credentials(self, login: KerberosIdentity, where: Where) -> Any:
@@ -85,10 +85,10 @@ class Tickets:
         return self._found(login, where)[0]
 
     def offer_to_process(self, login: KerberosIdentity, where: Where) -> None:
-        """Let librdkafka find the login's ticket.
+        """Make the login's ticket available to librdkafka.
 
         Raises:
-            ConfigurationError: another login, which librdkafka cannot have beside it, is in use in this process.
+            ConfigurationError: the process already uses another login that librdkafka cannot use at the same time.
         """
         found, cache = self._found(login, where)
         principal = str(found.name)
@@ -109,7 +109,7 @@ class Tickets:
                 os.environ[_CACHE_VARIABLE] = cache
 
     def _found(self, login: KerberosIdentity, where: Where) -> tuple[Any, str | None]:
-        """Credentials with the name of our cache that holds them; None when they are in the process's own."""
+        """Credentials, with the name of this module's cache that holds them; None if they are in the process's own."""
         gssapi = gssapi_package(where)
         with self._lock:
             try:
@@ -130,12 +130,12 @@ class Tickets:
                 if login.keytab is None:
                     raise
         if login.keytab is not None:
-            # A cache of its own: MIT renews by the keytab only what it got by it.
+            # A separate cache: MIT renews by the keytab only tickets that it obtained by it.
             cache = _cache_name(login, login.keytab)
             with _private_file(login.keytab) as path:
                 store = {"client_keytab": f"FILE:{path}", "ccache": cache}
                 found = gssapi.Credentials(name=name, usage="initiate", store=store)
-                # It is here that MIT gets a ticket, or a new one when half of the old one's life is over.
+                # This call makes MIT obtain a ticket, or a new one if half of the old one's lifetime is over.
                 found.inquire()
             return gssapi.Credentials(name=name, usage="initiate", store={"ccache": cache}), cache
         process_store = {"ccache": self.process_cache} if self.process_cache else None
@@ -145,7 +145,7 @@ class Tickets:
 
 
 def _carried(gssapi: Any, name: Any, content: bytes, cache: str) -> tuple[Any, str]:
-    """The tickets of a cache's content, now in a cache of ours."""
+    """The tickets in a cache's content, copied into a cache of this module."""
     with _private_file(content) as path:
         held = gssapi.Credentials(name=name, usage="initiate", store={"ccache": f"FILE:{path}"})
         held.store(store={"ccache": cache}, usage="initiate", overwrite=True, set_default=False)
@@ -153,7 +153,7 @@ def _carried(gssapi: Any, name: Any, content: bytes, cache: str) -> tuple[Any, s
 
 
 def _is_current(credentials: Any) -> bool:
-    """Whether the ticket is not over; package gssapi may also raise that it is. None is a life without an end."""
+    """True if the ticket has not expired; package gssapi may also raise for an expired one. None never expires."""
     credentials.inquire()
     return credentials.lifetime is None or credentials.lifetime > 0
 
@@ -162,7 +162,7 @@ TICKETS = Tickets()
 
 
 def kerberos_error(error: Exception, login: KerberosIdentity, where: Where) -> MirrorError:
-    """The named error for one of package gssapi."""
+    """The project's error for one of package gssapi."""
     said = " ".join(str(error).split())
     who = login.principal or "the ticket cache"
     if login.keytab is not None and _NOTHING_HELD in said:
@@ -191,7 +191,7 @@ def _cache_name(login: KerberosIdentity, content: bytes) -> str:
 
 @contextmanager
 def _private_file(content: bytes) -> Iterator[str]:
-    """A file that only this user can read, gone at the end."""
+    """A temporary file that only this user can read."""
     handle, path = tempfile.mkstemp(prefix="mirror-krb5-")
     try:
         with os.fdopen(handle, "wb") as file:

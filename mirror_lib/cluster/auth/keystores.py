@@ -1,6 +1,6 @@
-"""Java key stores and PEM, read into PEM text that both Kafka clients take from memory.
+"""Reads Java key stores and PEM into PEM text, which both Kafka clients accept from memory.
 
-The container is recognised by its content, as Java does for JKS and PKCS12 (`keystore.type.compat`).
+The container type is detected from the content, as Java does for JKS and PKCS12 (`keystore.type.compat`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from mirror_lib.cluster.auth import jks
 from mirror_lib.cluster.auth.jks import JksError, JksStore, parse_jks, recover_key
 
-#: What the library raises for what is damaged, or made by rules that it does not know.
+#: Exceptions of the library for data that is damaged or has an unknown format.
 _UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion)
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 
@@ -30,7 +30,7 @@ CONVERT_HINT = (
 
 
 class KeystoreError(ValueError):
-    """A key or trust store cannot be used; the message says why, and never holds a password."""
+    """A key or trust store cannot be used; the message says why, and never contains a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ def read_truststore(content: bytes, password: str | None) -> str:
     """All trusted certificates of a JKS, PKCS12 or PEM store, as PEM.
 
     Raises:
-        KeystoreError: wrong password, unknown container, damaged, or without certificates.
+        KeystoreError: the password is wrong, the container unknown or damaged, or there are no certificates.
     """
     if content.startswith(jks.MAGIC):
         jks_store = _jks(content, password)
-        # As Java: of a key entry, the key's own certificate is trusted.
+        # As in Java: of a key entry, the key's own certificate is trusted.
         leaves = (key.chain[0] for key in jks_store.keys if key.chain)
         certificates = [_pem_of_der(der) for der in (*jks_store.trusted, *leaves)]
     elif _is_pem(content):
@@ -64,13 +64,13 @@ def read_truststore(content: bytes, password: str | None) -> str:
 
 
 def read_keystore(content: bytes, store_password: str | None, key_password: str | None) -> KeyPair:
-    """The client's key and certificate chain from a JKS, PKCS12 or PEM store; the first key where it holds several.
+    """The client's key and certificate chain from a JKS, PKCS12 or PEM store; the first key if there are several.
 
     Args:
-        key_password: of the key inside; the store's password when None (as Java, whose PKCS12 stores have but one).
+        key_password: of the key inside; None uses the store's (as Java, whose PKCS12 stores have only one password).
 
     Raises:
-        KeystoreError: wrong password, unknown container, damaged, or without a key.
+        KeystoreError: the password is wrong, the container unknown or damaged, or there is no key.
     """
     if content.startswith(jks.MAGIC):
         return _jks_pair(content, store_password, key_password)
@@ -85,10 +85,10 @@ def read_keystore(content: bytes, store_password: str | None, key_password: str 
 
 
 def read_pem_key(key: str, certificate_chain: str, password: str | None) -> KeyPair:
-    """A key and a chain given as PEM text (`ssl.keystore.key`, `ssl.keystore.certificate.chain`).
+    """A key and a chain from PEM text (`ssl.keystore.key`, `ssl.keystore.certificate.chain`).
 
     Raises:
-        KeystoreError: no key, no certificate, or a wrong password.
+        KeystoreError: there is no key or no certificate, or the password is wrong.
     """
     found = _PEM_KEY.search(key)
     if found is None:
@@ -114,7 +114,7 @@ def pem_certificates(text: str) -> list[str]:
         KeystoreError: one of them is damaged.
     """
     try:
-        # Written anew: Java also takes spaces for the line breaks, which OpenSSL does not.
+        # Rewritten: Java also accepts spaces as line breaks, which OpenSSL does not.
         return [_as_pem(x509.load_pem_x509_certificate(found.encode())) for found in _PEM_CERTIFICATE.findall(text)]
     except _UNREADABLE as error:
         raise KeystoreError("a PEM certificate is damaged") from error
@@ -136,7 +136,7 @@ def _load_pkcs12(content: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCer
 
 
 def _chain(leaf: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
-    """Leaf first, each followed by its issuer: PKCS12 keeps no order."""
+    """Leaf first, each followed by its issuer: PKCS12 does not store the order."""
     by_subject = {certificate.subject: certificate for certificate in others}
     chain = [leaf]
     while (issuer := by_subject.pop(chain[-1].issuer, None)) is not None:
@@ -165,7 +165,7 @@ def _jks(content: bytes, password: str | None) -> JksStore:
 
 
 def _jks_pair(content: bytes, store_password: str | None, key_password: str | None) -> KeyPair:
-    """The first key that the password opens: where a store holds several, Java lets the broker choose among them."""
+    """The first key that the password decrypts: with several, Java lets the broker choose."""
     keys = _jks(content, store_password).keys
     if not keys:
         raise KeystoreError("it holds no private key with a certificate")

@@ -1,4 +1,4 @@
-"""What logging in would be refused for, as far as the configuration tells it: no file is opened, nobody is asked."""
+"""Login errors that the configuration alone shows, without opening files or connections."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from mirror_lib.cluster.auth.sasl import read_sasl
 from mirror_lib.config import ClientSettings, FlowClients, FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
 
-#: The mechanisms whose settings name no file.
+#: The mechanisms whose settings refer to no file.
 _WITHOUT_FILES = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def login_errors(flow: FlowConfig, unknown: Mapping[str, bool]) -> Iterator[tuple[str, ConfigurationError]]:
-    """The clients of a flow that could not log in, by their names in `mirror config show`, each with the reason.
+    """The clients of a flow that could not log in, by their names in `mirror config show`, each with the error.
 
     Args:
-        unknown: by the same names, whether values of the client are filled in only where it runs.
+        unknown: by the same names, true if values of the client are only known where it runs.
     """
     for field in FlowClients.model_fields:
         client: ClientSettings = getattr(flow.clients, field)

@@ -1,4 +1,4 @@
-"""Tokens for Amazon MSK with IAM: presigned requests, made by Amazon's own signer (extra `aws`).
+"""Tokens for Amazon MSK with IAM: presigned requests, created by Amazon's own signer (extra `aws`).
 
 Options and their order are those of `MSKCredentialProvider` of aws-msk-iam-auth.
 """
@@ -20,7 +20,7 @@ DEFAULT_SESSION_NAME = "aws-msk-iam-auth"
 _PACKAGE, _EXTRA = "aws-msk-iam-sasl-signer-python", "aws"
 #: An error code of AWS. Any other text of a response might repeat a secret.
 _CODE = re.compile(r"[A-Za-z0-9.]{1,80}")
-#: Seconds that credentials last at least which botocore renews (`RefreshableCredentials._mandatory_refresh_timeout`).
+#: Minimum remaining lifetime in seconds of credentials that botocore renews: `_mandatory_refresh_timeout`.
 _LEAST_LIFE = 600.0
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StaticKeys:
-    """An access key that a role is assumed with."""
+    """An access key with which a role is assumed."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -45,7 +45,7 @@ class MskIamToken:
     role_session_name: str = DEFAULT_SESSION_NAME
     role_external_id: str | None = None
     role_keys: StaticKeys | None = None
-    #: The region whose STS is asked; None for the cluster's.
+    #: The region of STS; None uses the cluster's.
     sts_region: str | None = None
     log_identity: bool = False
 
@@ -72,7 +72,7 @@ class MskIamToken:
         return Token(signed, began, min(expires_ms / 1000, ends), credentials.access_key)
 
     def _credentials(self, where: Where) -> tuple[Any, float]:
-        """Credentials as they are now, and the end of their life if that is known (epoch seconds)."""
+        """The current credentials, and their expiry if known (epoch seconds)."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         named = [
@@ -120,7 +120,7 @@ class MskIamToken:
             }
         )
         request = {"RoleArn": self.role_arn, "RoleSessionName": self.role_session_name}
-        # As Java: an external id goes with the default credentials only.
+        # As in Java: an external id is used only with the default credentials.
         if self.role_external_id and keys is None:
             request["ExternalId"] = self.role_external_id
         assumed = self._sts(**given).assume_role(**request)["Credentials"]
@@ -183,7 +183,7 @@ def _frozen(credentials: Any) -> tuple[Any, float] | None:
 
 
 def _provider(credentials: Any) -> Any:
-    """Credentials in the one form in which the signer takes them from others."""
+    """Credentials in the form that the signer accepts from callers."""
     from botocore.credentials import CredentialProvider
 
     class Given(CredentialProvider):  # type: ignore[misc]
@@ -199,11 +199,11 @@ def _response(error: Exception) -> dict[str, Any]:
 
 
 def _status(error: Exception) -> int:
-    """The HTTP status of a response that was an error, else 0."""
+    """The HTTP status of an error response, else 0."""
     return int(_response(error).get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
 def _code(error: Exception) -> str:
-    """AWS's code of an error; else the name of its class."""
+    """AWS's code of an error; else its class name."""
     code = _response(error).get("Error", {}).get("Code")
     return code if isinstance(code, str) and _CODE.fullmatch(code) else type(error).__name__

@@ -1,4 +1,4 @@
-"""Tokens for `sasl.mechanism=OAUTHBEARER`: where they come from, and how long one serves every client of a process.
+"""Tokens for `sasl.mechanism=OAUTHBEARER`: their sources, and their cache for all clients of a process.
 
 Formats and defaults are those of Java's `ClientCredentialsJwtRetriever` (KIP-768, KIP-1139), `FileJwtRetriever` and
 `OAuthBearerUnsecuredLoginCallbackHandler` (KIP-255).
@@ -32,13 +32,13 @@ from mirror_lib.http_client import (
 from mirror_lib.masked_urls import masked_urls
 from mirror_lib.outside_json import parse_json
 
-#: A token is fetched anew when this part of its life is over, before librdkafka (at 80 %) asks for the next one.
+#: A token is renewed after this part of its lifetime, before librdkafka (at 80 %) requests the next one.
 _FRESH_PART = 0.75
 _LARGEST_ANSWER = 1024 * 1024
 _TOO_MANY_REQUESTS, _REQUEST_TIMEOUT = 429, 408
-#: A token is fetched anew at least this often (seconds), however far away its end is.
+#: A token is renewed at least this often (seconds), however long its lifetime is.
 _LONGEST_LIFE = 86_400.0
-#: A bearer token by RFC 6750 (section 2.1). Other characters could end the field of the SASL message that it is in.
+#: A bearer token by RFC 6750 (section 2.1). Other characters could end its field in the SASL message.
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 #: Error codes by RFC 6749 (sections 4.1.2.1 and 5.2) and RFC 8628. Any other text might repeat the request.
 _KNOWN_CODES = frozenset(
@@ -59,7 +59,7 @@ _KNOWN_CODES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token with what is known of it."""
+    """A bearer token with its lifetime."""
 
     value: str = field(repr=False)
     #: Epoch seconds.
@@ -69,20 +69,20 @@ class Token:
 
     @property
     def fresh_until(self) -> float:
-        """Epoch seconds up to which it is given to new connections."""
+        """Epoch seconds until which new connections use it."""
         return self.began + (self.ends - self.began) * _FRESH_PART
 
 
 class TokenSource(Protocol):
-    """A way to get a token. Values: they pickle, compare, and their repr shows no secret."""
+    """A source of tokens. Comparable and picklable; its repr contains no secret."""
 
     def fetch(self, where: Where) -> Token:
-        """Get a new one.
+        """Obtain a new token.
 
         Raises:
-            AuthenticationError: it is refused, or cannot be used.
-            ConfigurationError: the token endpoint's URL is none.
-            TransientError: the token endpoint does not answer.
+            AuthenticationError: the token is refused, or cannot be used.
+            ConfigurationError: the token endpoint's URL is invalid.
+            TransientError: the token endpoint does not respond.
         """
         ...
 
@@ -91,17 +91,17 @@ class TokenSource(Protocol):
 class ClientCredentials:
     """The client-credentials grant of RFC 6749 (section 4.4) at a token endpoint."""
 
-    #: An URL may hold secrets.
+    #: A URL may contain secrets.
     endpoint: str = field(repr=False)
     client_id: str
     client_secret: str = field(repr=False)
     scope: str | None = None
-    #: `sasl.oauthbearer.header.urlencode`: RFC 6749 asks for it, many providers do not.
+    #: `sasl.oauthbearer.header.urlencode`: RFC 6749 requires it, many providers do not.
     urlencode_header: bool = False
     subject_claim: str = "sub"
-    #: Seconds that one answer may take.
+    #: Timeout of one response in seconds.
     timeout: float = 10.0
-    #: Seconds between attempts, doubled each time, and in all.
+    #: Seconds between attempts, doubled each time, and in total.
     backoff: float = 0.1
     longest_backoff: float = 10.0
     tls: Tls | None = None
@@ -119,7 +119,7 @@ class ClientCredentials:
             pause *= 2
 
     def librdkafka(self) -> dict[str, str] | None:
-        """The properties by which librdkafka asks for the same tokens; None when it cannot ask for them so."""
+        """The properties with which librdkafka requests the same tokens; None if it cannot."""
         tls = self.tls or Tls()
         if self.urlencode_header or tls != Tls(trusted=tls.trusted):
             return None
@@ -207,16 +207,16 @@ class ClientCredentials:
         )
 
     def _shown(self) -> str:
-        """The endpoint without what may be secret in an URL."""
+        """The endpoint without possible secrets in its URL."""
         return masked_urls(re.split("[?#]", self.endpoint, maxsplit=1)[0])
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A file that somebody else keeps filled with a valid token (`sasl.oauthbearer.token.endpoint.url=file:...`)."""
+    """A file that another program keeps filled with a valid token: `sasl.oauthbearer.token.endpoint.url=file:...`."""
 
     path: str
-    #: What stood in it when the configuration was read: for machines that do not have the file.
+    #: Its content when the configuration was read: for machines without the file.
     content: str = field(repr=False)
     subject_claim: str = "sub"
 
@@ -231,15 +231,15 @@ class TokenFile:
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredToken:
-    """A token that nobody signed, for clusters in development that believe it (KIP-255)."""
+    """An unsigned token, for development clusters that accept it (KIP-255)."""
 
-    #: JSON of the claims but `iat` and `exp`.
+    #: JSON of the claims without `iat` and `exp`.
     claims: str
     principal: str
     lifetime_seconds: float = 3600.0
 
     def fetch(self, where: Where) -> Token:
-        """As `TokenSource.fetch`; it cannot fail."""
+        """As `TokenSource.fetch`; never fails."""
         del where
         now = time.time()
         claims = {**json.loads(self.claims), "iat": now, "exp": now + self.lifetime_seconds}
@@ -250,10 +250,10 @@ class UnsecuredToken:
 def as_token(
     value: str, where: Where, origin: str, subject_claim: str, answered: Mapping[str, Any] | None = None
 ) -> Token:
-    """Return a token with the end of its life: its own claim `exp`, or what came with it.
+    """Return a token with its expiry: from its own claim `exp`, or from the response.
 
     Raises:
-        AuthenticationError: it is over, nothing says its end, or it is no token that SASL can carry.
+        AuthenticationError: the token has expired, has no expiry, or is not valid for SASL.
     """
     if _TOKEN.fullmatch(value) is None:
         raise AuthenticationError(
@@ -285,7 +285,7 @@ def as_token(
 
 
 def _seconds(value: object) -> float | None:
-    """A finite number; None for anything else, such as a truth value or a text."""
+    """A finite number; None for anything else, such as a boolean or a text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -296,7 +296,7 @@ def _seconds(value: object) -> float | None:
 
 
 def jwt_claims(token: str) -> dict[str, Any]:
-    """The claims of a JSON Web Token, unverified; none when it is something else."""
+    """The claims of a JSON Web Token, unverified; empty if it is something else."""
     parts = token.split(".")
     if len(parts) != 3:
         return {}
@@ -308,7 +308,7 @@ def jwt_claims(token: str) -> dict[str, Any]:
 
 
 def _members(response: HttpResponse) -> dict[str, Any]:
-    """The members of the JSON object that was answered; none when it is something else."""
+    """The members of the JSON object in the response; empty if it is something else."""
     try:
         found = response.json()
     except ValueError:
@@ -317,13 +317,13 @@ def _members(response: HttpResponse) -> dict[str, Any]:
 
 
 class _Tokens:
-    """The tokens of this process: connections to the same cluster share one as long as it is fresh."""
+    """The tokens of this process: connections to the same cluster share one while it is fresh."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._locks: dict[TokenSource, threading.Lock] = {}
         self._held: dict[TokenSource, Token] = {}
-        #: What went wrong last, and when (monotonic seconds).
+        #: The last error, and its time (monotonic seconds).
         self._failed: dict[TokenSource, tuple[float, MirrorError]] = {}
 
     def get(self, source: TokenSource, where: Where) -> Token:
@@ -338,7 +338,7 @@ class _Tokens:
 
     def _fetch(self, source: TokenSource, where: Where, arrived: float) -> Token:
         then, known = self._failed.get(source, (0.0, None))
-        # Whoever has waited while another one tried in vain does not try the same again, one after the other.
+        # A caller that waited during another one's failed attempt gets that error instead of a further attempt.
         if known is not None and then >= arrived:
             raise type(known)(known.what, where=where, action=known.action)
         try:
@@ -360,22 +360,22 @@ _TOKENS = _Tokens()
 
 
 def token_of(source: TokenSource, where: Where) -> Token:
-    """A token that is fresh enough for a new connection, fetched only when this process has none.
+    """A token that is fresh enough for a new connection, requested only if this process has none.
 
     Raises:
-        AuthenticationError: it is refused, or cannot be used.
-        ConfigurationError: the token endpoint's URL is none.
-        TransientError: the token endpoint does not answer.
+        AuthenticationError: the token is refused, or cannot be used.
+        ConfigurationError: the token endpoint's URL is invalid.
+        TransientError: the token endpoint does not respond.
     """
     return _TOKENS.get(source, where)
 
 
 def forget_token(source: TokenSource, value: str | None = None) -> None:
-    """A broker does not believe this process's token: the next connection gets a new one.
+    """Drop a token that a broker has rejected: the next connection gets a new one.
 
     Args:
-        source: where it came from.
-        value: the token; one that was got since then stays. None forgets any.
+        source: the token's source.
+        value: the rejected token; a newer one is kept. None drops any token.
     """
     _TOKENS.forget(source, value)
 

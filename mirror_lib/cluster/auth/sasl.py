@@ -1,7 +1,7 @@
-"""How a client says who it is: Java's `sasl.*` properties as values that both Python clients log in from.
+"""SASL logins: Java's `sasl.*` properties as values for both Python clients.
 
-Names and defaults are those of Java's `SaslConfigs`. The values pickle and need no files later; what has to be on disk
-or fetched is so when a client is made from them.
+Names and defaults are those of Java's `SaslConfigs`. The values are picklable and need no files later; files that must
+be on disk, and tokens, are created when a client is built.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mirror_lib.errors import ConfigurationError, Where
 _UNSECURED = "unsecuredLogin"
 #: Seconds; Java has no limit of its own.
 _TOKEN_TIMEOUT = 10.0
-#: Seconds: a pause of nothing, which Java allows, would stay nothing when it is doubled.
+#: Seconds: Java allows a pause of 0, which doubling does not increase.
 _SHORTEST_BACKOFF = 0.05
 _EXTENSION_NAME, _EXTENSION_VALUE = re.compile(r"[A-Za-z]+"), re.compile(r"[\x21-\x7e \t\r\n]+")
 
 
 class Login(Protocol):
-    """One SASL mechanism with what it needs."""
+    """One SASL mechanism with its parameters."""
 
     @property
     def mechanism(self) -> str:
@@ -42,7 +42,7 @@ class Login(Protocol):
         """The properties of librdkafka.
 
         Raises:
-            MirrorError: what the mechanism needs cannot be had, such as a token.
+            MirrorError: a prerequisite of the mechanism, such as a token, is not available.
         """
         ...
 
@@ -88,10 +88,11 @@ class OAuthLogin:
     mechanism: str = "OAUTHBEARER"
 
     def librdkafka(self, where: Where) -> dict[str, Any]:
-        """As `Login.librdkafka`. A token is fetched now, so that both clients are refused by the same words.
+        """As `Login.librdkafka`. Fetches a token now, so that both clients report the same error if it is refused.
 
-        librdkafka then asks for tokens of its own wherever it can: with those that it is given by us, confluent-kafka
-        holds up every new client for a second.
+        librdkafka then requests its own tokens if it can: if the project supplied them, confluent-kafka would delay
+            every
+        new client by a second.
         """
         token_of(self.source, where)
         if (own := self._asked_by_librdkafka()) is not None:
@@ -112,7 +113,7 @@ class OAuthLogin:
         return options
 
     def aiokafka(self, where: Where) -> dict[str, Any]:
-        """As `Login.aiokafka`; the token is fetched with each connection that is made."""
+        """As `Login.aiokafka`; each new connection obtains the token."""
         from mirror_lib.cluster.auth.sasl_exchange import TokenProvider
 
         provider = TokenProvider(self.source, self.extensions, where)
@@ -120,10 +121,10 @@ class OAuthLogin:
 
 
 def read_sasl(properties: Mapping[str, str], where: Where) -> Login:
-    """Read the `sasl.*` part of a Java client's properties; files that they name are read.
+    """Parse the `sasl.*` part of a Java client's properties; read the files that they name.
 
     Raises:
-        ConfigurationError: a value is unknown or missing, or a file cannot be read. Secrets are never repeated.
+        ConfigurationError: a value is unknown or missing, or a file cannot be read. Never contains secrets.
     """
     refuse_java_only(properties, "sasl.", where)
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
@@ -173,7 +174,7 @@ def _password(mechanism: str, jaas: JaasEntry, where: Where) -> PasswordLogin:
 
 
 class _OAuthReader:
-    """The ways to a token that Java's own callback handlers know."""
+    """The token sources of Java's own callback handlers."""
 
     def __init__(self, properties: Mapping[str, str], jaas: JaasEntry, where: Where) -> None:
         self._properties = properties
@@ -193,7 +194,7 @@ class _OAuthReader:
         try:
             parts = urllib.parse.urlsplit(endpoint)
         except ValueError:
-            # Its text repeats what may be secret in an URL.
+            # Its text repeats possible secrets in the URL.
             raise self._error(
                 "sasl.oauthbearer.token.endpoint.url is no URL.", "Write https://host:port/path or file:/path."
             ) from None
@@ -214,7 +215,7 @@ class _OAuthReader:
 
     def _client_credentials(self, endpoint: str, scheme: str) -> TokenSource:
         pairs = (("clientId", "client.id"), ("clientSecret", "client.secret"))
-        # As Java (`ConfigOrJaas`): the property counts before the option of the login module.
+        # As in Java (`ConfigOrJaas`): the property has precedence over the option of the login module.
         found = [
             self._properties.get(f"sasl.oauthbearer.client.credentials.{name}") or self._options.get(option)
             for option, name in pairs
@@ -241,7 +242,7 @@ class _OAuthReader:
             timeout=max(timeouts) or _TOKEN_TIMEOUT,
             backoff=backoff,
             longest_backoff=self._seconds(longest, 10.0),
-            # Java: the options of the login module, not the client's own properties, say whom to trust here.
+            # As in Java, the options of the login module configure TLS here, not the client's own properties.
             tls=read_tls(self._options, self._where, prefix="sasl.jaas.config: ") if scheme == "https" else None,
         )
 
@@ -265,7 +266,7 @@ class _OAuthReader:
             elif kind == "NumberClaim":
                 claims[claim] = self._number(name, value)
             elif kind == "ListClaim" and value:
-                # Its first character separates the rest.
+                # Its first character is the separator of the rest.
                 claims[claim] = value[1:].split(value[0])
         principal_claim = self._options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
         principal = claims.get(principal_claim)

@@ -1,8 +1,8 @@
-"""OAUTHBEARER and GSSAPI on aiokafka's connections, as the brokers' side of Kafka expects them.
+"""OAUTHBEARER and GSSAPI on aiokafka's connections, as Kafka's brokers expect them.
 
-aiokafka takes a refused token for an accepted one (it sends a token and looks no further), and knows one Kerberos
-identity for the whole process. Importing this module makes its connections ask here: those that got a `TokenProvider`
-or a `KerberosService` of ours. Apart from `sasl`, so that reading a configuration does not load aiokafka.
+aiokafka treats a rejected token as accepted (it sends a token and ignores the response), and supports one Kerberos
+identity per process. Importing this module patches its connections: those with a `TokenProvider` or a `KerberosService`
+use this code. Separate from `sasl`, so that reading a configuration does not load aiokafka.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mirror_lib.cluster.auth.kerberos_tickets import KerberosIdentity, kerberos_
 from mirror_lib.cluster.auth.oauth_tokens import TokenSource, forget_token, token_of
 from mirror_lib.errors import MirrorError, Where
 
-#: What to send, and whether an answer will come; None at the end.
+#: The bytes to send, and whether a response follows; None at the end.
 Step = tuple[bytes, bool] | None
 
 #: RFC 4752: no security layer, so no message of any size.
@@ -27,7 +27,7 @@ _NO_SECURITY_LAYER = b"\x01\x00\x00\x00"
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """Gives each new connection a token that is fresh enough."""
+    """Provides each new connection with a token that is fresh enough."""
 
     def __init__(self, source: TokenSource, extensions: tuple[tuple[str, str], ...], where: Where) -> None:
         self._source = source
@@ -38,13 +38,13 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         """The token.
 
         Raises:
-            AuthenticationFailedError: there is none; its cause is the named error.
+            AuthenticationFailedError: there is none; its cause is the project's error.
         """
         loop = asyncio.get_running_loop()
         try:
             token = await loop.run_in_executor(None, token_of, self._source, self._where)
         except MirrorError as error:
-            # aiokafka's background tasks know its own errors only.
+            # aiokafka's background tasks handle only its own errors.
             raise AuthenticationFailedError(str(error)) from error
         return token.value
 
@@ -53,7 +53,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         return dict(self._extensions)
 
     def refused(self, token: str) -> None:
-        """A broker does not believe the token: the next connection gets a new one."""
+        """Drop the token that a broker has rejected: the next connection gets a new one."""
         forget_token(self._source, token)
 
 
@@ -65,7 +65,7 @@ class TokenAuthenticator:
         self._sent: str | None = None
 
     async def step(self, payload: bytes | None) -> Step:
-        """What to send next, given the broker's answer."""
+        """The next message, for the broker's response."""
         if self._sent is None:
             self._sent = await self._provider.token()
             pairs = {"auth": f"Bearer {self._sent}", **self._provider.extensions()}
@@ -73,20 +73,20 @@ class TokenAuthenticator:
             return f"n,,\x01{told}\x01\x01".encode(), True
         if not payload:
             return None
-        # An answer with content is a refusal; the broker says it by an error once we have agreed to it.
+        # A response with content is a rejection; the broker returns its error after an acknowledgement.
         self._provider.refused(self._sent)
         return b"\x01", True
 
 
 class KerberosService(str):
-    """The brokers' service, with the login to use there."""
+    """The brokers' service name, with the login for it."""
 
     login: KerberosIdentity
     where: Where
 
     @classmethod
     def of(cls, login: KerberosIdentity, where: Where) -> Self:
-        """The service of a login."""
+        """The service name of a login."""
         service = cls(login.service)
         service.login, service.where = login, where
         return service
@@ -101,10 +101,10 @@ class KerberosAuthenticator:
         self._exchange = self._messages()
 
     async def step(self, payload: bytes | None) -> Step:
-        """What to send next, given the broker's answer.
+        """The next message, for the broker's response.
 
         Raises:
-            AuthenticationFailedError: there is no ticket; its cause is the named error.
+            AuthenticationFailedError: there is no ticket; its cause is the project's error.
         """
         return await asyncio.get_running_loop().run_in_executor(None, self._step, payload)
 

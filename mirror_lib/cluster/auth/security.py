@@ -1,4 +1,4 @@
-"""How a client proves who it is and whom it trusts: Kafka's Java security properties, for both Python clients."""
+"""Login and trust of a client: Kafka's Java security properties, for both Python clients."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """A `security.protocol` with its parts; a part is None when the protocol has no use for it."""
+    """A `security.protocol` with its parts; a part is None if the protocol does not use it."""
 
     protocol: str = "PLAINTEXT"
     tls: Tls | None = None
     sasl: Login | None = None
 
     def librdkafka(self, where: Where) -> dict[str, Any]:
-        """The properties of librdkafka. Tokens and tickets are got now, unless this process has them already.
+        """The properties of librdkafka. Obtains tokens and tickets, unless this process has them already.
 
         Raises:
-            MirrorError: what the mechanism needs cannot be had.
+            MirrorError: a prerequisite of the mechanism is not available.
         """
         options: dict[str, Any] = {"security.protocol": self.protocol}
         if self.tls is not None:
@@ -49,10 +49,10 @@ class Security:
 
 
 def read_security(properties: Mapping[str, str], where: Where) -> Security:
-    """Read the security part of a Java client's properties; files that they name are read.
+    """Parse the security part of a Java client's properties; read the files that they name.
 
     Raises:
-        ConfigurationError: a value is unknown or missing, or a file cannot be used. Secrets are never repeated.
+        ConfigurationError: a value is unknown or missing, or a file cannot be used. Never contains secrets.
     """
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:

@@ -1,7 +1,7 @@
-"""What a TLS connection trusts and shows: Java's `ssl.*` properties for both Python clients.
+"""TLS configuration: Java's `ssl.*` properties for both Python clients.
 
-Names and defaults are those of Java's `SslConfigs`. Stores are read once, where the configuration file lies, and travel
-as PEM text: executors need no files.
+Names and defaults are those of Java's `SslConfigs`. Stores are read once, on the machine with the configuration file,
+and passed on as PEM text: executors need no files.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from mirror_lib.errors import ConfigurationError, Where
 
 
 def refuse_java_only(properties: Mapping[str, str], beginning: str, where: Where, *, prefix: str = "") -> None:
-    """Check the properties whose names have this beginning; Java does not look at the others either.
+    """Check the properties whose names have this beginning; like Java, ignore others.
 
     Args:
         properties: of a client.
         beginning: such as `ssl.`.
         where: for the error.
-        prefix: said before the name.
+        prefix: text before the name in the error.
 
     Raises:
-        ConfigurationError: one of them cannot be followed here.
+        ConfigurationError: one of them is not supported.
     """
     for name in sorted(properties):
         problem = java_only_problem(name, properties[name]) if name.startswith(beginning) else None
@@ -46,8 +46,8 @@ def refuse_java_only(properties: Mapping[str, str], beginning: str, where: Where
             raise ConfigurationError(f"{prefix}{name}: {problem.what}.", where=where, action=problem.action)
 
 
-#: A suite of TLS 1.2 that takes a shared key nobody has, so that librdkafka, which has no setting for versions, is
-#: left with TLS 1.3.
+#: A suite of TLS 1.2 with a pre-shared key that no peer has: librdkafka, which has no setting for versions, can then
+#: use only TLS 1.3.
 _ONLY_TLS13 = "PSK-AES256-GCM-SHA384"
 
 _Read = TypeVar("_Read")
@@ -55,17 +55,17 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What a TLS connection trusts, shows and speaks."""
+    """Trusted certificates, client certificate and versions of TLS connections."""
 
-    #: PEM; None trusts what the system trusts.
+    #: PEM; None uses the system's trust store.
     trusted: str | None = None
     client: KeyPair | None = None
-    #: Whether the broker's certificate must name the host that was connected to.
+    #: True if the broker's certificate must contain the host name of the connection.
     check_host: bool = True
     versions: TlsVersions = field(default_factory=TlsVersions)
 
     def librdkafka(self) -> dict[str, str]:
-        """The properties of librdkafka. It cannot be kept from TLS 1.3 where a broker offers it."""
+        """The properties of librdkafka. It always accepts TLS 1.3 if a broker offers it."""
         options = {"ssl.endpoint.identification.algorithm": "https" if self.check_host else "none"}
         if self.trusted is not None:
             options["ssl.ca.pem"] = self.trusted
@@ -79,11 +79,11 @@ class Tls:
         return options
 
     def context(self) -> ssl.SSLContext:
-        """The same for Python's own TLS."""
+        """The same for Python's `ssl` module."""
         context = ssl.create_default_context(cadata=self.trusted)
         context.check_hostname = self.check_host
-        # As Java: any certificate in the trust store is trusted, be it an intermediate one, or one that lacks the
-        # extensions which Python demands from 3.13 on.
+        # As in Java, any certificate in the trust store is trusted, even an intermediate one, or one without extensions
+        # that Python requires since 3.13.
         context.verify_flags = context.verify_flags & ~ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
         context.minimum_version = ssl.TLSVersion.TLSv1_2 if self.versions.tls12 else ssl.TLSVersion.TLSv1_3
         context.maximum_version = ssl.TLSVersion.TLSv1_3 if self.versions.tls13 else ssl.TLSVersion.TLSv1_2
@@ -95,15 +95,15 @@ class Tls:
 
 
 def read_tls(properties: Mapping[str, str], where: Where, *, prefix: str = "") -> Tls:
-    """Read the `ssl.*` part of a Java client's properties; stores that they name are opened.
+    """Parse the `ssl.*` part of a Java client's properties; read the stores that they name.
 
     Args:
-        properties: of the client, or the options of a login module, which may hold the same names.
+        properties: of the client, or the options of a login module, which may have the same names.
         where: for errors.
-        prefix: said before each name in errors.
+        prefix: text before each name in errors.
 
     Raises:
-        ConfigurationError: a value is unknown, or a store cannot be used. Secrets are never repeated.
+        ConfigurationError: a value is unknown, or a store cannot be used. Never contains secrets.
     """
     refuse_java_only(properties, "ssl.", where, prefix=prefix)
     algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
@@ -177,7 +177,7 @@ class _Reader:
         return self._properties.get(name)
 
     def _not_blank(self, *names: str) -> None:
-        """A variable may have come out empty: what the system trusts, or no key at all, is not what was meant."""
+        """Reject blank values: an unset variable must not silently mean the system's trust store, or no key."""
         for name in names:
             if (value := self._get(name)) is not None and not value.strip():
                 raise ConfigurationError(
@@ -215,7 +215,7 @@ def _inline_certificates(text: str) -> str:
 
 
 def _load_client(context: ssl.SSLContext, client: KeyPair) -> None:
-    """Python reads a key from files only, so it lies on disk for a moment: encrypted, with a password nobody keeps."""
+    """Python reads keys only from files, so the key is briefly on disk: encrypted, with a discarded password."""
     password = secrets.token_bytes(24).hex().encode()
     key = serialization.load_pem_private_key(client.key.encode(), None)
     encrypted = key.private_bytes(

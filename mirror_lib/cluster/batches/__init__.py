@@ -1,7 +1,7 @@
-"""Raw record batches: read a source's bytes, make batches that a target accepts as a producer's own.
+"""Raw record batches: reads a source's bytes, builds batches that a target accepts as a producer's own.
 
-`assemble` is the entry: it takes what fetches return and gives batches that are ready to be stamped and produced.
-Everything here is pure: bytes in, bytes out.
+The entry point is `assemble`: it converts fetched bytes to batches that are ready to be stamped and produced. All
+modules are pure: bytes in, bytes out.
 """
 
 import lazy_loader

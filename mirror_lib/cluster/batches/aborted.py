@@ -1,4 +1,4 @@
-"""Which batches of a fetch belong to aborted transactions, decided as Java's `CompletedFetch` does."""
+"""Determines which batches of a fetch belong to aborted transactions, as Java's `CompletedFetch` does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ABORT = 0
 
 
 class AbortedTransactions:
-    """The aborted transactions that one fetch response names; ask for its batches in their order."""
+    """The aborted transactions of one fetch response; check its batches in their order."""
 
     def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
         """Start a response.
@@ -25,12 +25,12 @@ class AbortedTransactions:
         self._aborting: set[int] = set()
 
     def is_aborted(self, producer_id: int, last_offset: int, *, transactional: bool) -> bool:
-        """Whether a data batch must be hidden."""
+        """True if a data batch must be hidden."""
         self._advance(last_offset)
         return transactional and producer_id in self._aborting
 
     def control(self, producer_id: int, last_offset: int, *, abort: bool) -> None:
-        """Note a control batch: an abort marker ends its producer's aborted transaction."""
+        """Process a control batch: an abort marker ends its producer's aborted transaction."""
         self._advance(last_offset)
         if abort:
             self._aborting.discard(producer_id)
@@ -41,10 +41,10 @@ class AbortedTransactions:
 
 
 def is_abort_marker(body: bytes) -> bool:
-    """Whether a control batch's body, which is never compressed, is an abort marker (its key: version, type).
+    """True if a control batch's body, which is never compressed, is an abort marker (its key: version, type).
 
     Raises:
-        RecordError: there is no readable control record in it.
+        RecordError: it contains no readable control record.
     """
     try:
         _length, at = decode_varint(body, 0)

@@ -1,4 +1,4 @@
-"""Small batches that wait for one another: a produce request may hold only one batch for a partition."""
+"""Gathers small batches: a produce request may contain only one batch per partition."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.rules import AllowedTimes
 from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
 
-#: Told of a small batch that proves damaged when others are to join it; raises where that ends the partition.
+#: Called for a small batch that turns out damaged when others join it; raises if that stops the partition.
 OnDamage = Callable[[BatchHeader, bytes, CorruptBatchError], None]
 
 
 class Gathering:
-    """What of one partition waits: one small batch as it is, or records that are put together."""
+    """Waiting data of one partition: one small batch unchanged, or gathered records."""
 
     def __init__(self, batch_max_bytes: int, target_max_message_bytes: int, *, on_damage: OnDamage) -> None:
-        """Nothing waits.
+        """Start empty.
 
         Args:
             batch_max_bytes: uncompressed size at which a gathered batch is full.
@@ -29,37 +29,37 @@ class Gathering:
         self._target_max = target_max_message_bytes
         self._on_damage = on_damage
         self._builder: BatchBuilder | None = None
-        #: A small batch that waits alone: it needs no rebuilding unless another one joins it.
+        #: A single small batch: it needs no rebuilding unless another one joins it.
         self._alone: tuple[BatchHeader, bytes] | None = None
         self.fill_up_to(batch_max_bytes)
 
     def fill_up_to(self, batch_max_bytes: int) -> None:
-        """Let batches become this large from now on, as far as the target accepts it."""
+        """Set the maximum size of batches from now on, within the target's limit."""
         #: Uncompressed bytes that a gathered batch may hold.
         self._limit = min(batch_max_bytes, self._target_max) - HEADER_SIZE
 
     @property
     def waits(self) -> bool:
-        """Whether there is anything."""
+        """True if data is waiting."""
         return self._alone is not None or self._builder is not None
 
     @property
     def held_bytes(self) -> int:
-        """How much there is."""
+        """Bytes that are waiting."""
         if self._alone is not None:
             return len(self._alone[1])
         return self._builder.size if self._builder is not None else 0
 
     @property
     def records(self) -> BatchBuilder | None:
-        """Where records are put together; None where none are."""
+        """The builder of gathered records; None without any."""
         return self._builder
 
     def add(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
-        """Let a small whole batch wait for others of the same codec; what it cannot join goes to `out`.
+        """Add a small whole batch to others of the same codec; batches that it cannot join go to `out`.
 
         Raises:
-            RecordError, CodecError: it is damaged.
+            RecordError, CodecError: the batch is damaged.
         """
         codec = header.attributes & CODEC_BITS
         if self._alone is not None and self._alone[0].attributes & CODEC_BITS == codec:
@@ -72,7 +72,7 @@ class Gathering:
                     builder.add_whole(header, body)
                     return
             except OversizedBatchError:
-                # It goes on as it is, as every batch that needs no look inside.
+                # It is passed on unchanged, as every batch that needs no decoding.
                 pass
         self.close(out)
         self._alone = (header, bytes(batch))
@@ -80,12 +80,12 @@ class Gathering:
     def add_singles(
         self, view: memoryview, position: int, *, expected: int, end: int, below: int, allowed: AllowedTimes
     ) -> int:
-        """Let as many uncompressed batches of one record join as follow; returns the position after them.
+        """Add the following uncompressed batches of one record; return the position after them.
 
         Args:
             expected: the source offset of the first.
             end: the source offset to stop at.
-            below: bytes that a batch must have less than.
+            below: the size in bytes that a batch must be below.
         """
         builder = self._builder
         if builder is None or builder.codec != Codec.NONE or builder.source_next != expected:
@@ -93,9 +93,9 @@ class Gathering:
         return builder.add_singles(view, position, end=end, limit=self._limit, below=below, allowed=allowed)
 
     def add_records(self, records: Sequence[Record], codec: int, out: list[ReadyBatch]) -> bool:
-        """Let records join those that wait; False where they are too many to wait at all, or there are none.
+        """Add records to the waiting ones; return False if there are too many of them, or none.
 
-        What they cannot join goes to `out`.
+        Records that they cannot join go to `out`.
         """
         size = grown(sum(len(record.tail) for record in records), len(records))
         builder = self._builder
@@ -112,7 +112,7 @@ class Gathering:
         return True
 
     def close(self, out: list[ReadyBatch]) -> None:
-        """Deliver what waits."""
+        """Deliver the waiting data."""
         alone, builder = self._alone, self._builder
         self._alone = self._builder = None
         if alone is not None:
@@ -121,11 +121,11 @@ class Gathering:
             out.append(builder.build(self._target_max))
 
     def discard(self) -> None:
-        """Let go of what waits."""
+        """Discard the waiting data."""
         self._alone = self._builder = None
 
     def _open_alone(self, codec: int) -> None:
-        """Begin to gather with the small batch that waits alone, unless uncompressed it is too large to be joined."""
+        """Start gathering with the waiting small batch, unless it is too large when uncompressed."""
         assert self._alone is not None
         header, batch = self._alone
         builder = BatchBuilder(codec)
@@ -149,8 +149,8 @@ class Gathering:
 
 
 def passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
-    """A whole batch as it is."""
-    # In its place, where that may be written to: each page of fresh memory costs more than what is copied into it.
+    """A whole batch, unchanged."""
+    # In place if the buffer is writable: a page of fresh memory costs more than the copy into it.
     payload = batch if isinstance(batch, memoryview) and not batch.readonly else bytearray(batch)
     return ReadyBatch(
         payload,

@@ -1,12 +1,12 @@
-"""From the raw bytes of fetches to batches for the target: one `BatchAssembler` per source partition.
+"""Converts fetched bytes to batches for the target: one `BatchAssembler` per source partition.
 
-A source batch goes on as it is when it can: the header is rewritten, nothing is decompressed. Small batches are
-gathered, because a produce request may hold only one batch for a partition. Batches that cannot go as they are (holes
-left by compaction, a range cut out of them, log-append times, old formats, larger than the target accepts) are rebuilt.
-Control batches are dropped, and with `read_committed` what belongs to aborted transactions.
+A source batch is passed on unchanged if possible: its header is rewritten, and nothing is decompressed. Small batches
+are gathered, because a produce request may contain only one batch per partition. Batches that cannot be passed on
+(holes by compaction, a range cut out of them, log-append times, old formats, larger than the target accepts) are
+rebuilt. Control batches are dropped, and with `read_committed` the batches of aborted transactions.
 
-Poison is what cannot be copied: a record that the target refuses, a batch that cannot be read. It ends the partition,
-or is left out and what surrounds it goes on.
+Poison is a record that the target rejects, or a batch that cannot be read. It stops the partition, or is skipped while
+the records around it are copied.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ __all__ = ["BatchAssembler", "ReadyBatch"]
 
 #: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
-#: Part of what a fetch returned that must go on as it is for the rest to be kept with it.
+#: Minimum share of a fetch's bytes in passed-on batches for which the whole fetch is kept in memory.
 _WORTH_KEEPING = 0.5
-#: After a batch of less than this, others of one record are looked for.
+#: After a batch below this size, look for further batches of one record.
 _PERHAPS_SINGLE = 4096
 _NEEDS_REBUILDING = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT
 
@@ -68,10 +68,10 @@ def _clock() -> int:
 
 
 class BatchAssembler:
-    """Turns [start, end) of one source partition into ready batches, fetch by fetch.
+    """Converts [start, end) of one source partition to ready batches, fetch by fetch.
 
-    Nothing here raises but `MemoryError`, which says nothing of the source: what cannot be read or sent is kept in
-    `failure`, and what precedes it is still delivered.
+    The only exception raised is `MemoryError`, which says nothing about the source: the error for data that cannot be
+    read or sent is stored in `failure`, and the data before it is still delivered.
     """
 
     def __init__(
@@ -89,15 +89,15 @@ class BatchAssembler:
         leave_out: bool = False,
         now_ms: Callable[[], int] = _clock,
     ) -> None:
-        """Begin at source offset `start`.
+        """Start at source offset `start`.
 
         Args:
-            passthrough_min_bytes: batches of this size or more go on as they are; smaller ones are gathered.
+            passthrough_min_bytes: batches of this size or more are passed on unchanged; smaller ones are gathered.
             batch_max_bytes: uncompressed size at which a gathered batch is full.
             target_max_message_bytes: the target topic's `max.message.bytes`.
-            read_committed: whether records of aborted transactions are dropped.
-            rules: what else the target topic demands of a record.
-            leave_out: whether poison is left out, to be had from `take_left_out`, instead of being a failure.
+            read_committed: drop records of aborted transactions.
+            rules: further requirements of the target topic for records.
+            leave_out: skip poison, available from `take_left_out`, instead of failing.
             now_ms: the clock for bounds of timestamps, in epoch milliseconds.
         """
         self._end = end
@@ -110,19 +110,19 @@ class BatchAssembler:
         self._now_ms = now_ms
         self._times = AllowedTimes()
         self._waiting = Gathering(batch_max_bytes, target_max_message_bytes, on_damage=self._damaged_in_waiting)
-        #: The source's leader epoch of the newest batch that was fed, -1 before the first and in old formats.
+        #: The source's leader epoch of the latest fed batch; -1 before the first and in old formats.
         self.leader_epoch = -1
         #: The source offset to fetch next: after everything that was fed.
         self.next_offset = start
 
     @property
     def failure(self) -> MirrorError | None:
-        """Why the partition cannot go on at `next_offset`; None while all is well."""
+        """Why the partition cannot continue at `next_offset`; None without an error."""
         return self._poison.failure
 
     @property
     def finished(self) -> bool:
-        """Whether everything before `end` was fed."""
+        """True if everything before `end` was fed."""
         return self.next_offset >= self._end
 
     @property
@@ -131,11 +131,11 @@ class BatchAssembler:
         return self._waiting.held_bytes
 
     def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
-        """Take what one fetch returned for the partition and give what became ready.
+        """Process one fetch of the partition, and return the batches that became ready.
 
         Args:
-            data: batches in a row; an incomplete one at the end is left to the next fetch. Where it may be written to,
-                it is: the batches that go on as they are become its parts.
+            data: consecutive batches; an incomplete one at the end is left to the next fetch. If it is writable, it is
+                modified: batches that are passed on become parts of it.
             aborted: (producer id, first offset) of the aborted transactions in it.
         """
         out: list[ReadyBatch] = []
@@ -167,28 +167,28 @@ class BatchAssembler:
         return out
 
     def gather_up_to(self, size: int) -> None:
-        """Put batches together up to this size from now on, whatever their own, as far as the target accepts it.
+        """Gather batches up to this size from now on, regardless of their own size, within the target's limit.
 
-        Over a distance few large batches take less time than many small ones: only five may be under way.
+        On a high-latency cluster, few large batches take less time than many small ones: only five may be in flight.
         """
         self._batch_max = self._passthrough_min = max(size, self._batch_max)
         self._waiting.fill_up_to(self._batch_max)
 
     @property
     def has_more(self) -> bool:
-        """Never: `feed` gives all that is ready."""
+        """Always False: `feed` returns everything that is ready."""
         return False
 
     def more(self) -> list[ReadyBatch]:
-        """Nothing: `feed` gives all that is ready."""
+        """Always empty: `feed` returns everything that is ready."""
         return []
 
     def take_left_out(self) -> list[LeftOut]:
-        """What was left out since the last call, in order. Keep it before anything that `feed` gave with it is sent."""
+        """Skipped data since the last call, in order. Store it before sending the batches returned with it."""
         return self._poison.take_left_out()
 
     def flush(self) -> ReadyBatch | None:
-        """Give what waits for more small batches."""
+        """Return the data that waits for more small batches."""
         out: list[ReadyBatch] = []
         try:
             self._waiting.close(out)
@@ -199,14 +199,14 @@ class BatchAssembler:
         return out[0] if out else None
 
     def discard(self) -> None:
-        """Let go of what waits for more small batches."""
+        """Discard the data that waits for more small batches."""
         self._waiting.discard()
 
     def skip_to_end(self) -> ReadyBatch | None:
-        """Declare that the source holds nothing more before `end`; gives what waited."""
+        """Declare that the source has no more records before `end`; return the waiting data."""
         held = self.flush()
         if self.next_offset < self._end:
-            # No batch says which epoch the offsets were of that are passed over.
+            # No batch shows the epoch of the skipped offsets.
             self.next_offset, self.leader_epoch = self._end, -1
         return held
 
@@ -215,15 +215,15 @@ class BatchAssembler:
         self._waiting.close(out)
 
     def _pass_over(self, cause: Exception, rest: memoryview, out: list[ReadyBatch], *, more_may_come: bool) -> int:
-        """Leave out the unreadable batch that `rest` begins with; returns its bytes, 0 where that is not possible.
+        """Skip the unreadable batch at the start of `rest`; return its size in bytes, 0 if that is not possible.
 
         Args:
-            more_may_come: whether the next fetch, beginning with this batch, may show more of what follows it.
+            more_may_come: true if the next fetch, starting with this batch, may contain more of the data after it.
         """
         damaged = not isinstance(cause, OversizedBatchError | RecordTooLargeError | RecordRefusedError)
         damage = measure_damage(rest, expected=self.next_offset) if self._poison.leave_out and damaged else None
         if damage is not None:
-            # No batch says which epoch the offsets were of that are passed over.
+            # No batch shows the epoch of the skipped offsets.
             self.next_offset = self._poison.leave_out_damage(rest, damage, cause, first=self.next_offset)
             self.leader_epoch = -1
             return damage.size
@@ -232,10 +232,10 @@ class BatchAssembler:
         return 0
 
     def _pass_on_full(self, view: memoryview, position: int, out: list[ReadyBatch]) -> int:
-        """Pass on as many full batches as follow one another and need a new header only; returns the position after.
+        """Pass on consecutive full batches that need only a new header; return the position after them.
 
-        What `_take` does with them, in one loop: logs that are copied by the gigabyte have little else. It stops before
-        the first batch that is anything else, or is damaged.
+        It does the same as `_take`, in one loop: large logs consist mostly of such batches. It stops before the first
+        batch of another kind, or a damaged one.
         """
         if self._waiting.waits or self._rules.needs_key or view.readonly:
             return position
@@ -250,7 +250,7 @@ class BatchAssembler:
                 stop > size
                 or not least <= stop - position <= most
                 or magic != MAGIC
-                # No flag is set: the batch is neither transactional nor control data, and its times are its own.
+                # No flag is set: the batch is neither transactional nor control data, and its timestamps are its own.
                 or not 0 <= attributes <= CODEC_BITS
                 or base < expected
                 or count != last_delta + 1
@@ -269,7 +269,7 @@ class BatchAssembler:
     def _take(
         self, view: memoryview, position: int, size: int, transactions: AbortedTransactions, out: list[ReadyBatch]
     ) -> int:
-        """Work on the magic-2 batch at `position`; returns its bytes, 0 when it is incomplete."""
+        """Process the magic-2 batch at `position`; return its size in bytes, 0 if it is incomplete."""
         if size - position < HEADER_SIZE:
             return 0
         header = BatchHeader(*HEADER.unpack_from(view, position))
@@ -297,7 +297,7 @@ class BatchAssembler:
             whole
             and used <= self._target_max
             and not attributes & _NEEDS_REBUILDING
-            # The first time need not be the earliest: a record that goes further back is found by the target.
+            # The first timestamp need not be the earliest: the target rejects an earlier record.
             and header.first_timestamp >= self._times.earliest
             and header.max_timestamp <= self._times.latest
             and not (self._rules.needs_key and _lacks_key(header, view[position:end]))
@@ -322,9 +322,9 @@ class BatchAssembler:
         return self._read_committed and transactions.is_aborted(header.producer_id, last, transactional=True)
 
     def _gather_singles(self, view: memoryview, position: int) -> int:
-        """Work on as many batches of one record as follow; returns the position after them."""
+        """Process consecutive batches of one record; return the position after them."""
         records = self._waiting.records
-        # Keys are looked at in the general way only: here each comparison counts.
+        # Only the general path checks keys: each comparison counts here.
         if records is None or self._rules.needs_key:
             return position
         below = min(self._passthrough_min, self._target_max)
@@ -344,7 +344,7 @@ class BatchAssembler:
     def _rebuild(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
         self._waiting.close(out)
         codec = header.attributes & CODEC_BITS
-        # All of them before any is sent: a batch that is damaged somewhere is damaged as a whole.
+        # All of them before any is sent: damage anywhere makes the whole batch damaged.
         records: Iterable[Record] = list(
             read_records(
                 decompress(codec, batch[HEADER_SIZE:]),
@@ -360,7 +360,7 @@ class BatchAssembler:
         self._emit_rebuilt(wanted, codec=codec, source_next=min(last + 1, self._end), refusal=refusal, out=out)
 
     def _sifted(self, records: Iterable[Record]) -> tuple[list[Record], MirrorError | None]:
-        """The records of the range that the target takes, up to the first that ends the partition, and why it does."""
+        """The records of the range that the target accepts, up to the first that stops the partition, and its error."""
         start, end = self.next_offset, self._end
         wanted: list[Record] = []
         checked = self._rules.bounded or self._rules.needs_key
@@ -385,10 +385,10 @@ class BatchAssembler:
         refusal: MirrorError | None,
         out: list[ReadyBatch],
     ) -> None:
-        """Send records in batches of their own; the last one covers the source up to `source_next`.
+        """Emit records in rebuilt batches; the last one covers the source up to `source_next`.
 
         Raises:
-            MirrorError: `refusal`, which is the fate of the record behind them.
+            MirrorError: `refusal`, the error of the record after them.
         """
         before = len(out)
         ready = rebuild(
@@ -407,7 +407,7 @@ class BatchAssembler:
             self.next_offset = out[-1].source_next = source_next
 
     def _take_legacy(self, rest: memoryview, out: list[ReadyBatch]) -> int:
-        """Work on a message set entry of magic 0 or 1; returns its bytes, 0 when it is incomplete."""
+        """Process a message set entry of magic 0 or 1; return its size in bytes, 0 if it is incomplete."""
         magic = rest[MAGIC_AT]
         used = LOG_OVERHEAD + int.from_bytes(rest[8:12], "big", signed=True)
         if used < _SMALLEST_LEGACY:
@@ -423,7 +423,7 @@ class BatchAssembler:
         return used
 
     def _gather_legacy(self, records: Iterable[Record], codec: int, source_next: int, out: list[ReadyBatch]) -> None:
-        """Uncompressed messages come one by one, so they wait for one another as small batches do."""
+        """Gather uncompressed messages, which arrive one by one, like small batches."""
         wanted, refusal = self._sifted(list(records))
         if not self._waiting.add_records(wanted, codec, out):
             self._emit_rebuilt(wanted, codec=codec, source_next=source_next, refusal=refusal, out=out)

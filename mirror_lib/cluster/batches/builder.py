@@ -1,4 +1,4 @@
-"""Makes new dense batches from records: of many small batches, of batches with holes, of old or too large ones."""
+"""Builds new dense batches from records: of many small batches, of batches with holes, of old or too large ones."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from mirror_lib.cluster.batches.rules import AllowedTimes
 from mirror_lib.cluster.batches.varint import SMALL, encode_varint
 from mirror_lib.errors import RecordTooLargeError, Where
 
-#: What length, attributes, timestamp delta and offset delta of a record may take at most beyond the source's own.
+#: Maximum growth of length, attributes, timestamp delta and offset delta of a record beyond the source's own.
 _GROWTH_PER_RECORD = 24
-#: Bytes after the length field of a batch with one record, which takes at least five: length, attributes, two deltas,
-#: and something after them. What a single grows by is less than the header that it loses.
+#: Minimum bytes after the length field of a batch with one record: length, attributes, two deltas, and at least one
+#: more. A single record grows by less than the header that it loses.
 _SMALLEST_SINGLE = HEADER_SIZE - LOG_OVERHEAD + 5
 _ONE_BYTE = 0x80
 _BITS = 0x7F
@@ -35,12 +35,12 @@ _TooLarge = Callable[[Record, RecordTooLargeError], None]
 
 
 def grown(size: int, records: int) -> int:
-    """What encoded records (or their tails) of this size may take at most in another batch."""
+    """Upper bound of the size of encoded records (or their tails) of this size in another batch."""
     return size + _GROWTH_PER_RECORD * records
 
 
 def _tail_of_single(body: bytes) -> int:
-    """Where the tail of a batch's only record begins, 0 when it is not plain: both deltas 0, length as it must be."""
+    """Start of the tail of a batch's only record; 0 if it is not plain: deltas not 0, or another length."""
     at, length = 1, body[0]
     if length >= _ONE_BYTE:
         at, length = 2, (length & _BITS) | (body[1] << 7)
@@ -52,16 +52,16 @@ def _tail_of_single(body: bytes) -> int:
 
 
 class BatchBuilder:
-    """Gathers records, in the order of their offsets, into one batch of one codec."""
+    """Gathers records, in offset order, into one batch of one codec."""
 
     def __init__(self, codec: int) -> None:
         self.codec = codec
         #: Upper bound of the body's uncompressed bytes.
         self.size = 0
         self.count = 0
-        #: Source offset to go on from.
+        #: Source offset to continue from.
         self.source_next = 0
-        #: The source's leader epoch of the newest batch that `add_singles` took.
+        #: The source's leader epoch of the latest batch that `add_singles` added.
         self.leader_epoch = -1
         self._parts: list[bytes] = []
         self._runs: list[tuple[int, int]] = []
@@ -72,7 +72,7 @@ class BatchBuilder:
         """Add a dense source batch with all its records, given its uncompressed body.
 
         Raises:
-            RecordError: its body is not what the header says; nothing was added.
+            RecordError: its body does not match the header; nothing was added.
         """
         if not self.count:
             self._first_timestamp = header.first_timestamp
@@ -91,26 +91,26 @@ class BatchBuilder:
         below: int,
         allowed: AllowedTimes,
     ) -> int:
-        """Add the source batches of one plain record each that follow one another from `position` on.
+        """Add consecutive source batches of one plain record each, from `position` on.
 
-        Producers that do not linger write such batches, by the hundred thousand. Here is what `add_whole` does with
-        them, in one loop; it stops before the first batch that is anything else, or is damaged.
+        Producers without linger write such batches, by the hundred thousand. This does what `add_whole` does with them,
+        in one loop; it stops before the first batch of another kind, or a damaged one.
 
         Args:
-            view: batches in a row, as fetched.
+            view: consecutive batches, as fetched.
             end: source offset to stop before.
-            limit: what `size` may come to.
-            below: bytes that a batch must stay under to be gathered.
-            allowed: the timestamps that the target takes now.
+            limit: maximum value of `size`.
+            below: a batch must be smaller than this number of bytes to be gathered.
+            allowed: the timestamps that the target accepts now.
 
         Returns:
-            The position after the last batch that was added.
+            The position after the last added batch.
         """
         size, expected, first_timestamp = len(view), self.source_next, self._first_timestamp
         delta, grown_size, latest = self.count, self.size, self._max_timestamp
         add, unpack, small, stamped = self._parts.append, HEADER.unpack_from, SMALL, ATTRIBUTES_AND_SMALL
         known, epoch = len(small), self.leader_epoch
-        # No record is older than the first one, so one comparison serves both the encoding and the allowed times.
+        # No record is older than the first one, so one comparison checks both the encoding and the allowed timestamps.
         shifts = min(known, allowed.latest - first_timestamp + 1) if first_timestamp >= allowed.earliest else 0
         while size - position >= HEADER_SIZE and expected < end and delta < known:
             base, length, leader, magic, crc, attributes, last_delta, timestamp, _, _, _, _, count = unpack(
@@ -179,10 +179,10 @@ class BatchBuilder:
         self.source_next = offset + count
 
     def build(self, max_message_bytes: int) -> ReadyBatch:
-        """The batch. It fits where its uncompressed body does, since what compression enlarges goes uncompressed.
+        """Build the batch. It fits if its uncompressed body fits: a body that compression enlarges stays uncompressed.
 
         Raises:
-            RecordTooLargeError: one record is too large alone; `Where` holds its offset only.
+            RecordTooLargeError: one record is too large alone; `Where` has only its offset.
         """
         body = b"".join(self._parts)
         codec, compressed = self.codec, compress(self.codec, body)
@@ -219,12 +219,12 @@ def rebuild(
     max_message_bytes: int,
     too_large: _TooLarge | None = None,
 ) -> Iterator[ReadyBatch]:
-    """Pack records into as few batches as the limits allow.
+    """Pack records into as few batches as possible.
 
     Args:
-        batch_max_bytes: where to begin a new batch, in uncompressed bytes.
-        max_message_bytes: what the target accepts as one batch, as it is sent.
-        too_large: gets the records that are too large alone, which are then left out.
+        batch_max_bytes: uncompressed size at which a new batch starts.
+        max_message_bytes: maximum size of a batch as sent that the target accepts.
+        too_large: called for records that are too large alone, which are then skipped.
 
     Raises:
         RecordTooLargeError: while iterating, at a record that is too large alone, without `too_large`.
@@ -250,7 +250,7 @@ def _built(
     except RecordTooLargeError as error:
         if too_large is None:
             raise
-        # It is alone: what several take uncompressed is within the limit.
+        # It has a single record: several records are within the limit when uncompressed.
         too_large(first, error)
     else:
         yield batch

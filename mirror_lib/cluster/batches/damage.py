@@ -1,4 +1,4 @@
-"""How far a damaged batch reaches. Its own header may be what is damaged, so what follows it is asked first."""
+"""Measures the extent of a damaged batch. Its own header may be damaged, so the data after it is checked first."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _CODECS = frozenset(Codec)
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that hold nothing readable, and the source offset behind them."""
+    """Unreadable bytes, and the source offset after them."""
 
     size: int
     next_offset: int
-    #: The rest is None where the header cannot be trusted.
+    #: The remaining fields are None if the header cannot be trusted.
     records: int | None = None
     codec: Codec | None = None
     first_timestamp: int | None = None
@@ -35,11 +35,11 @@ class Damage:
 
 
 def measure_damage(data: memoryview, *, expected: int) -> Damage | None:
-    """How far the unreadable batch at the beginning of `data` reaches; None when nothing says so for certain.
+    """The extent of the unreadable batch at the start of `data`; None if it cannot be determined with certainty.
 
     Args:
         data: the rest of a fetch.
-        expected: the first source offset that is missing.
+        expected: the first missing source offset.
     """
     if len(data) <= MAGIC_AT:
         return None
@@ -59,13 +59,13 @@ def measure_damage(data: memoryview, *, expected: int) -> Damage | None:
 
 
 def known_codec(header: BatchHeader) -> Codec | None:
-    """The codec that a header names, None where there is no such codec."""
+    """The codec in a header; None for an unknown one."""
     codec = header.attributes & CODEC_BITS
     return Codec(codec) if codec in _CODECS else None
 
 
 def damage_under_checksum(header: BatchHeader) -> Damage:
-    """A whole batch whose checksum is right, and with it the header: only the body is not what it should be."""
+    """A whole batch with a valid checksum, and thus a valid header: only the body is damaged."""
     return Damage(
         size=LOG_OVERHEAD + header.length,
         next_offset=header.base_offset + header.last_offset_delta + 1,
@@ -77,7 +77,7 @@ def damage_under_checksum(header: BatchHeader) -> Damage:
 
 
 def _sound(data: memoryview, position: int, first: int) -> bool:
-    """Whether a complete batch with a right checksum stands there that reaches to offset `first` or beyond."""
+    """True if a complete batch with a valid checksum starts there that reaches at least to offset `first`."""
     if len(data) - position < HEADER_SIZE or data[position + MAGIC_AT] != MAGIC:
         return False
     header = parse_header(data, position)
@@ -91,14 +91,14 @@ def _sound(data: memoryview, position: int, first: int) -> bool:
 
 
 def _next_sound(data: memoryview, own_size: int, first: int) -> int | None:
-    """Where the next sound batch begins whose offsets are all behind the damage."""
+    """The start of the next valid batch whose offsets are all after the damage."""
 
     def follows(position: int) -> bool:
         return _sound(data, position, first) and parse_header(data, position).base_offset >= first
 
     if HEADER_SIZE <= own_size <= len(data) and follows(own_size):
         return own_size
-    # The length may be what is damaged. Batches inside of records are no danger: their offsets are seldom so great.
+    # The length may be damaged. Batches inside of records do not matter: their offsets are rarely that great.
     searched, magic = bytes(data), bytes((MAGIC,))
     at = searched.find(magic, MAGIC_AT + 1)
     while at >= 0:
@@ -109,9 +109,9 @@ def _next_sound(data: memoryview, own_size: int, first: int) -> int | None:
 
 
 def _plausible(header: BatchHeader, behind: memoryview, expected: int) -> bool:
-    """Whether the damaged header's number of offsets is confirmed by something else.
+    """True if the number of offsets in the damaged header is confirmed.
 
-    By its number of records, or by the header of an incomplete batch behind it.
+    It is confirmed by the number of records, or by the header of an incomplete batch after it.
     """
     next_offset = header.base_offset + header.last_offset_delta + 1
     if header.magic != MAGIC or header.base_offset > expected or next_offset <= expected:
@@ -123,13 +123,13 @@ def _plausible(header: BatchHeader, behind: memoryview, expected: int) -> bool:
 
 
 def _old(data: memoryview, expected: int) -> Damage | None:
-    """An entry of an old message set: nothing covers its offset, so a greater one must not come before it ends."""
+    """An entry of an old message set: nothing protects its offset, so no greater one may precede its end."""
     size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
     last = int.from_bytes(data[:8], "big", signed=True)
     if not LOG_OVERHEAD < size <= len(data) or last < expected:
         return None
     if _sound(data, size, last + 1):
-        # It may be this magic that is damaged: then the offset is the batch's first, and not its last.
+        # The magic may be the damaged byte: then the offset is the batch's first, and not its last.
         return Damage(size, parse_header(data, size).base_offset)
     behind = data[size : size + 8]
     if len(behind) == 8 and int.from_bytes(behind, "big", signed=True) <= last:

@@ -1,4 +1,4 @@
-"""What rows may take while they are made of batches that are small as they are fetched, and large once decompressed."""
+"""Memory limits for rows, since batches that are small as fetched may be large when decompressed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 _KIBIBYTE = 1024
 _MEBIBYTE = 1024 * 1024
-#: What `mirror.task.memory.bytes` is divided by.
+#: Divisors of `mirror.task.memory.bytes`.
 _PART, _BODY, _RECORD = 24, 12, 4
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
-    """Bytes, all of them once decompressed.
+    """Limits in bytes, all of them decompressed.
 
     Attributes:
-        part: that the rows of one Arrow batch take, about, but for a single row that takes more.
-        body: of a batch up to which it is decompressed as a whole; larger ones are read piece by piece.
-        record: that a single record may take as a row.
+        part: approximate size of the rows of one Arrow batch, except for a larger single row.
+        body: maximum size of a body that is decompressed as a whole; larger ones are read in pieces.
+        record: maximum size of a single record as a row.
     """
 
     part: int = 4 * _MEBIBYTE
@@ -26,7 +26,7 @@ class DecodeLimits:
 
     @classmethod
     def within(cls, task_memory: int) -> DecodeLimits:
-        """The limits that belong to a `mirror.task.memory.bytes`."""
+        """The limits for a `mirror.task.memory.bytes`."""
         return cls(
             part=min(max(task_memory // _PART, 256 * _KIBIBYTE), 8 * _MEBIBYTE),
             body=min(max(task_memory // _BODY, 512 * _KIBIBYTE), 16 * _MEBIBYTE),

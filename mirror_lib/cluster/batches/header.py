@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 #: The current record batch format.
 MAGIC = 2
-#: Base offset and batch length, which every magic has in front.
+#: Size of base offset and batch length, which every magic begins with.
 LOG_OVERHEAD = 12
 MAGIC_AT = 16
 CRC_AT = 17
@@ -23,7 +23,7 @@ CODEC_BITS = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
-#: The base timestamp is a time of deletion (KIP-534); records still count from it.
+#: The base timestamp is a delete horizon (KIP-534); records still count from it.
 DELETE_HORIZON_BIT = 0x40
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -61,17 +61,17 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    #: Records that are there; fewer than the offsets covered where compaction removed some.
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of a header
+    #: Number of records; fewer than the covered offsets if compaction removed some.
+    count: int  # type: ignore[assignment]  # type: ignore[assignment]  # hides tuple.count, which is not needed
 
 
 def parse_header(data: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """Read the header at `position`; nothing is checked."""
+    """Parse the header at `position` without checks."""
     return BatchHeader(*HEADER.unpack_from(data, position))
 
 
 def new_batch(body: bytes, *, codec: int, count: int, first_timestamp: int, max_timestamp: int) -> bytearray:
-    """A dense batch from offset 0, of no producer, around an encoded (and, unless `codec` is none, compressed) body."""
+    """A dense batch from offset 0, without a producer, around a body that is encoded and compressed by `codec`."""
     head = HEADER.pack(
         0,
         HEADER_SIZE - LOG_OVERHEAD + len(body),

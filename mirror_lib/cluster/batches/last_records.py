@@ -1,8 +1,8 @@
-"""A record of what a fetch brought last, and its checksum: by it the source's log is known again in a later run.
+"""The last fetched record and its checksum, by which a later run recognizes the source's log.
 
-A log that was restored from a snapshot, and that has grown again since, has other records at offsets that were copied.
-Compaction and brokers that put batches together anew never change a record, so a record that is there and differs is
-proof of another history; one that is not there proves nothing.
+A log that was restored from a snapshot and has grown again since has other records at copied offsets. Neither
+compaction nor brokers that rebuild batches ever change a record, so a record that exists and differs proves another
+history; a missing record proves nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TIMESTAMP = struct.Struct(">q")
 def last_record(data: memoryview, *, end: int) -> LastRecord | None:
     """The first record of the last whole batch that begins before `end`; batches are appended as a whole.
 
-    None where there is none, in old formats, and where the batch cannot be read.
+    None without any, in old formats, and if the batch cannot be read.
     """
     position, last = 0, None
     while len(data) - position >= LOG_OVERHEAD:
@@ -49,9 +49,9 @@ def last_record(data: memoryview, *, end: int) -> LastRecord | None:
 
 
 def is_same(data: memoryview, known: LastRecord) -> bool | None:
-    """Whether the record that was known is the one that a fetch from its offset on has brought.
+    """True if the known record equals the one that a fetch from its offset returned.
 
-    None where that cannot be told: no record has the offset (compaction), or the batch cannot be read.
+    None if that cannot be determined: no record has the offset (compaction), or the batch cannot be read.
     """
     if len(data) < LOG_OVERHEAD:
         return None
@@ -67,12 +67,12 @@ def _checksum(record: Record) -> int:
 
 
 def _record_at(batch: memoryview, offset: int) -> Record | None:
-    """The first record of a batch that has this offset or a later one."""
+    """The first record of a batch at this offset or after it."""
     if len(batch) < HEADER_SIZE or batch[MAGIC_AT] != MAGIC:
         return None
     header = parse_header(batch)
     if len(batch) != LOG_OVERHEAD + header.length or crc32c(batch[ATTRIBUTES_AT:]) != header.crc:
-        # Only part of a batch, or damage on a disk, which is no other history.
+        # Only part of a batch, or damage on a disk, which is not another history.
         return None
     try:
         body = decompress(header.attributes & CODEC_BITS, batch[HEADER_SIZE:])
@@ -84,7 +84,7 @@ def _record_at(batch: memoryview, offset: int) -> Record | None:
         )
         found = next((record for record in records if record.offset >= offset), None)
     except (CodecError, RecordError, OversizedBatchError, MemoryError):
-        # Whoever copies the batch says what is wrong with it.
+        # The copy of the batch reports the damage.
         return None
     if found is not None and header.attributes & LOG_APPEND_TIME_BIT:
         return found._replace(timestamp=header.max_timestamp)

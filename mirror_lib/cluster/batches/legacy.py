@@ -1,6 +1,6 @@
 """Message sets of magic 0 and 1 (brokers before 0.11, or topics never rewritten since).
 
-Read by hand: libraries take the lengths inside at their word, and go on for ever where one is negative.
+Parsed here: libraries trust the lengths inside, and loop endlessly at a negative one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LENGTH = struct.Struct(">i")
 _CHECKED_FROM = 16
 _WITH_TIMESTAMPS = 1
 _CODEC_BITS = 0x03
-#: What may stand in the attributes of an old message: zstd came later.
+#: The codecs in the attributes of an old message; zstd was added later.
 _ALL_CODEC_BITS = 0x07
 _NO_TIMESTAMP = -1
 _NULL = encode_varint(-1)
@@ -68,7 +68,7 @@ def read_legacy(entry: memoryview, magic: int) -> Iterator[Record]:
         inner = list(_inner(decompress(kind, value), magic))
     except (struct.error, CodecError) as error:
         raise RecordError(f"its messages cannot be read: {error}") from error
-    # Relative in magic 1, unless the wrapper's own offset says that they are not.
+    # Relative in magic 1, unless the wrapper's own offset shows that they are not.
     base = offset - inner[-1].offset if magic and inner else _NO_BASE
     for record in inner:
         yield Record(
@@ -82,7 +82,7 @@ _NO_BASE = -1
 
 
 def _inner(body: bytes, magic: int) -> Iterator[Record]:
-    """The messages inside a compressed one, with their offsets as they are written there."""
+    """The messages inside a compressed one, with their stored offsets."""
     view, position = memoryview(body), 0
     if not body:
         raise RecordError("there is no message inside")

@@ -1,4 +1,4 @@
-"""What is said of a batch that would take too much memory to look into."""
+"""Errors for batches and records that exceed memory limits."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _ACTION = (
 
 
 def oversized(what: str) -> OversizedBatchError:
-    """The error for a batch that somebody has to look into.
+    """The error for a batch that is too large to be decoded.
 
     Args:
-        what: how large it is, to be read after "a batch".
+        what: its size; continues the text "a batch".
     """
     return OversizedBatchError(f"a batch {what}, and somebody has to look inside.", action=_ACTION)
 
 
 def beyond_memory(what: str) -> BeyondMemoryError:
-    """The error for what cannot be held within `mirror.task.memory.bytes`.
+    """The error for data that does not fit into `mirror.task.memory.bytes`.
 
     Args:
         what: a whole sentence.
@@ -33,7 +33,7 @@ def beyond_memory(what: str) -> BeyondMemoryError:
 
 
 def record_beyond_memory(size: int, largest: int, offset: int) -> BeyondMemoryError:
-    """The error for a record that is too large to be a row; its place has the offset only."""
+    """The error for a record that is too large to be a row; `where` has only its offset."""
     error = beyond_memory(
         f"a record takes {size} bytes of memory when it is decompressed, and a task that transforms records has "
         f"{largest} for one."

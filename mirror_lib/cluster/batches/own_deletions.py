@@ -1,8 +1,8 @@
-"""Deletions that the replicator writes to a target by itself, and recognizing them in a log.
+"""Deletions that the replicator itself writes to a target, and their recognition in a log.
 
-They are tombstones of keys that the source has deleted, though no record of the source says so any more. They have no
-counterpart there, so a comparison of the two logs must pass over them, also when the ledger is lost. Each has a header
-that names the flow and the offset at which its batch stands: a copy of it elsewhere is a record like any other.
+They are tombstones of keys that the source has deleted, although no record of the source shows it any more. They have
+no counterpart there, so a comparison of the two logs must skip them, even if the ledger is lost. Each has a header with
+the flow and the offset at which its batch starts: a copy of it elsewhere is an ordinary record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NO_VALUE = encode_varint(-1)
 
 
 def deletion(key: bytes, flow: str, base_offset: int) -> bytes:
-    """The tombstone of a key as it is on the wire behind its deltas.
+    """The encoded tombstone of a key, from the fields after its deltas on.
 
     Args:
         base_offset: of its batch on the target.
@@ -28,7 +28,7 @@ def deletion(key: bytes, flow: str, base_offset: int) -> bytes:
 
 
 def hide_own_deletions(spans: Iterable[Span], flow: str) -> list[Span]:
-    """The spans of a target, with nothing to be seen where the flow has written deletions by itself."""
+    """The spans of a target, with the flow's own deletions hidden."""
     return [Span(each.first, each.next_offset) if _is_own(each, flow) else each for each in spans]
 
 
@@ -38,16 +38,16 @@ def _is_own(span: Span, flow: str) -> bool:
         return False
     body: bytes | bytearray | memoryview = span.body
     if header.attributes & CODEC_BITS:
-        # The topic may have a codec of its own.
+        # The topic may have its own codec.
         try:
             body = decompress(header.attributes & CODEC_BITS, memoryview(span.body))
         except CodecError:
             return False
-    # A batch holds nothing else, and its records end with their headers.
+    # The batch has nothing else, and its records end with their headers.
     return bytes(body[-_LONGEST_MARK:]).endswith(_mark(flow, header.base_offset))
 
 
-#: Of a header that names two clusters of any sensible length.
+#: Size of a header that names two clusters with names of any sensible length.
 _LONGEST_MARK = 1024
 
 

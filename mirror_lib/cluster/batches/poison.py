@@ -1,4 +1,4 @@
-"""What of a source partition cannot be copied: what is left out of it, or why it ends there."""
+"""Poison of a source partition: skipped data, or the error that stops the partition."""
 
 from __future__ import annotations
 
@@ -10,63 +10,63 @@ from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.skipped import LeftOut, left_out_damage, left_out_record
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
 
-#: What can be done about poison beside removing its cause.
+#: Operator action for poison, in addition to removing its cause.
 POLICIES = "Or leave such records out: mirror.poison.policy=quarantine keeps a copy of them, skip does not."
 _NO_END = "It cannot be left out, because nothing shows where the damage ends."
 
 
 class Poison:
-    """A record that the target refuses, or a batch that cannot be read, as far as one partition has met any."""
+    """The poison found in one partition: records that the target rejects, and batches that cannot be read."""
 
     def __init__(self, topic: str, partition: int, end: int, *, leave_out: bool) -> None:
-        """None yet.
+        """Start without poison.
 
         Args:
             end: the source offset at which the copy ends.
-            leave_out: whether poison is left out, instead of being a failure.
+            leave_out: skip poison instead of failing.
         """
         self._topic = topic
         self._partition = partition
         self._end = end
         self.leave_out = leave_out
-        #: Why the partition cannot go on; None while all is well.
+        #: Why the partition cannot continue; None without an error.
         self.failure: MirrorError | None = None
         self._left_out: list[LeftOut] = []
 
     def take_left_out(self) -> list[LeftOut]:
-        """What was left out since the last call, in order."""
+        """Skipped data since the last call, in order."""
         taken, self._left_out = sorted(self._left_out, key=lambda each: each.first_offset), []
         return taken
 
     def fail(self, cause: Exception, *, at: int) -> None:
-        """End the partition.
+        """Stop the partition.
 
         Args:
-            at: the source offset that the copy came to.
+            at: the source offset that the copy has reached.
         """
         self.failure = self.placed(cause, at=at)
-        # No policy helps against what no policy leaves out.
+        # No policy skips an oversized batch, so none is suggested.
         if not isinstance(cause, OversizedBatchError):
             more = _NO_END if self.leave_out else POLICIES
             self.failure.action = f"{self.failure.action} {more}"
 
     def leave_out_record(self, record: Record, error: MirrorError) -> None:
-        """Leave out a record that is well but refused."""
+        """Skip a valid record that the target rejects."""
         self._left_out.append(left_out_record(record, self.placed(error, at=record.offset)))
 
     def leave_out_damage(self, data: bytes | memoryview, damage: Damage, cause: Exception, *, first: int) -> int:
-        """Leave out what cannot be read; returns the source offset after it.
+        """Skip unreadable data; return the source offset after it.
 
         Args:
-            data: begins with the damage.
-            first: the first source offset that is missing.
+            data: starts with the damage.
+            first: the first missing source offset.
         """
         left_out = left_out_damage(data, damage, first=first, end=self._end, error=self.placed(cause, at=first))
         self._left_out.append(left_out)
         return left_out.next_offset
 
     def placed(self, cause: Exception, *, at: int) -> MirrorError:
-        """The cause as an error of this partition; whatever bytes provoke, such as numbers that no field can hold."""
+        """The cause as an error of this partition, including any exception that damaged bytes can raise."""
         damage = f"{cause}" if isinstance(cause, RecordError | CodecError) else f"{type(cause).__name__}: {cause}"
         error = (
             cause if isinstance(cause, MirrorError) else CorruptBatchError(f"the source's batch is damaged: {damage}.")

@@ -1,7 +1,7 @@
-"""Many small batches in a row as one block of records: for reading what stands there, without an object for each.
+"""Consecutive small batches as one block of records, for reading without an object per record.
 
-Headers are taken apart as columns of numpy, and so are records: the first ones of all batches at once, then the second
-ones, and so on. What a block cannot hold (large batches, old formats, whatever is damaged) stays a `Span`.
+Headers are decoded as numpy columns, and so are records: the first ones of all batches at once, then the second ones,
+and so on. Data that a block cannot hold (large batches, old formats, damaged data) stays a `Span`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ from mirror_lib.cluster.batches.header import (
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.spans import Shown, Span, none_shown, read_spans
 
-#: Batches from this size on stay as they are: they may be equal as a whole. (`mirror.batch.passthrough.min.bytes`)
+#: Batches from this size on are kept: they may be equal as a whole. (`mirror.batch.passthrough.min.bytes`)
 SMALL_BATCH = 16 * 1024
-#: Fewer small batches in a row are not worth the arrays.
+#: Minimum number of consecutive small batches that are worth the arrays.
 _FEWEST = 8
-#: Bytes that the blocks of a fetch may hold, decompressed; batches that would become more stay compressed until
-#: they are looked at.
+#: Maximum decompressed bytes in the blocks of a fetch; batches beyond it stay compressed until they are read.
 _LARGEST_CONTENT = 16 * 1024 * 1024
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
@@ -58,7 +57,7 @@ _HEADERS = np.dtype(
 )
 _HEADER_BYTES = np.arange(HEADER_SIZE)
 _MORE, _BITS = 0x80, 0x7F
-#: A varint of 64 bits has so many bytes at most.
+#: Maximum number of bytes of a 64-bit varint.
 _LONGEST = 10
 
 Int64s = NDArray[np.int64]
@@ -66,14 +65,14 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBlock:
-    """The records of offsets [first, next_offset) of a log, of which some may hold none.
+    """The records of offsets [first, next_offset) of a log; some offsets may have none.
 
     Attributes:
         offsets: of the records, ascending.
         times: as a reader sees them, in epoch milliseconds.
-        content: bytes in which the records lie.
-        starts: where each record's tail begins in them (`records.Record.tail`).
-        ends: where it ends.
+        content: bytes that contain the records.
+        starts: start of each record's tail in them (`records.Record.tail`).
+        ends: its end.
     """
 
     first: int
@@ -83,12 +82,12 @@ class RecordBlock:
     content: bytes
     starts: Int64s
     ends: Int64s
-    #: Whether the content is larger than what was fetched of it.
+    #: True if the content is larger than the fetched bytes.
     is_decompressed: bool = False
 
     @property
     def hidden(self) -> bool:
-        """As of a `Span`: a block has records."""
+        """As in `Span`: a block has records."""
         return False
 
     def __len__(self) -> int:
@@ -96,12 +95,12 @@ class RecordBlock:
 
     @property
     def tails(self) -> list[bytes]:
-        """What follows the deltas of each record."""
+        """The bytes after the deltas of each record."""
         content = self.content
         return [content[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
     def before(self, offset: int) -> int:
-        """How many records lie before an offset."""
+        """The number of records before an offset."""
         return int(np.searchsorted(self.offsets, offset))
 
     def part(self, start: int, stop: int) -> RecordBlock:
@@ -128,7 +127,7 @@ def read_blocks(
     """
     found: list[Span | RecordBlock] = []
     position, room = 0, _LARGEST_CONTENT
-    # Which batches of a fetch are aborted is told by all of its batches in their order.
+    # Only all batches of a fetch in their order show which of them are aborted.
     if not (read_committed and aborted):
         headers, bounds = _headers(data)
         for start, stop, small in _groups(headers):
@@ -151,7 +150,7 @@ def read_blocks(
 
 
 def _headers(data: memoryview) -> tuple[NDArray[np.void], list[int]]:
-    """The headers of the batches up to the first that is not good, and where these begin and the last one ends."""
+    """The headers of the batches up to the first invalid one; the start of each, and the end of the last one."""
     bounds = [0]
     position, last = 0, len(data) - HEADER_SIZE
     unpack, add = _LENGTH.unpack_from, bounds.append
@@ -175,14 +174,14 @@ def _headers(data: memoryview) -> tuple[NDArray[np.void], list[int]]:
     if len(checks):
         whole &= headers["crc"] == checks
     elif len(whole):
-        # What is in front of an old format is rare: the general way is good enough.
+        # Batches before an old format are rare: the general path is sufficient.
         whole[:] = False
     good = len(whole) if whole.all() else int(np.argmin(whole))
     return headers[:good], bounds[: good + 1]
 
 
 def _groups(headers: NDArray[np.void]) -> Iterator[tuple[int, int, bool]]:
-    """(start, stop, whether they make a block) of batches that belong together."""
+    """(start, stop, is a block) of batches that belong together."""
     control = headers["attributes"] & CONTROL_BIT != 0
     small = (headers["length"] < SMALL_BATCH - LOG_OVERHEAD) | control
     edges = [0, *(np.flatnonzero(small[1:] != small[:-1]) + 1).tolist(), len(headers)]
@@ -198,7 +197,7 @@ def _groups(headers: NDArray[np.void]) -> Iterator[tuple[int, int, bool]]:
 
 
 def _spans(data: memoryview, bounds: Sequence[int]) -> Iterator[Span]:
-    """Batches whose checksums were looked at, none of which is aborted."""
+    """Batches with checked checksums, none of which is aborted."""
     for start, end in pairwise(bounds):
         header = parse_header(data, start)
         first, next_offset = header.base_offset, header.base_offset + header.last_offset_delta + 1
@@ -209,7 +208,7 @@ def _spans(data: memoryview, bounds: Sequence[int]) -> Iterator[Span]:
 
 
 def _block(data: memoryview, headers: NDArray[np.void], bounds: Sequence[int], room: int) -> RecordBlock | None:
-    """The batches as one block; None where they cannot be read, which is to be told of the one that cannot."""
+    """The batches as one block; None if one of them cannot be read, so that the span of that one reports it."""
     piece = bytes(data[bounds[0] : bounds[-1]])
     try:
         return _decoded(headers, piece, np.array(bounds, dtype=np.int64) - bounds[0], room)
@@ -244,7 +243,7 @@ def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s, room: int)
 def _decompressed(
     piece: bytes, codecs: NDArray[np.int16], starts: Int64s, ends: Int64s, room: int
 ) -> tuple[bytes, Int64s, Int64s]:
-    """All bodies in a row, and where each begins and ends."""
+    """All consecutive bodies, with start and end of each."""
     plain, block_starts, block_ends = single_blocks(np.frombuffer(piece, dtype=np.uint8), starts, ends)
     plain &= codecs == Codec.LZ4
     laid_out = LaidOut(room)
@@ -266,13 +265,13 @@ def _decompressed(
 def _records(
     content: NDArray[np.uint8], starts: Int64s, ends: Int64s, counts: Int64s
 ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Offset delta, timestamp delta, and where the tail begins and ends, of all records of all bodies in order."""
-    # Each claims for itself: together they would have room for as many as there are batches, times all bytes.
+    """Offset delta, timestamp delta, start and end of the tail, of all records of all bodies in order."""
+    # Check each batch alone: all of them together have room for as many as there are batches, times all bytes.
     if (counts < 0).any() or (counts > ends - starts).any():
         raise RecordError("a batch claims to have more records than bytes")
     total = int(counts.sum())
     deltas, times, tail_starts, tail_ends = (np.empty(total, dtype=np.int64) for _ in range(4))
-    # The fullest first, so that the batches which still have records are always the first ones.
+    # Most records first, so that the batches that still have records are always the first ones.
     order = np.argsort(-counts, kind="stable")
     position, limit = starts[order], ends[order]
     numbers, counts = (np.cumsum(counts) - counts)[order], counts[order]

@@ -1,8 +1,8 @@
 """Records inside an uncompressed batch body.
 
-To move a record into another batch only its length, timestamp delta and offset delta change. What follows them (key,
-value, headers) is its `tail`, which is carried over byte for byte: null and empty keys, repeated headers and header
-names that are no text cannot suffer.
+To move a record into another batch only its length, timestamp delta and offset delta change. The bytes after them (key,
+value, headers) are its `tail`, which is copied unchanged: null and empty keys, repeated headers and header names that
+are not valid text are preserved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mirror_lib.cluster.batches.oversized import oversized
 from mirror_lib.cluster.batches.varint import SMALL, decode_varint, encode_varint
 
-#: Attributes of a record: a byte of which no bit has a meaning yet.
+#: Attributes of a record: one byte without a used bit yet.
 _ATTRIBUTES = b"\0"
 _SMALL = len(SMALL)
 #: Attributes and timestamp delta of a record, for small deltas.
@@ -22,17 +22,17 @@ _ONE_BYTE = 0x80
 _BITS = 0x7F
 
 
-#: Records of a batch that are looked at one by one. Each takes some 200 bytes of memory, however few it has itself; a
-#: batch of Kafka's default size has room for a fifteenth of them.
+#: Maximum number of records of a batch that are decoded one by one. Each takes about 200 bytes of memory, however small
+#: it is; a batch of Kafka's default size has room for a fifteenth of them.
 MOST_RECORDS = 1 << 21
 
 
 class RecordError(ValueError):
-    """A body does not hold the records that its header promises."""
+    """A body does not contain the records that its header declares."""
 
 
 class Record(NamedTuple):
-    """One record with its absolute offset and timestamp (epoch milliseconds) and the rest as it is on the wire."""
+    """One record with its absolute offset and timestamp (epoch milliseconds), and the rest as encoded."""
 
     offset: int
     timestamp: int
@@ -40,10 +40,10 @@ class Record(NamedTuple):
 
 
 def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: int) -> Iterator[Record]:
-    """Walk through a body record by record.
+    """Iterate over the records of a body.
 
     Raises:
-        RecordError: while walking, as soon as the body disagrees with `count` or with its own lengths.
+        RecordError: while iterating, the body contradicts `count` or its own lengths.
         OversizedBatchError: there may be more than `MOST_RECORDS`.
     """
     position, size = 0, len(body)
@@ -68,24 +68,24 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
 
 
 def encode_record(record: Record, *, offset_delta: int, timestamp_delta: int) -> bytes:
-    """A record for another batch."""
+    """Encode a record for another batch."""
     deltas = _ATTRIBUTES + encode_varint(timestamp_delta) + encode_varint(offset_delta)
     return encode_varint(len(deltas) + len(record.tail)) + deltas + record.tail
 
 
 def reframe(body: bytes, parts: list[bytes], *, count: int, offset_delta: int, timestamp_shift: int) -> None:
-    """Append all records of a dense body to `parts`, renumbered: the quick way for whole batches.
+    """Append all records of a dense body to `parts`, renumbered: the fast path for whole batches.
 
     Args:
         parts: encoded pieces of the new body, to be joined.
         count: records in the body; their own offset deltas are 0, 1, 2 ...
         offset_delta: the first record's number in the new batch.
-        timestamp_shift: what each timestamp delta grows by.
+        timestamp_shift: is added to each timestamp delta.
 
     Raises:
-        RecordError: the body disagrees with `count` or with its own lengths; `parts` are as before.
+        RecordError: the body contradicts `count` or its own lengths; `parts` are unchanged.
     """
-    # This loop is the cost of small batches. It reads short numbers in place and looks encodings up.
+    # This loop is the main cost of small batches. It decodes short numbers in place and looks encodings up.
     position, size, before = 0, len(body), len(parts)
     small, stamped, add = SMALL, ATTRIBUTES_AND_SMALL, parts.append
     try:

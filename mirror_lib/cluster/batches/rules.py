@@ -1,4 +1,4 @@
-"""What a topic demands of each record beside its size, as brokers check it (Java `LogValidator`)."""
+"""A topic's requirements for records in addition to their size, as brokers check them (Java `LogValidator`)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mirror_lib.errors import RecordRefusedError, Where
 NULL_KEY = 0x01
 _NO_TIMESTAMP = -1
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
-#: A broker's clock decides, and not at the moment of ours: what lies so close to a bound is left to the broker.
+#: The broker's clock decides, at a later moment: timestamps within this margin of a bound are left to the broker.
 _CLOCK_MARGIN_MS = 60_000
 
 
 class AllowedTimes(NamedTuple):
-    """Epoch milliseconds that are allowed at one moment, both included."""
+    """The allowed epoch milliseconds at one moment, both included."""
 
     earliest: int = _EARLIEST
     latest: int = _LATEST
@@ -26,12 +26,12 @@ class AllowedTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
-    """What one topic demands; a bound that is None does not exist.
+    """The requirements of one topic; None means no bound.
 
     Attributes:
-        timestamp_before_max_ms: how far in the past timestamps may lie (`message.timestamp.before.max.ms`, KIP-937).
-        timestamp_after_max_ms: how far in the future.
-        needs_key: records without a key are refused (`cleanup.policy` with `compact`).
+        timestamp_before_max_ms: maximum age of timestamps (`message.timestamp.before.max.ms`, KIP-937).
+        timestamp_after_max_ms: maximum distance of timestamps into the future.
+        needs_key: records without a key are rejected (`cleanup.policy` with `compact`).
     """
 
     timestamp_before_max_ms: int | None = None
@@ -40,11 +40,11 @@ class RecordRules:
 
     @property
     def bounded(self) -> bool:
-        """Whether timestamps matter."""
+        """True if timestamps have a bound."""
         return self.timestamp_before_max_ms is not None or self.timestamp_after_max_ms is not None
 
     def allowed_times(self, now_ms: int) -> AllowedTimes:
-        """The timestamps that are not refused for certain at `now_ms`."""
+        """The timestamps that are not certainly rejected at `now_ms`."""
         before, after = self.timestamp_before_max_ms, self.timestamp_after_max_ms
         return AllowedTimes(
             _EARLIEST if before is None else now_ms - before - _CLOCK_MARGIN_MS,
@@ -52,7 +52,7 @@ class RecordRules:
         )
 
     def refusal(self, record: Record, times: AllowedTimes) -> RecordRefusedError | None:
-        """Why the topic refuses the record for certain; `Where` holds its offset only.
+        """Why the topic certainly rejects the record; None if it may not. `Where` has only its offset.
 
         Args:
             times: of `allowed_times`. Records without a timestamp (-1) are always allowed.
@@ -75,12 +75,12 @@ class RecordRules:
         )
 
 
-#: A topic that takes every record.
+#: A topic that accepts every record.
 ANY_RECORD = RecordRules()
 
 
 def lacks_key(body: bytes, count: int) -> bool:
-    """Whether any record of an uncompressed body has no key.
+    """True if any record of an uncompressed body has no key.
 
     Raises:
         IndexError, ValueError: the body does not hold `count` records.

@@ -1,4 +1,4 @@
-"""What cannot be copied, as the assembler leaves it out."""
+"""Data that cannot be copied, as the assembler skips it."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from mirror_lib.errors import MirrorError
 
 
 class Unit(StrEnum):
-    """What the raw bytes are."""
+    """The content of the raw bytes."""
 
     #: A record as in an uncompressed batch of its own (KIP-98): its offset delta and timestamp delta are 0.
     RECORD = "record"
-    #: A whole batch, or several damaged ones in a row, as the source sent them.
+    #: A whole batch, or several consecutive damaged ones, as the source sent them.
     BATCH = "batch"
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Source offsets [first_offset, next_offset) that do not go to the target, and the bytes that stand there."""
+    """Source offsets [first_offset, next_offset) that are not copied, and their bytes."""
 
     first_offset: int
     next_offset: int
-    #: None where damage keeps the number hidden.
+    #: None if the damage hides the number.
     records: int | None
     error: MirrorError
     raw: bytes
     unit: Unit
-    #: How `raw` is compressed, None where damage keeps that hidden.
+    #: The codec of `raw`; None if the damage hides it.
     codec: Codec | None = None
-    #: Epoch milliseconds, None where damage keeps them hidden.
+    #: Epoch milliseconds; None if the damage hides them.
     first_timestamp: int | None = None
     last_timestamp: int | None = None
 
 
 def left_out_record(record: Record, error: MirrorError) -> LeftOut:
-    """One record that is well but not wanted."""
+    """One valid record that is not wanted."""
     return LeftOut(
         first_offset=record.offset,
         next_offset=record.offset + 1,
@@ -54,12 +54,12 @@ def left_out_record(record: Record, error: MirrorError) -> LeftOut:
 
 
 def left_out_damage(data: bytes | memoryview, damage: Damage, *, first: int, end: int, error: MirrorError) -> LeftOut:
-    """What cannot be read.
+    """Unreadable data.
 
     Args:
-        data: begins with the damage.
-        first: the first source offset that is missing.
-        end: where the copy ends; the damage may reach further.
+        data: starts with the damage.
+        first: the first missing source offset.
+        end: the end of the copy; the damage may extend beyond it.
     """
     return LeftOut(
         first_offset=first,

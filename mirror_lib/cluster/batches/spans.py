@@ -1,4 +1,4 @@
-"""A log as it was fetched, as spans of offsets: for reading what stands there, not for copying it."""
+"""A fetched log as spans of offsets, for reading, not for copying."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from mirror_lib.cluster.batches.records import Record, RecordError, read_records
 
 #: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
-#: Bytes of memory that a record takes beside its tail.
+#: Memory of a record in bytes, in addition to its tail.
 _OLD_RECORD = 200
 
-#: Whether an aborted batch of offsets [first, next) is shown to a reader of committed records all the same.
+#: Returns true if an aborted batch of offsets [first, next) is shown to a reader of committed records nevertheless.
 Shown = Callable[[int, int], bool]
 
 
@@ -46,8 +46,8 @@ class Span:
     """Offsets [first, next_offset) of a log.
 
     Attributes:
-        header: of the batch that lies there; None for old formats and where a reader sees nothing.
-        body: the batch's bytes after its header, compressed as they are; empty without a header.
+        header: of the batch; None for old formats and if no record is visible.
+        body: the batch's bytes after its header, possibly compressed; empty without a header.
         old: the records of an old format.
     """
 
@@ -59,21 +59,21 @@ class Span:
 
     @property
     def hidden(self) -> bool:
-        """Whether a reader sees nothing here: control batches, aborted transactions."""
+        """True if no record is visible: control batches, aborted transactions."""
         return self.header is None and not self.old
 
     @property
     def dense(self) -> bool:
-        """Whether every offset has its record."""
+        """True if every offset has a record."""
         return self.header is not None and self.header.count == self.next_offset - self.first
 
     @property
     def log_append_time(self) -> bool:
-        """Whether the broker gave the records their timestamp, one for all of them."""
+        """True if the broker set the timestamp of the records, one for all of them."""
         return self.header is not None and bool(self.header.attributes & LOG_APPEND_TIME_BIT)
 
     def same_batch(self, other: Span) -> bool:
-        """Whether both hold the same records for certain, without decoding them."""
+        """True if both certainly contain the same records, without decoding them."""
         mine, theirs = self.header, other.header
         return (
             mine is not None
@@ -92,8 +92,8 @@ class Span:
         """The records with the timestamps that a reader sees.
 
         Raises:
-            RecordError: the body is not what the header says.
-            CodecError: it cannot be decompressed.
+            RecordError: the body does not match the header.
+            CodecError: the body cannot be decompressed.
         """
         if self.header is None:
             return list(self.old)
@@ -116,15 +116,15 @@ def read_spans(
     shown: Shown = none_shown,
     old_bytes: int = sys.maxsize,
 ) -> tuple[list[Span], int]:
-    """The complete batches of a fetch up to the first damaged one, and how many bytes they take.
+    """The complete batches of a fetch up to the first damaged one, and their size in bytes.
 
     Args:
-        data: batches in a row; the last one may be incomplete.
+        data: consecutive batches; the last one may be incomplete.
         aborted: (producer id, first offset) of the aborted transactions in it.
-        read_committed: whether aborted transactions are hidden.
-        shown: which of their batches are not.
-        old_bytes: records of old formats are decompressed here; once they take so much, the rest is not looked at, as
-            if it had not been fetched.
+        read_committed: hide aborted transactions.
+        shown: exceptions from that, by batch.
+        old_bytes: records of old formats are decompressed here; from this size on, the rest is ignored, as if it had
+            not been fetched.
 
     Raises:
         RecordError: the first batch is damaged.

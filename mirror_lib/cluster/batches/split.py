@@ -1,4 +1,4 @@
-"""Cutting a ready batch in two, to find the record that a target refuses."""
+"""Splits a ready batch in two, to find the record that a target rejects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_LIMIT = 1 << 31
 
 
 def halves(batch: ReadyBatch) -> tuple[ReadyBatch, ReadyBatch] | None:
-    """Two batches with the records of one, in order; None when its body cannot be read.
+    """Two batches with the records of one, in order; None if its body cannot be read.
 
     Args:
         batch: one of at least two records.
@@ -34,7 +34,7 @@ def halves(batch: ReadyBatch) -> tuple[ReadyBatch, ReadyBatch] | None:
 
 
 def readable(batch: ReadyBatch) -> bool:
-    """Whether the body is what the header says; whole batches are sent on without a look into them."""
+    """True if the body matches the header; whole batches are passed on without decoding."""
     try:
         return len(_records(batch)) == batch.count
     except (RecordError, CodecError):
@@ -42,7 +42,7 @@ def readable(batch: ReadyBatch) -> bool:
 
 
 def left_out_batch(batch: ReadyBatch, error: MirrorError) -> LeftOut:
-    """A ready batch that the target refuses: one of a single record, or one that cannot be read."""
+    """A ready batch that the target rejects: with a single record, or one that cannot be read."""
     if batch.count == 1:
         try:
             return left_out_record(_records(batch)[0], error)

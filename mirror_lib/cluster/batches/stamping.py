@@ -1,4 +1,4 @@
-"""The last thing done to a batch before it is sent: its header comes to say who sends it, and nothing of the source."""
+"""Stamps a batch before it is sent: its header gets the producer's fields instead of the source's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mirror_lib.cluster.batches.header import (
 from mirror_lib.cluster.batches.ready import ReadyBatch
 
 _ALL_BITS = 0xFFFF_FFFF
-#: So many zeros at once are gone through by tables, what is left of them really.
+#: Tables process this number of zero bits at once, the remainder is processed directly.
 _STEP_BITS = 13
 _STEP = 1 << _STEP_BITS
 _ZEROS = memoryview(bytes(_STEP))
@@ -31,16 +31,16 @@ _ZEROS = memoryview(bytes(_STEP))
 _DIGIT_BITS = 5
 _LARGEST_DIGIT = (1 << _DIGIT_BITS) - 1
 
-#: What becomes of each byte of a checksum, the lowest first.
+#: The effect on each byte of a checksum, lowest byte first.
 _Tables = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
 
 
 def change_of_checksum(difference: bytes, size: int) -> int:
-    """By what two messages' checksums differ.
+    """The difference between two messages' checksums.
 
     Args:
-        difference: of their beginnings, which are of one length: the exclusive or of the two.
-        size: bytes that follow in both of them, the same.
+        difference: of their beginnings, which have the same length: the exclusive or of the two.
+        size: number of equal bytes that follow in both.
 
     Returns:
         The exclusive or of the two checksums.
@@ -81,30 +81,30 @@ def _looked_up(change: int, tables: _Tables) -> int:
 
 
 def _of_byte(bits: Sequence[int]) -> list[int]:
-    """What becomes of each value of a byte, by what becomes of its bits."""
+    """The result for each value of a byte, from the results for its bits."""
     table = [0]
     for bit in bits:
         table += [bit ^ lower for lower in table]
     return table
 
 
-#: What is replaced, from the checksum on: checksum, attributes, producer id, epoch and sequence.
+#: The replaced fields, from the checksum on: checksum, attributes, producer id, epoch and sequence.
 _REPLACED = struct.Struct(">Ih20xqhi")
-#: What the checksum covers of a header; zeros where nothing changes.
+#: The part of a header that the checksum covers; zeros where nothing changes.
 _DIFFERENCE = struct.Struct(">h20xqhi4x")
-#: A header's beginning, with the attributes as its end.
+#: A header's beginning, up to its attributes.
 _BEGINNING = struct.Struct(">qiibIh")
 
 
 def stamp(batch: ReadyBatch, producer_id: int, epoch: int, base_sequence: int, *, in_transaction: bool = False) -> None:
     """Make the batch the next one of an idempotent producer (KIP-98), in place, from offset 0.
 
-    The body is not read: the new checksum is the old one, changed by what changes in the header. So whatever happens
-    to the body between the check of the source's checksum and the target is found by the target.
+    The body is not read: the new checksum is computed from the old one and the header's changes. So the target detects
+    any change of the body after the check of the source's checksum.
 
     Args:
         base_sequence: the first record's number among all of this producer for the partition, modulo 2**31.
-        in_transaction: whether it belongs to the producer's open transaction.
+        in_transaction: true if it belongs to the producer's open transaction.
     """
     payload = batch.payload
     size = len(payload)

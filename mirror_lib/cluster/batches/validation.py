@@ -1,4 +1,4 @@
-"""Whether what a broker sent is whole and undamaged, before anything is made of it."""
+"""Validates fetched batches before they are used."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, HEADER_SIZE, LOG_OV
 
 
 def sound_batches(records: memoryview) -> int | None:
-    """How many whole batches stand at the beginning of `records`; None when one of them is damaged.
+    """The number of whole batches at the start of `records`; None if one of them is damaged.
 
-    The last one may be cut off, as brokers do. Message sets of before Kafka 0.11 are counted and not looked at.
+    The last one may be incomplete, as brokers send it. Message sets from before Kafka 0.11 are counted, not checked.
     """
     position, count = 0, 0
     while len(records) - position > MAGIC_AT:
         end = position + LOG_OVERHEAD + int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big")
         if end > len(records):
-            # A damaged length looks like a batch that is cut off; whoever asks for it again gets no further.
+            # A damaged length looks like an incomplete batch; the next fetch makes no progress then.
             break
         if records[position + MAGIC_AT] >= MAGIC:
             if end - position < HEADER_SIZE or records[position + MAGIC_AT] > MAGIC:

@@ -39,10 +39,10 @@ def decode_varint(data: bytes, position: int) -> tuple[int, int]:
             raise ValueError("a number in it has more than 10 bytes")
 
 
-#: Encodings of small numbers, which is nearly all that occurs in records: looked up, not computed.
+#: Encodings of small numbers, nearly all numbers in records: looked up, not computed.
 SMALL = tuple(encode_varint(number) for number in range(1 << 15))
 
 
 def sized(content: bytes) -> bytes:
-    """Bytes behind their length, as keys, values and headers stand in a record."""
+    """Bytes after their length, as keys, values and headers are encoded in a record."""
     return encode_varint(len(content)) + content

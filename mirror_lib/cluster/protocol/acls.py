@@ -1,7 +1,7 @@
-"""DescribeAcls, encoded and decoded by hand: librdkafka takes a refused request for an empty list of ACLs.
+"""DescribeAcls, encoded and decoded here: librdkafka returns an empty list of ACLs for a rejected request.
 
-Codes are those of Java's `ResourceType`, `PatternType`, `AclOperation` and `AclPermissionType`. What a later Kafka adds
-to them is left out of the answer: nothing could be done with it here.
+Codes are those of Java's `ResourceType`, `PatternType`, `AclOperation` and `AclPermissionType`. Codes of later versions
+of Kafka are skipped: they could not be used here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NULL_STRING = _INT16.pack(-1)
 
 
 class DescribedAcls(NamedTuple):
-    """A broker's answer; when `error_code` is set there are no ACLs in it."""
+    """A broker's response; with an `error_code` it has no ACLs."""
 
     error_code: int
     error_message: str
@@ -51,7 +51,7 @@ class DescribedAcls(NamedTuple):
 
 
 def encode_describe_acls(resource: AclResource) -> list[Buffer]:
-    """A request for all ACLs on resources of a type, whatever their pattern."""
+    """A request for all ACLs on resources of a type, with any pattern."""
     return [
         _INT8.pack(_RESOURCES[resource]),
         _NULL_STRING,
@@ -65,7 +65,7 @@ def encode_describe_acls(resource: AclResource) -> list[Buffer]:
 
 @answer_of("DescribeAcls")
 def parse_describe_acls(view: memoryview) -> DescribedAcls:
-    """The answer to it."""
+    """Parse its response."""
     answer = FieldReader(view, flexible=False)
     # The throttle time.
     answer.int32()

@@ -1,6 +1,6 @@
 """The error codes of the Kafka protocol (Java class `org.apache.kafka.common.protocol.Errors`, Kafka 4.3).
 
-Numbers below -1 never appear on the wire: librdkafka uses them for what happens inside the client.
+Numbers below -1 never appear on the wire: librdkafka uses them for its own errors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Codes a broker answers with; names as in Java."""
+    """Error codes in brokers' responses; names as in Java."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -188,7 +188,7 @@ RETRIABLE = frozenset(
 
 
 class LocalCode(IntEnum):
-    """Codes of librdkafka's own (rdkafka.h, `RD_KAFKA_RESP_ERR__*`) that mean something to a caller."""
+    """Those of librdkafka's own codes (rdkafka.h, `RD_KAFKA_RESP_ERR__*`) that matter to callers."""
 
     TRANSPORT = -195
     RESOLVE = -193

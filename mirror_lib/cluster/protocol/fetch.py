@@ -1,13 +1,13 @@
-"""Fetch, encoded and decoded by hand: record batches stay memoryviews of the answer's frame.
+"""Fetch, encoded and decoded here: record batches stay memoryviews of the response's frame.
 
-Version 12 (Kafka 2.7, KIP-595) tells the leader from which of its epochs the record before the wanted one came. A
-leader whose log is another one there, since it was cut and has grown again, then says so instead of sending its
-records. It was made for followers, but leaders check it for everybody (Java `Partition.readRecords`).
+Version 12 (Kafka 2.7, KIP-595) contains the leader epoch of the record before the requested one. A leader whose log
+differs there, because it was truncated and has grown again, reports that instead of returning its records. The field
+was designed for followers, but leaders check it for every reader (Java `Partition.readRecords`).
 
-Version 13 (Kafka 3.1, KIP-516) names topics by their ids: a topic that was deleted and created again under the same
-name is another one, and brokers refuse to read it.
+Version 13 (Kafka 3.1, KIP-516) identifies topics by their ids: a topic that was deleted and recreated under the same
+name has another id, and brokers reject the request.
 
-A leader that is told the reader's rack may name another replica instead of sending records (KIP-392).
+A leader that knows the reader's rack may name another replica instead of sending records (KIP-392).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mirror_lib.cluster.protocol.produce import by_topic, read_string
 from mirror_lib.cluster.raw import Buffer
 from mirror_lib.errors import Where
 
-#: Without tagged fields; Kafka 2.4 is the first to speak it, and every supported broker is newer.
+#: Without tagged fields; Kafka 2.4 is the first to support it, and every supported broker is newer.
 FETCH, PLAIN_VERSION = 1, 11
 #: With the last fetched epoch, and in the compact encoding of KIP-482.
 EPOCH_CHECKING_VERSION = 12
@@ -65,14 +65,14 @@ class FetchRequestPartition(NamedTuple):
     partition: int
     offset: int
     max_bytes: int
-    #: The leader epoch of the record before `offset`, if the leader is to check that it still has that history.
+    #: The leader epoch of the record before `offset`, if the leader must check that it still has that history.
     last_epoch: int = UNKNOWN_EPOCH
-    #: As Java's `Uuid` writes it, if only this topic may be read and none that has got its name since.
+    #: As Java's `Uuid` writes it, if a recreated topic with the same name must not be read.
     topic_id: str | None = None
 
 
 class FetchedPartition(NamedTuple):
-    """What a broker returned for one partition. `records` is a view of the network frame: use it, then let it go."""
+    """A broker's result for one partition. `records` is a view of the network frame: use it, then release it."""
 
     topic: str
     partition: int
@@ -80,12 +80,12 @@ class FetchedPartition(NamedTuple):
     high_watermark: int
     last_stable_offset: int
     log_start: int
-    #: (producer id, first offset) of transactions that were aborted; only filled when reading committed.
+    #: (producer id, first offset) of aborted transactions; only with read committed.
     aborted: tuple[tuple[int, int], ...]
     records: memoryview
-    #: Set when the leader's log is not the one that was read before: up to here the two may be the same.
+    #: Set if the leader's log is not the one that was read before: the two may be equal up to here.
     diverging_end: int | None = None
-    #: The broker to read from instead; there are no records then. Only for readers that gave their rack.
+    #: The broker to read from instead; there are no records then. Only for readers with a rack.
     preferred_replica: int | None = None
 
 
@@ -102,7 +102,7 @@ def encode_fetch(
     """A Fetch request of a consumer, without a fetch session.
 
     Args:
-        rack: of the reader, for a leader that may name another replica; "" reads from the broker that is asked.
+        rack: of the reader, so that a leader may name another replica; "" reads from the addressed broker.
     """
     head = _REQUEST_HEAD.pack(
         _CONSUMER, max_wait_ms, min_bytes, max_bytes, int(read_committed), _NO_SESSION, _NO_SESSION_EPOCH
@@ -135,7 +135,7 @@ def _id_of(wanted: FetchRequestPartition) -> bytes:
 
 
 def names_by_id(partitions: Sequence[FetchRequestPartition]) -> dict[bytes, str]:
-    """The names of the topics of a request, for its answer; empty where not all of them have an id."""
+    """The topic names of a request by id, for its response; empty if a topic has no id."""
     if not all(each.topic_id for each in partitions):
         return {}
     return {_id_of(wanted[0]): topic for topic, wanted in by_topic(partitions).items()}
@@ -145,17 +145,17 @@ def names_by_id(partitions: Sequence[FetchRequestPartition]) -> dict[bytes, str]
 def parse_fetch(
     view: memoryview, version: int = PLAIN_VERSION, names: Mapping[bytes, str] = MappingProxyType({})
 ) -> list[FetchedPartition]:
-    """Read a Fetch answer.
+    """Parse a Fetch response.
 
     Args:
-        names: of topics by their ids, for versions that name only these.
+        names: of topics by id, for versions that contain only ids.
 
     Raises:
-        GarbledAnswerError: it cannot be read.
-        MirrorError: what concerns the request as a whole.
+        GarbledAnswerError: it is malformed.
+        MirrorError: an error of the request as a whole.
     """
     checking = version >= EPOCH_CHECKING_VERSION
-    # The header of the newer answers has tagged fields too.
+    # The header of the newer responses has tagged fields too.
     position = skip_tags(view, 0) if checking else 0
     _throttle, error_code, _session = _HEAD.unpack_from(view, position)
     if error_code:
@@ -168,7 +168,7 @@ def parse_fetch(
 
 @answer_of("Fetch")
 def fetch_throttle_ms(view: memoryview, version: int = PLAIN_VERSION) -> int:
-    """For how long the broker reads nothing more from the connection, since a quota is used up; 0: it goes on."""
+    """Milliseconds during which the broker reads nothing from the connection because of a quota; 0: not throttled."""
     position = skip_tags(view, 0) if version >= EPOCH_CHECKING_VERSION else 0
     (milliseconds,) = _INT32.unpack_from(view, position)
     return int(milliseconds)
@@ -256,7 +256,7 @@ def _replica(node: int) -> int | None:
 
 
 def _records(view: memoryview, position: int, size: int) -> tuple[memoryview, int]:
-    """The batches of a partition, none where they are null; and the place behind."""
+    """The batches of a partition, empty if null; and the position after them."""
     end = position + max(size, 0)
     if end > len(view):
         raise ValueError(f"records of {size} bytes do not fit it")
@@ -264,7 +264,7 @@ def _records(view: memoryview, position: int, size: int) -> tuple[memoryview, in
 
 
 def _diverging_end(view: memoryview, position: int) -> tuple[int | None, int]:
-    """Where the epoch that was asked about ends in the leader's log, if it does not fit; and the place behind."""
+    """The end of the requested epoch in the leader's log, if it differs; and the position after it."""
     found = None
     count, position = read_varint(view, position)
     for _ in range(count):

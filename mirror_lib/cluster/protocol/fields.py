@@ -1,7 +1,7 @@
-"""What requests and answers of Kafka's protocol consist of, in the plain and in the compact encoding (KIP-482).
+"""Fields of requests and responses of Kafka's protocol, in the plain and in the compact encoding (KIP-482).
 
-For requests that no client library offers, or not for many things at once. Those that carry records have code of their
-own (`fetch_protocol`, `data_protocol`), since thousands of them pass in a second.
+For requests that no client library offers, or not for many items at once. Requests with records have their own code
+(`fetch`, `produce`), since thousands of them are processed per second.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import struct
 from typing import Any
 
 _INT8, _INT16, _INT32, _INT64 = struct.Struct(">b"), struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q")
-#: Of each byte of a varint: the bit that says that more follow, and the others.
+#: Masks for a byte of a varint: the continuation bit, and the others.
 _MORE_BITS, _LOW_BITS = 0x80, 0x7F
-#: Bytes of the longest unsigned varint that the protocol has: 32 bits.
+#: Maximum length of an unsigned varint of the protocol: 32 bits.
 _LONGEST_VARINT = 5
 
 _SINGLE_BYTES = tuple(bytes((number,)) for number in range(_MORE_BITS))
@@ -28,18 +28,18 @@ _PADDING = "=="
 
 
 class FieldReader:
-    """Takes one field after the other from an answer.
+    """Reads the fields of a response one after the other.
 
-    What it raises where the bytes lead astray is what `garbled.answer_of` expects.
+    For malformed bytes it raises the exceptions that `malformed.answer_of` expects.
     """
 
     __slots__ = ("_at", "_flexible", "_view")
 
     def __init__(self, view: memoryview, *, flexible: bool) -> None:
-        """Begin with the first field.
+        """Start at the first field.
 
         Args:
-            flexible: whether the answer is in the compact encoding, with tagged fields.
+            flexible: true if the response has the compact encoding, with tagged fields.
         """
         self._view = view
         self._at = 0
@@ -47,44 +47,44 @@ class FieldReader:
 
     @property
     def position(self) -> int:
-        """The place of the next field."""
+        """The position of the next field."""
         return self._at
 
     def skip(self, size: int) -> None:
-        """Pass over some bytes."""
+        """Skip some bytes."""
         self._at += size
 
     def int8(self) -> int:
-        """A number of one byte."""
+        """A one-byte number."""
         return self._number(_INT8)
 
     def int16(self) -> int:
-        """A number of two bytes."""
+        """A two-byte number."""
         return self._number(_INT16)
 
     def int32(self) -> int:
-        """A number of four bytes."""
+        """A four-byte number."""
         return self._number(_INT32)
 
     def int64(self) -> int:
-        """A number of eight bytes."""
+        """An eight-byte number."""
         return self._number(_INT64)
 
     def numbers(self, kind: struct.Struct) -> tuple[Any, ...]:
-        """Several numbers that follow one another."""
+        """Several consecutive numbers."""
         found = kind.unpack_from(self._view, self._at)
         self._at += kind.size
         return found
 
     def count(self) -> int:
-        """The length of an array; a null array has none."""
+        """The length of an array; 0 for a null array."""
         return max(self._varint() - 1 if self._flexible else self.int32(), 0)
 
     def string(self) -> str:
-        """A string; a null one reads as empty.
+        """A string; "" for a null string.
 
         Raises:
-            ValueError: it leads beyond the end, or is no UTF-8.
+            ValueError: it extends beyond the end, or is not valid UTF-8.
         """
         length = self._varint() - 1 if self._flexible else self.int16()
         if length <= 0:
@@ -97,10 +97,10 @@ class FieldReader:
         return text
 
     def raw(self) -> bytes:
-        """Bytes in the plain encoding; null reads as empty.
+        """Bytes in the plain encoding; empty for null.
 
         Raises:
-            ValueError: they lead beyond the end.
+            ValueError: they extend beyond the end.
         """
         length = max(self.int32(), 0)
         found = bytes(self._view[self._at : self._at + length])
@@ -122,7 +122,7 @@ class FieldReader:
         return found
 
     def skip_tags(self) -> None:
-        """Pass over tagged fields, of which we know none."""
+        """Skip tagged fields; none are known here."""
         if self._flexible:
             self._at = skip_tags(self._view, self._at)
 
@@ -135,11 +135,11 @@ class FieldReader:
 
 
 def read_varint(view: memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint and the place behind it.
+    """An unsigned varint and the position after it.
 
     Raises:
         IndexError: the bytes end inside the number.
-        ValueError: it has more bytes than a number of 32 bits can have.
+        ValueError: it has more bytes than a 32-bit number can have.
     """
     value = view[position]
     if value < _MORE_BITS:
@@ -154,7 +154,7 @@ def read_varint(view: memoryview, position: int) -> tuple[int, int]:
 
 
 def skip_tags(view: memoryview, position: int) -> int:
-    """The place behind tagged fields."""
+    """The position after tagged fields."""
     if view[position] == 0:
         return position + 1
     count, position = read_varint(view, position)
@@ -190,10 +190,10 @@ def encode_string(text: str) -> bytes:
 
 
 def encode_topic_id(topic_id: str) -> bytes:
-    """The bytes of a topic's id, given as Java's `Uuid` writes it."""
+    """The bytes of a topic's id in the form of Java's `Uuid`."""
     return base64.urlsafe_b64decode(topic_id + _PADDING)
 
 
 def decode_topic_id(raw: bytes) -> str:
-    """A topic's id as Java's `Uuid` writes it."""
+    """A topic's id in the form of Java's `Uuid`."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")

@@ -1,8 +1,8 @@
-"""Requests about consumer groups, encoded and decoded by hand: many groups in one request where Kafka allows it.
+"""Requests about consumer groups, encoded and decoded here: many groups in one request if Kafka supports it.
 
-librdkafka's admin client asks for one group at a time, which costs two requests for each of thousands of groups. Kafka
-3.0 and newer find the coordinators of many groups (KIP-699) and tell the committed offsets of many groups (KIP-709) in
-one request each; older brokers are asked for one group after the other over the same connection.
+librdkafka's admin client requests one group at a time, which costs two requests for each of thousands of groups. Kafka
+3.0 and newer find the coordinators of many groups (KIP-699) and return the committed offsets of many groups (KIP-709)
+in one request each; older brokers get one request per group over the same connection.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mirror_lib.cluster.raw import Buffer
 from mirror_lib.topology import TopicPartition
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, LIST_GROUPS = 8, 9, 10, 16
-#: Without tagged fields (KIP-482); Kafka 2.4 speaks all of these.
+#: Without tagged fields (KIP-482); Kafka 2.4 supports all of these.
 OFFSET_COMMIT_VERSION, SINGLE_OFFSET_FETCH, SINGLE_FIND_COORDINATOR, PLAIN_LIST_GROUPS = 7, 5, 2, 2
 #: For many groups at once, since Kafka 3.0.
 BATCH_OFFSET_FETCH, BATCH_FIND_COORDINATOR = 8, 4
@@ -36,12 +36,12 @@ _INT8, _INT16, _INT32 = struct.Struct(">b"), struct.Struct(">h"), struct.Struct(
 _COMMITTED = struct.Struct(">iqi")
 _TO_COMMIT = struct.Struct(">iqi")
 _GROUP_KEY = 0
-#: A commit by nobody: the broker takes it only for groups without members (Java `Admin.alterConsumerGroupOffsets`).
+#: A commit without a member: the broker accepts it only for groups without members: `Admin.alterConsumerGroupOffsets`.
 _NO_GENERATION, _NO_LEADER_EPOCH = -1, -1
 
 
 class ListedGroupFields(NamedTuple):
-    """A group as ListGroups tells it; what the version does not tell is empty."""
+    """A group in a ListGroups response; fields that the version lacks are empty."""
 
     group: str
     protocol_type: str
@@ -50,7 +50,7 @@ class ListedGroupFields(NamedTuple):
 
 
 class CoordinatorFields(NamedTuple):
-    """The broker that answers for a group, or why none does."""
+    """The coordinator of a group, or an error."""
 
     group: str
     error_code: int
@@ -58,14 +58,14 @@ class CoordinatorFields(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """The offset to go on from, as a group committed it, and the text that it committed along with it."""
+    """A group's committed offset, with its metadata."""
 
     offset: int
     metadata: str = ""
 
 
 class GroupOffsets(NamedTuple):
-    """All that a group has committed; errors are codes of the protocol."""
+    """All committed offsets of a group; errors are codes of the protocol."""
 
     group: str
     error_code: int
@@ -74,7 +74,7 @@ class GroupOffsets(NamedTuple):
 
 
 def encode_list_groups(version: int) -> list[Buffer]:
-    """A ListGroups request for all groups of the broker that is asked."""
+    """A ListGroups request for all groups of a broker."""
     if version < LIST_GROUPS_WITH_STATES:
         return []
     filters = EMPTY_ARRAY if version < LIST_GROUPS_WITH_KINDS else EMPTY_ARRAY + EMPTY_ARRAY
@@ -83,7 +83,7 @@ def encode_list_groups(version: int) -> list[Buffer]:
 
 @answer_of("ListGroups")
 def parse_list_groups(view: memoryview, version: int) -> tuple[int, list[ListedGroupFields]]:
-    """Read a ListGroups answer: its error code and the groups."""
+    """Parse a ListGroups response: its error code and the groups."""
     flexible = version >= LIST_GROUPS_WITH_STATES
     reader = FieldReader(view, flexible=flexible)
     reader.skip_tags()
@@ -107,7 +107,7 @@ def encode_find_coordinators(groups: Sequence[str]) -> list[Buffer]:
 
 @answer_of("FindCoordinator")
 def parse_find_coordinators(view: memoryview) -> list[CoordinatorFields]:
-    """Read the answer to `encode_find_coordinators`."""
+    """Parse the response to `encode_find_coordinators`."""
     reader = FieldReader(view, flexible=True)
     reader.skip_tags()
     reader.skip(4)
@@ -128,7 +128,7 @@ def encode_find_coordinator(group: str) -> list[Buffer]:
 
 @answer_of("FindCoordinator")
 def parse_find_coordinator(view: memoryview, group: str) -> CoordinatorFields:
-    """Read the answer to `encode_find_coordinator`."""
+    """Parse the response to `encode_find_coordinator`."""
     reader = FieldReader(view, flexible=False)
     reader.skip(4)
     error_code, _message, node = reader.int16(), reader.string(), reader.int32()
@@ -136,9 +136,9 @@ def parse_find_coordinator(view: memoryview, group: str) -> CoordinatorFields:
 
 
 def encode_fetch_offsets(groups: Sequence[str]) -> list[Buffer]:
-    """An OffsetFetch request for everything that many groups have committed.
+    """An OffsetFetch request for all committed offsets of many groups.
 
-    Commits of open transactions are not waited for (`requireStable` is false), as in MM2.
+    It does not wait for open transactions (`requireStable` is false), as in MM2.
     """
     body = b"".join(encode_compact(group) + NULL_ARRAY + NO_TAGS for group in groups)
     return [NO_TAGS + encode_varint(len(groups) + 1) + body + _INT8.pack(0) + NO_TAGS]
@@ -146,7 +146,7 @@ def encode_fetch_offsets(groups: Sequence[str]) -> list[Buffer]:
 
 @answer_of("OffsetFetch")
 def parse_fetch_offsets(view: memoryview) -> list[GroupOffsets]:
-    """Read the answer to `encode_fetch_offsets`."""
+    """Parse the response to `encode_fetch_offsets`."""
     reader = FieldReader(view, flexible=True)
     reader.skip_tags()
     reader.skip(4)
@@ -161,13 +161,13 @@ def parse_fetch_offsets(view: memoryview) -> list[GroupOffsets]:
 
 
 def encode_fetch_group_offsets(group: str) -> list[Buffer]:
-    """An OffsetFetch request for everything that one group has committed, for brokers before Kafka 3.0."""
+    """An OffsetFetch request for all committed offsets of one group, for brokers before Kafka 3.0."""
     return [encode_string(group) + _INT32.pack(-1)]
 
 
 @answer_of("OffsetFetch")
 def parse_fetch_group_offsets(view: memoryview, group: str) -> GroupOffsets:
-    """Read the answer to `encode_fetch_group_offsets`."""
+    """Parse the response to `encode_fetch_group_offsets`."""
     reader = FieldReader(view, flexible=False)
     reader.skip(4)
     offsets, errors = _committed(reader)
@@ -175,7 +175,7 @@ def parse_fetch_group_offsets(view: memoryview, group: str) -> GroupOffsets:
 
 
 def encode_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> list[Buffer]:
-    """An OffsetCommit request on behalf of a group without members, without leader epochs."""
+    """An OffsetCommit request for a group without members, without leader epochs."""
     by_topic: dict[str, list[tuple[int, CommittedOffset]]] = {}
     for partition, committed in offsets.items():
         by_topic.setdefault(partition.topic, []).append((partition.partition, committed))
@@ -195,7 +195,7 @@ def encode_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset])
 
 @answer_of("OffsetCommit")
 def parse_commit(view: memoryview) -> dict[TopicPartition, int]:
-    """Read the answer to `encode_commit`: an error code, possibly 0, for every partition."""
+    """Parse the response to `encode_commit`: an error code, possibly 0, for every partition."""
     reader = FieldReader(view, flexible=False)
     reader.skip(4)
     codes = {}
@@ -208,7 +208,7 @@ def parse_commit(view: memoryview) -> dict[TopicPartition, int]:
 
 
 def _committed(reader: FieldReader) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
-    """The topics of an OffsetFetch answer; offsets that are not there (-1) are left out."""
+    """The topics of an OffsetFetch response, without missing offsets (-1)."""
     offsets: dict[TopicPartition, CommittedOffset] = {}
     errors: dict[TopicPartition, int] = {}
     for _ in range(reader.count()):

@@ -1,4 +1,4 @@
-"""The one place where Kafka's error codes become our named errors."""
+"""Maps Kafka's error codes to the project's errors; the only place that does."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ from mirror_lib.printable import printable
 from mirror_lib.topology import Grant, Resource
 
 if TYPE_CHECKING:
-    # Executors use this module without confluent-kafka being loaded.
+    # Executors use this module without loading confluent-kafka.
     from confluent_kafka import KafkaError
 
 
 class TopicExistsError(ClusterError):
-    """The topic to create is there already."""
+    """The topic to create already exists."""
 
     reason = "topic-exists"
 
 
 class UnsupportedRequestError(ClusterError):
-    """The broker is too old for the request, or a managed service has switched it off."""
+    """The broker does not support the request: it is too old, or a managed service has disabled it."""
 
     reason = "unsupported"
 
 
 class RequestRefusedError(ClusterError):
-    """The cluster finds the request itself wrong: a value, a count or a policy forbids it."""
+    """The cluster rejects the request itself: a value, a count or a policy forbids it."""
 
     reason = "request-refused"
 
 
 class PolicyViolationError(RequestRefusedError):
-    """A policy of the cluster refuses a topic or its configs (Java `PolicyViolationException`)."""
+    """A policy of the cluster rejects a topic or its configs (Java `PolicyViolationException`)."""
 
 
 class OperationTooLargeError(RequestRefusedError):
-    """The controller does not change so much in one operation."""
+    """The operation exceeds the controller's limit for changes in one request."""
 
 
 class SecurityDisabledError(ClusterError):
-    """The cluster has no authorizer: it keeps no ACLs."""
+    """The cluster has no authorizer, and thus no ACLs."""
 
     reason = "security-disabled"
 
@@ -108,7 +108,7 @@ _KINDS: dict[int, type[ClusterError]] = {
     ErrorCode.POLICY_VIOLATION: PolicyViolationError,
 }
 
-#: What a KRaft controller answers, as a policy violation, to an operation with more than 10,000 records (Java
+#: A KRaft controller's error message, as a policy violation, for an operation with more than 10,000 records (Java
 #: `EventHandlerExceptionInfo` for a `BoundedListTooLongException`), or with more partitions.
 _TOO_LARGE = "excessively large"
 
@@ -166,18 +166,18 @@ _NAMES = {code.value: code.name for codes in (ErrorCode, LocalCode) for code in 
 
 
 def is_retriable(code: int) -> bool:
-    """Whether Kafka itself calls the error retriable (Java `RetriableException`), or it is a passing network fault."""
+    """True if Kafka defines the error as retriable (Java `RetriableException`), or it is a passing network error."""
     return code in RETRIABLE or _KINDS.get(code) in (BrokerUnreachableError, TransientError)
 
 
 def code_name(code: int) -> str:
-    """The code's name in Java, or librdkafka's; `error N` when it is not known."""
+    """The code's name in Java, or librdkafka's; `error N` if it is unknown."""
     return _NAMES.get(code, f"error {code}")
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What the user must be allowed, where the place of an error does not name the cluster that refused."""
+    """The required permission, if the place of an error does not contain the cluster that rejected the request."""
 
     grant: Grant
     cluster: str
@@ -186,18 +186,18 @@ class Needed:
 def error_for_code(
     code: int, *, where: Where, doing: str, detail: str = "", needs: Grant | Needed | None = None
 ) -> MirrorError:
-    """The named error for a code that a broker or librdkafka answered with.
+    """The project's error for a code from a broker or librdkafka.
 
     Args:
         code: never `NONE`.
-        doing: what was tried, to be read after "could not", such as `read from the source`.
+        doing: the attempted action; continues "could not", such as `read from the source`.
         detail: the broker's or client's own message.
-        needs: what the user must be allowed for it, told when the broker says that it is not.
+        needs: the required permission, shown if the broker denies it.
 
     Returns:
-        An error to raise or to keep as a value. Retriable codes that have no type of their own become
-        `TransientError`. A missing topic is not retriable here although Java retries it: only the caller knows
-        whether the topic may still be on its way.
+        An error to raise or to store. Retriable codes without a type of their own become `TransientError`. A missing
+        topic is not retriable here although Java retries it: only the caller knows if the topic is still being
+        created.
     """
     if code == ErrorCode.NONE:
         raise ValueError("code 0 is not an error")
@@ -228,8 +228,8 @@ def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> 
     )
 
 
-#: Behind these words librdkafka puts the endpoint's URL and its response (`rdkafka_sasl_oauthbearer_oidc.c`), which may
-#: repeat the client's secret.
+#: After this text, librdkafka appends the endpoint's URL and its response (`rdkafka_sasl_oauthbearer_oidc.c`), which
+#: may repeat the client's secret.
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
 
 
@@ -238,13 +238,13 @@ def _names_size(error: KafkaError) -> bool:
 
 
 def error_text(error: KafkaError) -> str:
-    """Return librdkafka's text of an error, without what a token endpoint has answered."""
+    """Return librdkafka's text of an error, without a token endpoint's response."""
     text: str = error.str() or ""
     return f"{_NO_TOKEN} from sasl.oauthbearer.token.endpoint.url" if _NO_TOKEN in text else text
 
 
 def error_for(error: KafkaError, *, where: Where, doing: str, needs: Grant | Needed | None = None) -> MirrorError:
-    """The named error for one that confluent-kafka reports."""
+    """The project's error for one from confluent-kafka."""
     if _names_size(error):
         return OperationTooLargeError(
             f"could not {doing}: the controller refused to do so much at once ({printable(error_text(error))}).",

@@ -1,6 +1,6 @@
-"""Answers of brokers that are not what the protocol says: whoever reads them says so by one type of error.
+"""Malformed responses of brokers: every parser reports them by one type of error.
 
-What arrives on a socket is never trusted. Something between us and the broker may have changed it, or it is no broker.
+Bytes from a socket are never trusted. A proxy may have changed them, or the peer is not a broker.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _Result = TypeVar("_Result")
 
 
 class GarbledAnswerError(ClusterError):
-    """A broker's answer cannot be read (Java `SchemaException`)."""
+    """A broker's response is malformed (Java `SchemaException`)."""
 
     reason = "garbled-answer"
-    #: The next answer may be whole again, over a new connection.
+    #: The next response may be valid again, over a new connection.
     retriable = True
 
 
 def answer_of(request: str) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """A decorator for what reads the answer to a request: where the bytes lead astray, `GarbledAnswerError`."""
+    """A decorator for parsers of the response to a request: malformed bytes raise `GarbledAnswerError`."""
 
     def decorated(read: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         @wraps(read)

@@ -1,6 +1,6 @@
-"""Produce and others, encoded and decoded by hand: the requests that carry or measure the data, but for Fetch.
+"""Produce and other requests that carry or measure data, except Fetch, encoded and decoded here.
 
-Payloads are not copied into the request on the way out.
+Payloads are not copied into the request.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from mirror_lib.cluster.protocol.fields import (
 from mirror_lib.cluster.protocol.malformed import answer_of
 from mirror_lib.cluster.raw import Buffer
 
-#: API keys, and versions that Kafka 2.4 is the first to speak; every supported broker is newer.
+#: API keys, and versions that Kafka 2.4 is the first to support; every supported broker is newer.
 PRODUCE, PRODUCE_VERSION = 0, 7
-#: The first with the ids of topics in place of their names (Kafka 4.1, KIP-516): a topic that was deleted and created
-#: again is another one. Not for batches in transactions: since version 12 (KIP-890) a late request would begin one.
+#: The first with the ids of topics in place of their names (Kafka 4.1, KIP-516): a recreated topic has another id. Not
+#: for batches in transactions: since version 12 (KIP-890) a late request would begin one.
 PRODUCE_BY_ID_VERSION = 13
 DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION = 35, 1
 LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 5
 #: The first version that can be asked for local offsets (KIP-405); brokers without it have no remote storage.
 LIST_LOCAL_OFFSETS_VERSION = 8
 OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION = 23, 3
-#: The request with the least in it: every broker speaks its first version, and answers without looking anything up.
+#: The smallest request: every broker supports its first version, and responds without a look-up.
 API_VERSIONS, API_VERSIONS_VERSION = 18, 0
 
 #: Acks, timeout, number of topics; partition and size of its batch.
 _PRODUCE_HEAD, _PRODUCE_PARTITION = struct.Struct(">hii"), struct.Struct(">ii")
-#: Partition, error code, base offset and log start; the time of the append is left out.
+#: Partition, error code, base offset and log start; the append time is skipped.
 _PRODUCED_PARTITION = struct.Struct(">ihq8xq")
-#: The same by id, with what follows it where nothing was refused.
+#: The same by id, with the bytes after it if nothing was rejected.
 _PRODUCED_BY_ID = struct.Struct(">ihq8xq3s")
-#: No refused records, no message, no tagged fields.
+#: No rejected records, no message, no tagged fields.
 _NOTHING_REFUSED = EMPTY_ARRAY + NO_TAGS + NO_TAGS
 _ACKS_AND_TIMEOUT = struct.Struct(">hi")
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
@@ -50,7 +50,7 @@ _NO_STRING = _INT16.pack(-1)
 
 
 class ProducedPartition(NamedTuple):
-    """The broker's answer to one batch: where it was appended, or why not."""
+    """The broker's result for one batch: its offset, or an error."""
 
     topic: str
     partition: int
@@ -60,7 +60,7 @@ class ProducedPartition(NamedTuple):
 
 
 def by_topic(partitions: Sequence[Any]) -> dict[str, list[Any]]:
-    """Tuples that begin with a topic, by their topics."""
+    """Tuples that begin with a topic, grouped by topic."""
     grouped: dict[str, list[Any]] = {}
     for item in partitions:
         grouped.setdefault(item[0], []).append(item)
@@ -68,10 +68,10 @@ def by_topic(partitions: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def read_string(view: memoryview, position: int) -> tuple[str, int]:
-    """A text and the place behind it.
+    """A text and the position after it.
 
     Raises:
-        ValueError: its length is negative or leads beyond the end, or it is no UTF-8.
+        ValueError: its length is negative or extends beyond the end, or it is not valid UTF-8.
     """
     (length,) = _INT16.unpack_from(view, position)
     position += 2
@@ -82,7 +82,7 @@ def read_string(view: memoryview, position: int) -> tuple[str, int]:
 
 @answer_of("Produce")
 def parse_produce(view: memoryview) -> list[ProducedPartition]:
-    """Read a Produce answer."""
+    """Parse a Produce response."""
     position = 0
     (topics,) = _INT32.unpack_from(view, position)
     position += 4
@@ -100,10 +100,10 @@ def parse_produce(view: memoryview) -> list[ProducedPartition]:
 
 @answer_of("Produce")
 def parse_produce_by_id(view: memoryview, names: Mapping[bytes, str]) -> tuple[list[ProducedPartition], int]:
-    """Read a Produce answer of `PRODUCE_BY_ID_VERSION`.
+    """Parse a Produce response of `PRODUCE_BY_ID_VERSION`.
 
     Returns:
-        The answers, and for how long the broker reads nothing more from the connection (`produce_throttle_ms`).
+        The results, and for how long the broker reads nothing from the connection (`produce_throttle_ms`).
     """
     position = skip_tags(view, 0)
     topics, position = read_varint(view, position)
@@ -125,7 +125,7 @@ def parse_produce_by_id(view: memoryview, names: Mapping[bytes, str]) -> tuple[l
 
 
 def _skip_refusal(view: memoryview, position: int) -> int:
-    """The place behind what follows the numbers of a partition: refused records, a message, tagged fields."""
+    """The position after a partition's remaining fields: rejected records, a message, tagged fields."""
     answer = FieldReader(view, flexible=True)
     answer.skip(position)
     for _ in range(answer.count()):
@@ -138,14 +138,14 @@ def _skip_refusal(view: memoryview, position: int) -> int:
 
 @answer_of("Produce")
 def produce_throttle_ms(view: memoryview) -> int:
-    """For how long the broker reads nothing more from the connection, since a quota is used up; 0: it goes on."""
+    """Milliseconds during which the broker reads nothing from the connection because of a quota; 0: not throttled."""
     (milliseconds,) = _INT32.unpack_from(view, len(view) - _INT32.size)
     return int(milliseconds)
 
 
 @answer_of("DescribeLogDirs")
 def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
-    """Read a DescribeLogDirs answer: topic, partition and bytes of every replica that is not being moved."""
+    """Parse a DescribeLogDirs response: topic, partition and bytes of every replica that is not being moved."""
     position = 0
     _throttle, directories = struct.unpack_from(">ii", view, position)
     position += 8
@@ -170,10 +170,10 @@ def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
 def encode_produce(
     batches: Sequence[tuple[str, int, Buffer]], *, timeout_ms: int, transactional_id: str | None = None
 ) -> list[Buffer]:
-    """A Produce request with acks=all; at most one batch for a partition.
+    """A Produce request with acks=all; at most one batch per partition.
 
     Args:
-        transactional_id: of the producer in whose open transaction all the batches are (KIP-98).
+        transactional_id: of the producer whose open transaction contains all the batches (KIP-98).
     """
     grouped: dict[str, list[Buffer]] = {}
     for topic, partition, payload in batches:
@@ -206,8 +206,8 @@ def encode_produce_by_id(
     return parts
 
 
-#: These stand in for timestamps: the end, and the first offset on the leader's own disks (Java
-#: `LATEST_TIMESTAMP`, `EARLIEST_LOCAL_TIMESTAMP`).
+#: Special timestamps: the end, and the first offset on the leader's own disks (Java `LATEST_TIMESTAMP`,
+#: `EARLIEST_LOCAL_TIMESTAMP`).
 _LATEST, _EARLIEST_LOCAL = -1, -4
 #: A consumer's end is the high watermark, a debugging replica's the log end (Java `ListOffsetsRequest`).
 _CONSUMER, _DEBUGGING = -1, -2
@@ -217,10 +217,10 @@ _LISTED_OFFSET = struct.Struct(">ihqq")
 
 
 def encode_list_end(topic: str, partition: int, *, replicated: bool, committed: bool = False) -> list[Buffer]:
-    """A ListOffsets request for the end of a partition: of what is replicated, or of the log of the broker asked.
+    """A ListOffsets request for the end of a partition: of replicated records, or of the addressed broker's log.
 
     Args:
-        committed: of what is replicated, the end of what readers of committed records get (last stable offset).
+        committed: of replicated records, the end for readers of committed records (last stable offset).
     """
     head = struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, int(committed), 1)
     wanted = struct.pack(">iiiq", 1, partition, -1, _LATEST)
@@ -228,7 +228,7 @@ def encode_list_end(topic: str, partition: int, *, replicated: bool, committed: 
 
 
 class ListedEnd(NamedTuple):
-    """An end of a partition as one broker tells it."""
+    """An end of a partition according to one broker."""
 
     error_code: int
     offset: int
@@ -238,7 +238,7 @@ class ListedEnd(NamedTuple):
 
 @answer_of("ListOffsets")
 def parse_list_end(view: memoryview) -> ListedEnd:
-    """Read the answer to `encode_list_end`."""
+    """Parse the response to `encode_list_end`."""
     # The throttle time and one topic; then its one partition.
     _topic, position = read_string(view, 8)
     _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position + 4)
@@ -255,7 +255,7 @@ def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:
 
 @answer_of("ListOffsets")
 def parse_local_log_start(view: memoryview) -> tuple[int, int]:
-    """Read the answer to `encode_local_log_start`: error code and offset."""
+    """Parse the response to `encode_local_log_start`: error code and offset."""
     answer = FieldReader(view, flexible=True)
     answer.skip_tags()
     _throttle, _topics, _topic, _partitions = answer.int32(), answer.count(), answer.string(), answer.count()
@@ -272,9 +272,9 @@ _EPOCH_END = struct.Struct(">hiiq")
 
 
 class EpochEnd(NamedTuple):
-    """Where a leader epoch ends in a leader's log: the start of the next one, or the log's end.
+    """The end of a leader epoch in a leader's log: the start of the next one, or the log's end.
 
-    `end` is -1 where the leader does not know the epoch (Java `OffsetsForLeaderEpochResponse.UNDEFINED_EPOCH_OFFSET`).
+    `end` is -1 if the leader does not know the epoch (Java `OffsetsForLeaderEpochResponse.UNDEFINED_EPOCH_OFFSET`).
     """
 
     topic: str
@@ -286,7 +286,7 @@ class EpochEnd(NamedTuple):
 def encode_epoch_ends(epochs: Sequence[tuple[str, int, int]]) -> list[Buffer]:
     """An OffsetForLeaderEpoch request of a consumer (KIP-320) for (topic, partition, leader epoch)."""
     grouped = by_topic(epochs)
-    # -1: we are no replica, and do not say which leader we believe in.
+    # -1: the client is not a replica, and does not send its known leader epoch.
     parts: list[Buffer] = [struct.pack(">ii", -1, len(grouped))]
     for topic, wanted in grouped.items():
         parts += (encode_string(topic), _INT32.pack(len(wanted)))
@@ -296,7 +296,7 @@ def encode_epoch_ends(epochs: Sequence[tuple[str, int, int]]) -> list[Buffer]:
 
 @answer_of("OffsetForLeaderEpoch")
 def parse_epoch_ends(view: memoryview) -> list[EpochEnd]:
-    """Read the answer to `encode_epoch_ends`."""
+    """Parse the response to `encode_epoch_ends`."""
     _throttle, topics = struct.unpack_from(">ii", view, 0)
     position = 8
     result = []

@@ -1,4 +1,4 @@
-"""Metadata, encoded and decoded by hand: the ids that topics have now, which no client library tells by a broker.
+"""Metadata, encoded and decoded here: the current topic ids according to one broker, which no client library returns.
 
 Version 10 (Kafka 2.8, KIP-516) is the first with topic ids.
 """
@@ -23,17 +23,17 @@ from mirror_lib.cluster.raw import Buffer
 METADATA, METADATA_VERSION = 3, 10
 
 _NO_ID = bytes(TOPIC_ID_BYTES)
-#: No topic is made by asking for it, and nobody wants to know what is allowed.
+#: Do not create topics, and do not return allowed operations.
 _OPTIONS = struct.pack(">bbb", 0, 0, 0)
 #: Error code, index, leader and leader epoch of a partition.
 _PARTITION = struct.Struct(">hiii")
 
 
 class NamedTopic(NamedTuple):
-    """What a broker knows of a topic's name."""
+    """A broker's information about a topic's name."""
 
     error_code: int
-    #: As Java's `Uuid` writes it; None where the topic has none, or does not exist.
+    #: As Java's `Uuid` writes it; None if the topic has none, or does not exist.
     topic_id: str | None
 
 
@@ -45,7 +45,7 @@ def encode_topic_ids(topics: Iterable[str]) -> list[Buffer]:
 
 @answer_of("Metadata")
 def parse_topic_ids(view: memoryview) -> dict[str, NamedTopic]:
-    """Read the answer to `encode_topic_ids`, by name."""
+    """Parse the response to `encode_topic_ids`, by name."""
     answer = FieldReader(view, flexible=True)
     answer.skip_tags()
     answer.int32()

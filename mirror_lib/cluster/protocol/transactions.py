@@ -1,6 +1,6 @@
-"""What partitions' leaders and coordinators know of transactions (KIP-664): where they differ, a transaction hangs.
+"""Transaction state of partition leaders and coordinators (KIP-664): if they differ, a transaction hangs.
 
-DescribeProducers, DescribeTransactions and ListTransactions, encoded and decoded by hand: librdkafka's admin client has
+DescribeProducers, DescribeTransactions and ListTransactions, encoded and decoded here: librdkafka's admin client has
 none of them.
 """
 
@@ -19,11 +19,11 @@ from mirror_lib.topology import TopicPartition
 DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION = 61, 0
 DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS_VERSION = 65, 0
 LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION = 66, 0
-#: AddPartitionsToTxn in the version by which brokers ask a coordinator what is in a transaction (KIP-890, Kafka 3.6).
+#: AddPartitionsToTxn in the version with which brokers verify the content of a transaction (KIP-890, Kafka 3.6).
 ADD_PARTITIONS_TO_TXN, VERIFYING_VERSION = 24, 4
 
 _INT32, _INT64 = struct.Struct(">i"), struct.Struct(">q")
-#: Id and epoch, last sequence number and timestamp, the coordinator's epoch, where the open transaction begins.
+#: Id and epoch, last sequence number and timestamp, the coordinator's epoch, start offset of the open transaction.
 _PRODUCER = struct.Struct(">qiiqiq")
 #: Timeout and start of the transaction, producer id and epoch.
 _TRANSACTION = struct.Struct(">iqqh")
@@ -33,43 +33,43 @@ _ENDING = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
 class ProducerState(NamedTuple):
-    """What a partition's log tells of one producer."""
+    """The state of one producer in a partition's log."""
 
     producer_id: int
-    #: The highest that was seen: lower ones are refused.
+    #: The highest seen epoch: lower ones are rejected.
     epoch: int
-    #: The first offset of its transaction that has no marker yet; None where there is none.
+    #: The first offset of its transaction without a marker; None without an open transaction.
     open_from: int | None
 
 
 class TransactionState(NamedTuple):
-    """What the coordinator knows of a transactional id; with an error code nothing else counts."""
+    """The coordinator's state of a transactional id; with an error code the other fields are invalid."""
 
     error_code: int
-    #: As Java's `TransactionState` names it.
+    #: The name in Java's `TransactionState`.
     state: str
     producer_id: int
     epoch: int
-    #: What the transaction covers that is not over yet.
+    #: The partitions of the transaction, if it is not over yet.
     partitions: frozenset[TopicPartition]
-    #: After so long the coordinator aborts it.
+    #: The coordinator aborts it after this time.
     timeout_ms: int = 0
-    #: Epoch milliseconds, negative where none is open.
+    #: Epoch milliseconds; negative without an open transaction.
     began_at: int = -1
 
     @property
     def open(self) -> bool:
-        """Whether it is not decided how the transaction ends."""
+        """True if it is not decided whether the transaction commits or aborts."""
         return self.state == _OPEN
 
     @property
     def ending(self) -> bool:
-        """Whether it is decided how it ends, and markers are still to be written."""
+        """True if it is decided, and markers are still to be written."""
         return self.state in _ENDING
 
     @property
     def committed(self) -> bool | None:
-        """How the last one ended, with all its markers as the coordinator believes; None where that is not known."""
+        """True if the last one committed, with all its markers according to the coordinator; None if not known."""
         return {_COMMITTED: True, _ABORTED: False}.get(self.state)
 
 
@@ -85,7 +85,7 @@ def encode_describe_producers(*partitions: TopicPartition) -> list[Buffer]:
 
 
 class DescribedProducers(NamedTuple):
-    """The producers of one partition by their ids; with an error code there are none."""
+    """The producers of one partition by id; empty with an error code."""
 
     error_code: int
     producers: Mapping[int, ProducerState]
@@ -93,7 +93,7 @@ class DescribedProducers(NamedTuple):
 
 @answer_of("DescribeProducers")
 def parse_describe_producers(view: memoryview) -> DescribedProducers:
-    """Read the answer to `encode_describe_producers` of one partition."""
+    """Parse the response to `encode_describe_producers` for one partition."""
     reader = FieldReader(view, flexible=True)
     reader.skip_tags()
     _throttle, _topics, _topic, _partitions = reader.int32(), reader.count(), reader.string(), reader.count()
@@ -102,7 +102,7 @@ def parse_describe_producers(view: memoryview) -> DescribedProducers:
 
 @answer_of("DescribeProducers")
 def parse_describe_all_producers(view: memoryview) -> dict[TopicPartition, DescribedProducers]:
-    """Read the answer to `encode_describe_producers` of any number of partitions."""
+    """Parse the response to `encode_describe_producers` for any number of partitions."""
     reader = FieldReader(view, flexible=True)
     reader.skip_tags()
     _throttle = reader.int32()
@@ -135,7 +135,7 @@ def encode_describe_transaction(transactional_id: str) -> list[Buffer]:
 
 @answer_of("DescribeTransactions")
 def parse_describe_transaction(view: memoryview) -> TransactionState:
-    """Read the answer to `encode_describe_transaction`."""
+    """Parse the response to `encode_describe_transaction`."""
     reader = FieldReader(view, flexible=True)
     reader.skip_tags()
     _throttle, _transactions = reader.int32(), reader.count()
@@ -150,14 +150,14 @@ def parse_describe_transaction(view: memoryview) -> TransactionState:
 
 
 def encode_list_transactions(producer_ids: Collection[int]) -> list[Buffer]:
-    """A request for the transactions of some producers that the broker coordinates; without ids, of all."""
+    """A request for the transactions of some producers that the broker coordinates; without ids, for all."""
     wanted = b"".join(map(_INT64.pack, producer_ids))
     return [NO_TAGS + EMPTY_ARRAY + encode_varint(len(producer_ids) + 1) + wanted + NO_TAGS]
 
 
 @answer_of("ListTransactions")
 def parse_list_transactions(view: memoryview) -> tuple[int, dict[str, int]]:
-    """Read the answer to `encode_list_transactions`: its error code, and the transactional ids' producer ids."""
+    """Parse the response to `encode_list_transactions`: its error code, and the transactional ids' producer ids."""
     reader = FieldReader(view, flexible=True)
     reader.skip_tags()
     _throttle, error_code = reader.int32(), reader.int16()

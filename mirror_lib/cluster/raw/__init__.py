@@ -1,4 +1,4 @@
-"""The raw client: fetch and produce batches as they are, with producer ids and transactions."""
+"""The raw client: fetches and produces batches unchanged, with producer ids and transactions."""
 
 import lazy_loader
 

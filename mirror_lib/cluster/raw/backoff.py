@@ -1,4 +1,4 @@
-"""When to try again inside a task, and when to give up."""
+"""Decides when a task retries, and when it gives up."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 from mirror_lib.errors import MirrorError, TopicMissingError
 
-#: How long a topic may be unknown to a broker (new leaders learn of topics late) before it counts as deleted.
+#: How long a broker may not know a topic (new leaders learn of topics late) before it counts as deleted.
 _MISSING_TOPIC_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
 def may_pass(error: MirrorError) -> bool:
-    """Whether trying again inside the task makes sense."""
+    """True if the task should retry."""
     return error.retriable or isinstance(error, TopicMissingError)
 
 
 def without_frames(error: BaseException | None) -> None:
-    """Let an error that is kept forget where it was raised: its frames hold the batches of the request that failed."""
+    """Remove the traceback of a stored error: its frames keep the batches of the failed request in memory."""
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
@@ -26,7 +26,7 @@ def without_frames(error: BaseException | None) -> None:
 
 @dataclass(slots=True)
 class Backoff:
-    """Growing pauses between tries of one partition, up to a limit counted from the last progress."""
+    """Growing pauses between attempts for one partition, up to a limit counted from the last progress."""
 
     limit_seconds: float
     failing_since: float | None = None
@@ -35,13 +35,13 @@ class Backoff:
     _pause: float = field(default=_FIRST_PAUSE)
 
     def failed(self, cause: MirrorError) -> bool:
-        """Note a failure; returns whether another try is allowed (after `not_before`)."""
+        """Record a failure; return true if another attempt is allowed (after `not_before`)."""
         now = time.monotonic()
         if self.failing_since is None:
             self.failing_since = now
         self.not_before = now + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        # A broker that restarts is unreachable first, then does not know its topics: that time is counted apart.
+        # A broker that restarts is unreachable first, then does not know its topics: that time is counted separately.
         if not isinstance(cause, TopicMissingError):
             self._missing_since = None
         elif self._missing_since is None:
@@ -51,7 +51,7 @@ class Backoff:
         return self.not_before - self.failing_since <= self.limit_seconds
 
     def progressed(self) -> None:
-        """Note progress: the next failure starts from the beginning."""
+        """Record progress: the next failure starts from the beginning."""
         if self.failing_since is not None:
             self.failing_since = self._missing_since = None
             self.not_before = 0.0
@@ -59,15 +59,15 @@ class Backoff:
 
     @property
     def seconds_failing(self) -> float:
-        """How long nothing has succeeded."""
+        """Seconds since the first failure without progress."""
         return 0.0 if self.failing_since is None else time.monotonic() - self.failing_since
 
     @property
     def pause_left(self) -> float:
-        """Seconds that the pause after the last failure still takes, 0 when it is over."""
+        """Remaining seconds of the pause after the last failure; 0 if it is over."""
         return max(self.not_before - time.monotonic(), 0.0)
 
     @property
     def waiting(self) -> bool:
-        """Whether the pause after the last failure is still running."""
+        """True during the pause after the last failure."""
         return self.not_before > 0 and self.not_before > time.monotonic()

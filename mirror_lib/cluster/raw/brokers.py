@@ -1,8 +1,8 @@
-"""The brokers of one cluster, and the connections over which they are asked.
+"""The brokers of one cluster, and the connections to them.
 
-aiokafka's low-level client finds the brokers and speaks the small requests that it knows; requests that carry data, and
-those that it does not know, are encoded by us and go over connections of their own (`data_connection`). It is
-semi-internal: contract tests (`tests/integration/cluster/test_raw_client.py`) hold every request against a real broker.
+aiokafka's low-level client finds the brokers and sends the small requests that it knows; requests with data, and others
+that it lacks, are encoded by this project and use separate connections (`raw.connection`). aiokafka's client is
+semi-internal: contract tests (`tests/integration/cluster/test_raw_client.py`) check every request with a real broker.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, hide_logins, sh
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, MirrorError, Where
 
 _SURELY_NEAR_SECONDS = 0.005
-#: A busy broker, or a busy machine here, may take its time several times in a row; what that adds is mostly less than
-#: this. An answer that takes longer twice has come from far away.
+#: A busy broker, or a busy local machine, may be slow several times in a row, but mostly adds less than this. If two
+#: responses take longer, the broker is far away.
 _DOUBTFUL_SECONDS = 0.05
 _PROBES, _PROBES_IN_DOUBT = 2, 6
 
 
 def is_told(probes: Sequence[float]) -> bool:
-    """Whether probes, in seconds, tell by the shortest of them how far away a broker is."""
+    """True if the shortest of the probes, in seconds, is a reliable round-trip time of a broker."""
     shortest = min(probes)
     if shortest < _SURELY_NEAR_SECONDS:
         return True
@@ -41,7 +41,7 @@ def is_told(probes: Sequence[float]) -> bool:
 
 
 async def measure_round_trip(connection: DataConnection) -> float:
-    """Seconds that an answer takes on a connection over which nothing else goes yet."""
+    """Round-trip time in seconds of a connection without other requests."""
     probes: list[float] = []
     while not probes or not is_told(probes):
         began = time.monotonic()
@@ -56,9 +56,9 @@ _Answer = TypeVar("_Answer")
 
 
 class _Client(AIOKafkaClient):  # type: ignore[misc]
-    """aiokafka's client, which asks for brokers only: topics are asked for by name, and never created by asking.
+    """aiokafka's client, which discovers only brokers: topics are requested by name, and never created by that.
 
-    A broker that refuses us is told by an `AuthenticationError`, where aiokafka's own would call it not ready.
+    If a broker rejects the login, it raises `AuthenticationError`, where aiokafka would report the broker as not ready.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -76,7 +76,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
                     node_id, on_close=self._on_connection_closed, max_idle_ms=self._connections_max_idle_ms
                 )
             except SILENCE:
-                # It may listen elsewhere by now.
+                # Its address may have changed.
                 self.force_metadata_update()
                 return None
             self._conns[node_id, group] = made
@@ -94,7 +94,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
         if found is None or not found.connected():
             return None
         if found.is_nearly_over and not found.is_waiting:
-            # The broker would end it with the next request or the one after.
+            # The broker would close it soon, after one of the next requests.
             found.close()
             return None
         return found
@@ -117,27 +117,27 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
 
 
 class DataLink(NamedTuple):
-    """A connection for data, and the handshake that it came from, whose end would close the transport."""
+    """A data connection, and the handshake that it came from, which must stay open: it would close the transport."""
 
     connection: DataConnection
     handshake: Handshake
-    #: Seconds; measured for the first connection to a broker only.
+    #: Round-trip time in seconds; measured only for the first connection to a broker.
     round_trip: float
 
     def spoken(self, api_key: int) -> tuple[int, int]:
-        """The lowest and the highest version of a request that the broker speaks; lowest above highest for none."""
+        """The lowest and highest version of a request that the broker supports; lowest above highest for none."""
         return self.handshake.versions.get(api_key, (0, -1))
 
     def speaks(self, api_key: int, version: int) -> bool:
-        """Whether the broker knows this version of a request."""
+        """True if the broker supports this version of a request."""
         low, high = self.spoken(api_key)
         return low <= version <= high
 
 
 class BrokerConnections:
-    """One cluster's brokers. Use as an async context manager inside one event loop.
+    """The brokers of one cluster. Use as an async context manager inside one event loop.
 
-    Every failure to reach a broker is raised as `BrokerUnreachableError`, and a refused login as `AuthenticationError`.
+    An unreachable broker raises `BrokerUnreachableError`, and a rejected login `AuthenticationError`.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -145,7 +145,7 @@ class BrokerConnections:
         self._client: Any = None
         self._links: dict[tuple[int, int], DataLink] = {}
         self._connecting: dict[tuple[int, int], asyncio.Lock] = {}
-        #: How many wait for each connection, or make it: nobody may overtake them.
+        #: Number of callers that wait for each connection, or create it: they are served in order.
         self._awaited: dict[tuple[int, int], int] = {}
         self._frames = frames_of_this_thread()
 
@@ -169,7 +169,7 @@ class BrokerConnections:
         await self._client.close()
 
     async def _why_unreachable(self, error: BaseException) -> MirrorError:
-        """Ask again, since `bootstrap` logs its reasons only: one broker's refusal tells more than others' silence."""
+        """Connect again, since `bootstrap` only logs its errors; return a rejection rather than a timeout."""
         tries = (self._refusal(host, port) for host, port, _ in self._client.hosts)
         reasons = [reason for reason in await asyncio.gather(*tries) if reason is not None]
         refusal = next((reason for reason in reasons if isinstance(reason, MirrorError)), None)
@@ -179,7 +179,7 @@ class BrokerConnections:
         )
 
     async def _refusal(self, host: str, port: int) -> BaseException | None:
-        """Why a broker cannot be connected to; None when it can, by now."""
+        """Why a broker cannot be connected to; None if it can, by now."""
         try:
             (await shake_hands(self._connection, host, port)).close()
         except (*SILENCE, MirrorError) as why:
@@ -191,15 +191,15 @@ class BrokerConnections:
         return [broker.nodeId for broker in self._client.cluster.brokers()]
 
     def learn(self, metadata: Any) -> None:
-        """Take over what an answer to a MetadataRequest says of the brokers."""
+        """Update the brokers from a response to a MetadataRequest."""
         self._client.cluster.update_metadata(metadata)
 
     async def link(self, node: int, slot: int = 0) -> DataLink:
-        """One of the connections for data to a broker, made when there is none.
+        """A data connection to a broker, created if there is none.
 
         Raises:
-            AuthenticationError: the broker refuses us.
-            TimeoutError, OSError, aiokafka.errors.KafkaError: it does not answer (`SILENCE`).
+            AuthenticationError: the broker rejects the login.
+            TimeoutError, OSError, aiokafka.errors.KafkaError: it does not respond (`SILENCE`).
         """
         place = node, slot
         self._awaited[place] = self._awaited.get(place, 0) + 1
@@ -225,36 +225,36 @@ class BrokerConnections:
             try:
                 round_trip = 0.0 if slot else await measure_round_trip(connection)
             except BaseException:
-                # Nobody else knows of it.
+                # No other code has a reference to it.
                 connection.close()
                 raise
             link = self._links[node, slot] = DataLink(connection, handshake, round_trip)
             return link
 
     def linked(self, node: int, slot: int = 0) -> DataLink | None:
-        """As `link`, without making one."""
+        """As `link`, without creating one."""
         link = self._links.get((node, slot))
         return link if link is not None and link.connection.open else None
 
     async def connect(self, node: int) -> None:
-        """Connect to a broker for data, unless that has been done."""
+        """Open a data connection to a broker, unless there is one."""
         try:
             await self.link(node)
         except SILENCE as error:
             raise self.silent(node, error) from error
 
     def round_trip(self, node: int) -> float | None:
-        """Seconds that the broker took to answer when it was connected, None before that: how far away it is."""
+        """Round-trip time in seconds to the broker when it was connected; None before that."""
         link = self._links.get((node, 0))
         return link.round_trip if link is not None else None
 
     def connection(self, node: int, slot: int = 0) -> object | None:
-        """What requests to a broker go over now, None when it must be connected first. To be compared only."""
+        """The current connection for requests to a broker; None if there is none. Use it only for comparisons."""
         link = self.linked(node, slot)
         return link.connection if link is not None else None
 
     async def speaks(self, node: int, api_key: int, version: int) -> bool:
-        """Whether a broker knows this version of a request."""
+        """True if a broker supports this version of a request."""
         try:
             return (await self.link(node)).speaks(api_key, version)
         except SILENCE as error:
@@ -270,10 +270,10 @@ class BrokerConnections:
         slot: int = 0,
         over: object | None = None,
     ) -> memoryview:
-        """Send a request that we encoded, and return its answer without the response header v0.
+        """Send an encoded request, and return its response without the response header v0.
 
         Args:
-            over: the connection that it must go over, if to one only (see `connection`).
+            over: the connection to use, if only this one is allowed (see `connection`).
         """
         try:
             link = None if self._awaited.get((node, slot)) else self.linked(node, slot)
@@ -291,10 +291,10 @@ class BrokerConnections:
             raise self.silent(node, error) from error
 
     async def send(self, node: int, request: Any, *, coordination: bool = False) -> Any:
-        """Send a request that aiokafka encodes, over a connection of its own.
+        """Send a request that aiokafka encodes, over a separate connection.
 
         Args:
-            coordination: over the one for coordinators, whose requests may be held back for long.
+            coordination: use the connection for coordinators, which may delay requests for long.
         """
         group = ConnectionGroup.COORDINATION if coordination else ConnectionGroup.DEFAULT
         try:
@@ -305,14 +305,14 @@ class BrokerConnections:
             raise self.silent(node, error) from error
 
     async def from_any(self, ask: Callable[[int], Awaitable[_Answer]]) -> _Answer:
-        """Ask one broker after the other until one answers.
+        """Send to one broker after the other until one responds.
 
         Args:
-            ask: what to ask the broker of an id.
+            ask: sends the request to the broker with an id.
 
         Raises:
-            AuthenticationError: none did, and one refused us.
-            BrokerUnreachableError: none did.
+            AuthenticationError: none responded, and one rejected the login.
+            BrokerUnreachableError: none responded.
         """
         failure: ClusterError = self.unreachable(LookupError("none is known"), "the cluster has no brokers")
         brokers = self.brokers()
@@ -327,18 +327,18 @@ class BrokerConnections:
         raise failure
 
     async def transaction_coordinator(self, transactional_id: str) -> int:
-        """The broker that keeps the transactions of an id.
+        """The broker that coordinates the transactions of an id.
 
         Raises:
-            aiokafka.errors.TransactionalIdAuthorizationFailed: we may not know.
-            BrokerUnreachableError: it could not be found out.
+            aiokafka.errors.TransactionalIdAuthorizationFailed: permission is missing.
+            BrokerUnreachableError: no broker named it.
         """
         try:
             node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
         except aiokafka_errors.TransactionalIdAuthorizationFailed:
             raise
         except aiokafka_errors.CoordinatorNotAvailableError as error:
-            # Brokers are there and answer.
+            # Brokers are up and respond.
             raise BrokerUnreachableError(
                 f"the transaction coordinator cannot be found: {error}.",
                 where=Where(cluster=self.cluster),
@@ -352,14 +352,14 @@ class BrokerConnections:
         return node
 
     def silent(self, node: int, error: BaseException) -> BrokerUnreachableError:
-        """A broker's silence, as an error of ours."""
+        """The project's error for a broker that does not respond."""
         told = self.unreachable(error, f"broker {node} did not answer")
-        # Whether the connection ended or no answer came in time matters to who sends batches.
+        # The cause matters to a producer: the connection was lost, or no response came in time.
         told.__cause__ = error
         return told
 
     def unreachable(self, error: BaseException, what: str) -> BrokerUnreachableError:
-        """An error that keeps requests from being answered, as one of ours."""
+        """The project's error for requests that get no response."""
         return BrokerUnreachableError(
             f"{what}: {str(error) or type(error).__name__}.",
             where=Where(cluster=self.cluster),

@@ -1,4 +1,4 @@
-"""One cluster, seen as leaders and raw record batches: what is asked of brokers about records."""
+"""Requests about records of one cluster: leaders and raw record batches."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ __all__ = [
 
 
 class RawClient(BrokerConnections):
-    """A cluster's brokers, asked as leaders of partitions. Use as an async context manager inside one event loop.
+    """Requests to the partition leaders of one cluster. Use as an async context manager inside one event loop.
 
-    Per-partition error codes are returned as they are, since only the caller knows which of them may be retried.
+    Error codes of partitions are returned unchanged, since only the caller knows which of them may be retried.
     """
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
-        #: Who may write, and their transactions.
+        #: Requests about producers and transactions.
         self.producers = Producers(self)
         self._leaders: dict[TopicPartition, int] = {}
         self._partition_counts: dict[str, int] = {}
@@ -94,7 +94,7 @@ class RawClient(BrokerConnections):
         self._quotas = QuotaWatch(connection.cluster, connection.client_id)
 
     async def refresh_leaders(self, topics: Iterable[str]) -> dict[str, int]:
-        """Ask for the leaders of some topics; returns the topics that could not be described, with the error code."""
+        """Request the leaders of some topics; return the topics that could not be described, with their error codes."""
         request = MetadataRequest(sorted(set(topics)), allow_auto_topic_creation=False)
         response = await self.from_any(lambda node: self.send(node, request))
         self.learn(response)
@@ -115,20 +115,20 @@ class RawClient(BrokerConnections):
         return failed
 
     def leader(self, partition: TopicPartition) -> int | None:
-        """The broker that led this partition at the last refresh, None when unknown or without a leader."""
+        """The partition's leader at the last refresh; None if it is unknown or there is none."""
         return self._leaders.get(partition)
 
     def why_no_leader(self, partition: TopicPartition) -> int:
-        """The error code of a partition without a known leader: what the last refresh said of its topic."""
+        """The error code of a partition without a known leader, from the last refresh of its topic."""
         return self._undescribed.get(partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
 
     async def topic_ids(self, topics: Iterable[str], *, node: int | None = None) -> dict[str, NamedTopic]:
-        """The ids that topics have now, and the error codes of topics that cannot be described.
+        """The current ids of topics, and the error codes of topics that cannot be described.
 
-        Empty where the cluster is older than topic ids (Kafka 2.8).
+        Empty if the cluster is older than topic ids (Kafka 2.8).
 
         Args:
-            node: the broker to ask; default any.
+            node: the broker to use; by default any.
         """
         body = encode_topic_ids(sorted(set(topics)))
 
@@ -140,7 +140,7 @@ class RawClient(BrokerConnections):
         return await (self.from_any(ask) if node is None else ask(node))
 
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions a topic had at the last refresh, those without a leader too; None when unknown."""
+        """The number of partitions of a topic at the last refresh, even those without a leader; None if not known."""
         return self._partition_counts.get(topic)
 
     async def fetch(
@@ -157,10 +157,10 @@ class RawClient(BrokerConnections):
     ) -> list[FetchedPartition]:
         """Read raw batches, without a session; Kafka 2.7 and newer check the last epoch, 3.1 and newer the topic's id.
 
-        A broker whose quota is used up answers with nothing but a time to wait; then it is asked again after that.
+        If a quota is exceeded, the broker responds only with a throttle time; the request is repeated after that.
 
         Args:
-            rack: told to a leader, so that it may name a replica there instead (KIP-392).
+            rack: sent to a leader, so that it may name a replica there instead (KIP-392).
         """
         names = names_by_id(partitions)
         version = PLAIN_VERSION
@@ -187,7 +187,7 @@ class RawClient(BrokerConnections):
             await asyncio.sleep(throttled_ms / 1000)
 
     def produces_by_id(self, node: int) -> bool:
-        """Whether a broker that is connected takes the ids of topics to write to."""
+        """True if a connected broker supports topic ids in produce requests."""
         link = self.linked(node)
         return link is not None and link.speaks(PRODUCE, PRODUCE_BY_ID_VERSION)
 
@@ -202,20 +202,20 @@ class RawClient(BrokerConnections):
         transactional_id: str | None = None,
         topic_ids: Mapping[str, bytes] = MappingProxyType({}),
     ) -> Awaitable[list[ProducedPartition]]:
-        """Append one ready-made batch to each of several partitions with acks=all (Produce v7 or v13).
+        """Append one complete batch to each of several partitions with acks=all (Produce v7 or v13).
 
         Args:
-            batches: topic, partition, complete magic-2 batch; at most one batch for a partition.
-            slot: which of the connections to the broker.
-            connection: send over this connection or not at all.
-            transactional_id: of the producer in whose open transaction all the batches are.
-            topic_ids: of topics that must not be others of the same names. They count where the broker knows them in
-                this request (Kafka 4.1), all topics of the request have one, and it is in no transaction.
+            batches: topic, partition, complete magic-2 batch; at most one batch per partition.
+            slot: selects one of the connections to the broker.
+            connection: use only this connection.
+            transactional_id: of the producer whose open transaction contains all the batches.
+            topic_ids: of topics that must not be recreated ones of the same names. They are used if the broker supports
+                them in this request (Kafka 4.1), all topics of the request have one, and it is in no transaction.
         """
         by_id = transactional_id is None and all(batch[0] in topic_ids for batch in batches)
         link = self.linked(node, slot)
         if link is not None and link.connection is connection:
-            # Without a coroutine, as thousands of these are sent in a second.
+            # Without a coroutine, since thousands of these are sent per second.
             if by_id and link.speaks(PRODUCE, PRODUCE_BY_ID_VERSION):
                 body = encode_produce_by_id(batches, topic_ids, timeout_ms=timeout_ms)
                 read = partial(self._produced_by_id, node, {topic_ids[batch[0]]: batch[0] for batch in batches})
@@ -253,9 +253,9 @@ class RawClient(BrokerConnections):
         return produced
 
     async def local_log_start(self, node: int, partition: TopicPartition) -> int | None:
-        """The first offset that the leader has on its own disks; what is older lies in remote storage (KIP-405).
+        """The first offset on the leader's own disks; older records are in remote storage (KIP-405).
 
-        None when the broker is older than remote storage.
+        None if the broker is older than remote storage.
         """
         if not await self.speaks(node, LIST_OFFSETS, LIST_LOCAL_OFFSETS_VERSION):
             return None
@@ -264,15 +264,15 @@ class RawClient(BrokerConnections):
         return self._listed(partition, *parse_local_log_start(answer))
 
     async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
-        """The high watermark and the end of the leader's log, which may have records that are not replicated yet.
+        """The high watermark and the leader's log end offset, which may be after records that are not replicated yet.
 
         Raises:
-            TransientError: the broker does not lead the partition, or did not all the time.
-            MirrorError: it cannot be asked.
+            TransientError: the broker does not lead the partition, or has not led it all the time.
+            MirrorError: the request failed.
         """
         ends = []
-        # Followers tell the end of their logs too, and may be behind. The high watermark is told by leaders only, and
-        # each begins an epoch of its own: so this one led when it told the end.
+        # Followers report their log end offset too, and it may be behind. Only leaders report the high watermark, and
+        # each starts its own epoch: so this broker was the leader when it reported its log end offset.
         for replicated in (True, False, True):
             body = encode_list_end(*partition, replicated=replicated)
             told = parse_list_end(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
@@ -285,11 +285,11 @@ class RawClient(BrokerConnections):
         return after.offset, end.offset
 
     async def last_stable_offset(self, node: int, partition: TopicPartition) -> int:
-        """The offset before which every transaction has ended, as the leader says.
+        """The last stable offset, before which every transaction has ended, according to the leader.
 
         Raises:
             TransientError: the broker does not lead the partition.
-            MirrorError: it cannot be asked.
+            MirrorError: the request failed.
         """
         body = encode_list_end(*partition, replicated=True, committed=True)
         told = parse_list_end(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
@@ -305,7 +305,7 @@ class RawClient(BrokerConnections):
     async def log_sizes(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Bytes on disk of every partition of these topics: the largest replica's (DescribeLogDirs).
 
-        Partitions are missing from the answer when we may not ask (cluster DESCRIBE is needed).
+        Partitions are missing if the permission is missing (DESCRIBE on the cluster).
         """
         names = set(topics)
         sizes: dict[TopicPartition, int] = {}
@@ -318,14 +318,14 @@ class RawClient(BrokerConnections):
         return sizes
 
     async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | MirrorError]:
-        """Where leader epochs end in the logs of their leaders now (OffsetForLeaderEpoch, KIP-320).
+        """The ends of leader epochs in the logs of their current leaders (OffsetForLeaderEpoch, KIP-320).
 
-        -1 says that the leader does not know the epoch; an error, that the partition's leader gave no answer.
-        Partitions whose leader is too old for the question are missing.
+        -1 if the leader does not know the epoch; an error if the partition's leader did not respond. Partitions whose
+        leader does not support the request are missing.
         """
         found: dict[TopicPartition, int | MirrorError] = {}
         again = dict(epochs)
-        # The first answer may come from a broker that has just ceased to lead.
+        # The first response may come from a broker that has just lost its leadership.
         for _ in range(2):
             if not again:
                 break
@@ -370,11 +370,11 @@ class RawClient(BrokerConnections):
         return error_for_code(code, where=where, doing="find the end of a leader epoch", needs=needs)
 
     async def acls(self, resource: AclResource) -> frozenset[AclBinding]:
-        """All ACLs on resources of a type (DescribeAcls v1), from any broker: each knows them all.
+        """All ACLs on resources of a type (DescribeAcls v1), from any broker: each has all of them.
 
         Raises:
             SecurityDisabledError: the cluster has no authorizer.
-            AuthorizationError: it wants DESCRIBE on the cluster.
+            AuthorizationError: DESCRIBE on the cluster is missing.
         """
         question = encode_describe_acls(resource)
         answer = parse_describe_acls(
@@ -393,7 +393,7 @@ class RawClient(BrokerConnections):
 
 @asynccontextmanager
 async def open_clients(*connections: Connection) -> AsyncIterator[tuple[RawClient, ...]]:
-    """Connect to several clusters at once, and leave none open when one of them fails."""
+    """Connect to several clusters concurrently; close all if one of them fails."""
     clients = [RawClient(connection) for connection in connections]
     opened: list[RawClient] = []
     try:

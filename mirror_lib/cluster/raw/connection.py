@@ -1,8 +1,8 @@
-"""A broker connection for large frames: what arrives is read into its final place, what leaves is not joined first.
+"""A broker connection for large frames: received bytes go directly to their destination, sent pieces are not joined.
 
-Record batches of gigabytes pass here. asyncio's streams would copy each byte several times on its way through their
-buffers; here a frame is received straight into a buffer of its size (`asyncio.BufferedProtocol`), and the batches of
-a request go to the socket one by one.
+Gigabytes of record batches pass here. asyncio's streams would copy each byte several times between their buffers; here
+a frame is received directly into a buffer of its size (`asyncio.BufferedProtocol`), and the batches of a request go to
+the socket one by one.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from typing import Any, NamedTuple, TypeVar
 
 from mirror_lib.cluster.raw.sessions import Session
 
-#: Pieces of a request are joined where they have less than this on average: to hand each to the kernel would cost more
-#: than to copy it.
+#: Pieces of a request are joined if they are smaller than this on average: sending each separately would cost more than
+#: the copy.
 _JOIN_BELOW = 8 * 1024
 _SIZE = struct.Struct(">i")
 #: API key, API version, correlation id, length of the client id (request header v1).
 _HEADER = struct.Struct(">hhih")
 _CORRELATION_IDS = 2**31
-#: Brokers refuse and never send more (`socket.request.max.bytes`); a larger size means that the stream is garbled.
+#: Brokers reject and never send more (`socket.request.max.bytes`); a larger size means that the stream is malformed.
 _LARGEST_FRAME = 2**30
 
-#: Frames of this size and above are received into memory that was used before, as far as there is any.
+#: Frames of this size and above are received into reused memory, if there is any.
 _LARGE_FRAME = 64 * 1024
-#: Multiples of this many bytes, so that what one answer leaves fits the next.
+#: Buffer sizes are multiples of this, so that the buffer of one response fits the next.
 _FRAME_STEP = 1024 * 1024
 _KEPT_BYTES = 96 * 1024 * 1024
 
-#: Of a large frame so much is waited for before it is read: to wake up costs as much as to copy a hundred kilobytes.
+#: Minimum bytes of a large frame to wait for before a read: a wake-up costs as much as copying a hundred kilobytes.
 _WAKE_BYTES = 512 * 1024
 
-#: Answers up to this size need one system call, others one more; so much of each is copied.
+#: Responses up to this size need one system call, others one more; this number of bytes of each is copied.
 _BEGINNING_BYTES = 4096
 
 Buffer = bytes | bytearray | memoryview
@@ -47,12 +47,12 @@ _Answer = TypeVar("_Answer")
 
 
 def _references(buffers: Sequence[mmap]) -> list[int]:
-    """How many references there are to each of some buffers, those of the list and of counting among them."""
+    """The number of references to each of some buffers, including those of the list and of the count."""
     return [sys.getrefcount(each) for each in buffers]
 
 
 def _references_of_a_free_one() -> int | None:
-    """What `_references` gives for a buffer without a view; None where this Python does not count views."""
+    """The result of `_references` for a buffer without a view; None if this Python does not count views."""
     buffers = [mmap(-1, 1)]
     (free,) = _references(buffers)
     view = memoryview(buffers[0])[:1]
@@ -65,9 +65,9 @@ _FREE = _references_of_a_free_one()
 
 
 class Frames:
-    """Memory for answers. Large ones are given out again when nobody has a view of them any more.
+    """Memory for responses. Large buffers are reused once no view of them exists.
 
-    The kernel has to find and clear each page of fresh memory, which costs more than what is then copied into it.
+    The kernel must find and clear each page of fresh memory, which costs more than the copy into it.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Frames:
         self._kept_bytes = 0
 
     def take(self, size: int) -> memoryview:
-        """A buffer of `size` bytes; whoever holds it, or a part of it, holds its content."""
+        """A buffer of `size` bytes; its content is kept as long as a reference to it or to a part of it exists."""
         if size < _LARGE_FRAME:
             return memoryview(bytearray(size))
         fitting = [
@@ -85,13 +85,13 @@ class Frames:
         ]
         if fitting:
             return memoryview(self._kept[min(fitting)[1]])[:size]
-        # Mapped, so that pages which no answer reaches take no memory.
+        # Mapped, so that pages without data take no memory.
         fresh = mmap(-1, -(-size // _FRAME_STEP) * _FRAME_STEP, flags=MAP_PRIVATE | MAP_ANONYMOUS)
         self._keep(fresh)
         return memoryview(fresh)[:size]
 
     def _keep(self, fresh: mmap) -> None:
-        """Keep it for later, instead of smaller ones that nobody has now; it is not kept where there are enough."""
+        """Keep a buffer for later, in place of smaller unused ones; drop it if there are enough."""
         for number, references in reversed(list(enumerate(_references(self._kept)))):
             if self._kept_bytes + len(fresh) <= _KEPT_BYTES:
                 break
@@ -111,17 +111,17 @@ _THREAD = _Thread()
 
 
 def frames_of_this_thread() -> Frames:
-    """Memory that all connections of a thread share, and that stays when they end.
+    """Memory shared by all connections of a thread; it outlives them.
 
-    Spark's workers copy again and again, in rounds of a second; they end when they were idle for a minute.
+    Spark's workers copy repeatedly, in rounds of a second; they end when they have been idle for a minute.
     """
     return _THREAD.frames
 
 
 class _Wakeups:
-    """How much must have arrived before the event loop hears of it (`SO_RCVLOWAT`).
+    """The number of bytes that must arrive before the event loop wakes up (`SO_RCVLOWAT`).
 
-    Over TLS any byte wakes it: part of what a frame lacks may have left the socket already, and never come again.
+    Over TLS any byte wakes it up: missing bytes of a frame may have left the socket already.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -130,7 +130,7 @@ class _Wakeups:
         self._least = 1
 
     def lacking(self, missing: int) -> None:
-        """Tell how many bytes of a frame are still to come; with none left, any byte is the beginning of the next."""
+        """Set how many bytes of a frame are missing; with 0, the next byte starts a new frame."""
         least = max(min(missing, _WAKE_BYTES), 1)
         if least != self._least and self._socket is not None:
             self._least = least
@@ -138,7 +138,7 @@ class _Wakeups:
 
 
 class _Waiting(NamedTuple):
-    """A request without an answer yet."""
+    """A request without a response yet."""
 
     correlation_id: int
     answer: asyncio.Future[Any]
@@ -148,7 +148,7 @@ class _Waiting(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A request that is not sent before the login is renewed."""
+    """A request that is delayed until the login is renewed."""
 
     api_key: int
     api_version: int
@@ -166,10 +166,10 @@ def _as_it_was(why: BaseException) -> BaseException:
 
 
 class DataConnection(asyncio.BufferedProtocol):
-    """Speaks Kafka's framing on a transport whose handshake (versions, SASL) is over.
+    """Implements Kafka's framing on a transport after its handshake (versions, SASL).
 
-    Answers come in the order of the requests, as brokers promise for one connection. Every failure ends the
-    connection and all its requests with `ConnectionError` or `TimeoutError`.
+    Responses come in the order of the requests, as brokers guarantee for one connection. Every failure closes the
+    connection, and all its requests fail with `ConnectionError` or `TimeoutError`.
     """
 
     def __init__(
@@ -185,9 +185,9 @@ class DataConnection(asyncio.BufferedProtocol):
         """Take over the transport.
 
         Args:
-            timeout: seconds that an answer may take.
-            frames: memory for answers, which several connections may share.
-            told_as: makes what requests fail with of what ended the connection.
+            timeout: maximum seconds for a response.
+            frames: memory for responses, which several connections may share.
+            told_as: converts the error that closed the connection to the requests' error.
             session: of its login, which is renewed before it ends; requests wait meanwhile, in their order.
         """
         self._transport = transport
@@ -196,9 +196,9 @@ class DataConnection(asyncio.BufferedProtocol):
         self._correlation_id = 0
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Waiting] = deque()
-        #: One for all requests, since answers come in their order.
+        #: One timer for all requests, since responses come in their order.
         self._watch: asyncio.TimerHandle | None = None
-        #: Where answers begin: small ones, such as those to appends, come as a whole and often together.
+        #: Buffer for the beginnings of responses: small ones, such as to appends, arrive as a whole and often together.
         self._beginning = memoryview(bytearray(_BEGINNING_BYTES))
         self._begun = 0
         self._frames = frames or Frames()
@@ -215,7 +215,7 @@ class DataConnection(asyncio.BufferedProtocol):
 
     @property
     def open(self) -> bool:
-        """Whether requests can be sent."""
+        """True if requests can be sent."""
         return self._closed is None and not self._transport.is_closing()
 
     @property
@@ -224,7 +224,7 @@ class DataConnection(asyncio.BufferedProtocol):
         return self._held is not None
 
     def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> asyncio.Future[memoryview]:
-        """As `request_read`, for the answer as it came."""
+        """As `request_read`, for the unparsed response."""
         return self.request_read(api_key, api_version, body, _as_it_came)
 
     def request_read(
@@ -233,12 +233,12 @@ class DataConnection(asyncio.BufferedProtocol):
         """Send a request.
 
         Args:
-            body: the encoded request in pieces; they must not be changed before the answer is there.
-            read: gets the answer without its header (response header v0).
+            body: the encoded request in pieces; they must not be changed before the response is there.
+            read: parses the response without its header (response header v0).
 
         Returns:
-            What becomes what `read` returns or raises, a `ConnectionError` when the connection ends, or a
-            `TimeoutError` when no answer comes in time, which ends the connection too; these as `told_as` tells them.
+            A future for the result or exception of `read`; a `ConnectionError` if the connection ends; a `TimeoutError`
+            if no response comes in time, which closes the connection, too; both converted by `told_as`.
 
         Raises:
             ConnectionError: the connection has ended.
@@ -270,9 +270,9 @@ class DataConnection(asyncio.BufferedProtocol):
         self._send(_HEADER.pack(api_key, api_version, self._correlation_id, len(self._client_id)), body)
 
     async def _renew(self, session: Session) -> None:
-        """Log in again, and then send what was held back.
+        """Log in again, then send the delayed requests.
 
-        Brokers work on one request of a connection after the other, so that those in flight need not be waited for.
+        Brokers process the requests of a connection one after the other, so those in flight need not be waited for.
         """
 
         async def ask(api_key: int, api_version: int, body: Sequence[bytes]) -> memoryview:
@@ -283,7 +283,7 @@ class DataConnection(asyncio.BufferedProtocol):
         try:
             await session.renew(ask)
         except Exception as error:
-            # The next connection says by name what is wrong with the login.
+            # The next connection reports the error of the login.
             self._end(ConnectionResetError(f"the login could not be renewed: {error}"))
             return
         held, self._held = self._held or deque(), None
@@ -302,25 +302,25 @@ class DataConnection(asyncio.BufferedProtocol):
             self._end(TimeoutError(f"no answer within {self._timeout:g} s"))
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._end(ConnectionResetError("the connection was closed"))
 
     def _send(self, header: bytes, body: Sequence[Buffer]) -> None:
         size = sum(map(len, body))
         head = _SIZE.pack(len(header) + len(self._client_id) + size) + header + self._client_id
-        # At once: each write of its own would wake up the broker.
+        # At once: each separate write would wake up the broker.
         if size < _JOIN_BELOW * len(body):
             self._transport.write(head + b"".join(body))
         else:
             self._transport.writelines((head, *body))
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the transport puts what it reads next: the rest of the current frame, or the beginning of one."""
+        """The buffer for the transport's next read: the rest of the current frame, or the beginning of one."""
         del sizehint
         return self._beginning[self._begun :] if self._frame is None else self._frame[self._received :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Note that bytes were read into the buffer."""
+        """Process bytes that were read into the buffer."""
         if self._frame is None:
             self._begin_frames(self._begun + nbytes)
             return
@@ -333,7 +333,7 @@ class DataConnection(asyncio.BufferedProtocol):
             self._answered(frame)
 
     def _begin_frames(self, filled: int) -> None:
-        """Work through the first `filled` bytes of `_beginning`."""
+        """Process the first `filled` bytes of `_beginning`."""
         beginning, position = self._beginning, 0
         while filled - position >= _SIZE.size and self._closed is None:
             (size,) = _SIZE.unpack_from(beginning, position)
@@ -371,11 +371,11 @@ class DataConnection(asyncio.BufferedProtocol):
             answer.set_result(found)
 
     def eof_received(self) -> bool:
-        """The broker will send no more: let the transport close."""
+        """The broker sends no more data: let the transport close."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The transport is gone."""
+        """The transport is closed."""
         self._end(exc or ConnectionResetError("the broker closed the connection"))
 
     def _end(self, why: BaseException) -> None:
@@ -397,7 +397,7 @@ class DataConnection(asyncio.BufferedProtocol):
         while self._waiting:
             answer = self._waiting.popleft().answer
             if not answer.done():
-                # The one that was waited for too long; those behind it lose their connection.
+                # The request that has timed out; those after it lose their connection.
                 told = why if late else ConnectionResetError(str(why) or type(why).__name__)
                 answer.set_exception(self._told_as(told))
             late = False

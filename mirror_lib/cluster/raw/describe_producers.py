@@ -1,4 +1,4 @@
-"""What the leaders of partitions know of those who write there (KIP-664)."""
+"""Reads the producers of partitions from their leaders (KIP-664)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _PARTITIONS_AT_ONCE = 500
 async def producer_states(
     client: RawClient, partitions: Iterable[TopicPartition], *, retry_seconds: float, where: Where
 ) -> dict[TopicPartition, Mapping[int, ProducerState]]:
-    """The producers of partitions by their ids; those are missing whose leader is older than Kafka 2.8.
+    """The producers of partitions by id; without partitions whose leader is older than Kafka 2.8.
 
     Args:
-        retry_seconds: how long leaders are waited for that do not answer.
+        retry_seconds: how long to retry if a leader does not respond.
         where: the place of errors.
 
     Raises:
-        MirrorError: a leader did not answer in time, or refused.
+        MirrorError: a leader did not respond in time, or rejected the request.
     """
     leaders = [_Leader(client, each, retry_seconds, where=where, operation=Operation.READ) for each in partitions]
     found = await asyncio.gather(*(leader.states() for leader in leaders))
@@ -44,13 +44,13 @@ async def producer_states(
 async def described_producers(
     client: RawClient, node: int, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, DescribedProducers]:
-    """The producers of some partitions as one broker knows them, each with an error code; none before Kafka 2.8.
+    """The producers of some partitions according to one broker, each with an error code; empty before Kafka 2.8.
 
     Args:
         node: the leader of the partitions.
 
     Raises:
-        MirrorError: the broker did not answer.
+        MirrorError: the broker did not respond.
     """
     if not await client.speaks(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION):
         return {}

@@ -1,4 +1,4 @@
-"""A broker connection up to where requests may be sent: TLS, versions and SASL, as aiokafka speaks them."""
+"""Opens a broker connection with aiokafka: TLS, versions and SASL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.sessions import Session
 from mirror_lib.errors import AuthenticationError, MirrorError, Where
 
-#: What a broker that cannot be reached, or that falls silent, ends a call of aiokafka with.
+#: Exceptions of aiokafka for a broker that is unreachable or stops responding.
 SILENCE = (TimeoutError, OSError, aiokafka_errors.KafkaError)
 
 _REFUSALS = (
@@ -29,40 +29,40 @@ _REFUSALS = (
 
 
 class Handshake(AIOKafkaConnection):  # type: ignore[misc]
-    """A connection as aiokafka makes it. What follows may go on without aiokafka."""
+    """A connection that aiokafka opens. It may be used without aiokafka afterwards."""
 
-    #: What the broker said at the end of the login: 0 for a session without an end.
+    #: From the broker's last response of the login: 0 for an unlimited session.
     _session_lifetime_ms = 0
-    #: None until the login is over, and without SASL.
+    #: None until the login is complete, and without SASL.
     session: Session | None = None
     #: The alias, for messages.
     cluster = ""
 
     @property
     def is_nearly_over(self) -> bool:
-        """True when the session of its login ends soon."""
+        """True if the session of its login ends soon."""
         return self.session is not None and self.session.is_nearly_over
 
     @property
     def is_waiting(self) -> bool:
-        """True while an answer is to come."""
+        """True while a response is pending."""
         return bool(self._requests)
 
     @property
     def versions(self) -> dict[int, tuple[int, int]]:
-        """The request versions that the broker speaks, by API key."""
+        """The request versions that the broker supports, by API key."""
         found: dict[int, tuple[int, int]] = self._versions
         return found
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
-        """As aiokafka's, also on a transport of uvloop."""
+        """As in aiokafka, also on a transport of uvloop."""
         with self._writing():
             sent = super().send(request, expect_response)
         return self._authenticated(sent) if isinstance(request, SaslAuthenticateRequest) else sent
 
     async def _authenticated(self, sent: Awaitable[Any]) -> Any:
         answer = await sent
-        # Version 0, of brokers before 2.2, has no such field.
+        # Version 0, of brokers before 2.2, lacks this field.
         self._session_lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
         return answer
 
@@ -85,7 +85,7 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Tell of a transport that has ended as aiokafka tells of it: uvloop's raise a RuntimeError."""
+        """Convert uvloop's RuntimeError for a closed transport to aiokafka's error."""
         try:
             yield
         except RuntimeError as ended:
@@ -94,7 +94,7 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
             raise aiokafka_errors.KafkaConnectionError(f"{self.host}:{self.port} is not connected: {ended}") from ended
 
     def detach(self) -> asyncio.Transport:
-        """Give the transport away: aiokafka neither reads from it any more nor misses it."""
+        """Release the transport: aiokafka neither reads from it any more nor closes it."""
         self._read_task.cancel()
         self._reader = None
         transport: asyncio.Transport = self._writer.transport
@@ -113,12 +113,12 @@ async def shake_hands(
 
     Args:
         on_close: called by aiokafka when the connection ends.
-        max_idle_ms: after which aiokafka ends it.
+        max_idle_ms: idle time after which aiokafka closes it.
 
     Raises:
-        AuthenticationError: the broker refuses us, or is not trusted.
-        MirrorError: what the login needs (a token, a ticket) cannot be had.
-        TimeoutError, OSError, aiokafka.errors.KafkaError: it does not answer (`SILENCE`).
+        AuthenticationError: the broker rejects the login, or its certificate is not trusted.
+        MirrorError: a prerequisite of the login (a token, a ticket) is not available.
+        TimeoutError, OSError, aiokafka.errors.KafkaError: the broker does not respond (`SILENCE`).
     """
     options = connection.aiokafka()
     del options["bootstrap_servers"]
@@ -129,7 +129,7 @@ async def shake_hands(
         await handshake.connect()
     except _REFUSALS as refusal:
         if isinstance(refusal.__cause__, MirrorError):
-            # It was not the cluster: a token or a ticket could not be had.
+            # The cluster is not the cause: a token or a ticket is not available.
             raise refusal.__cause__ from None
         raise AuthenticationError(
             f"the cluster refused our credentials: {refusal}.",
@@ -144,7 +144,7 @@ async def shake_hands(
         ) from distrust
     except ssl.SSLError as refusal:
         if "_ALERT_" not in (refusal.reason or ""):
-            # A connection that was cut, or no TLS at all.
+            # The connection was closed, or it is not TLS at all.
             raise
         raise AuthenticationError(
             f"{host}:{port} ended the TLS handshake: {refusal.reason}.",
@@ -165,7 +165,7 @@ class _NoLogins(logging.Filter):
 
 
 def hide_logins() -> None:
-    """From now on lines with the messages of a login are left out, whoever has switched `DEBUG` on."""
+    """Drop log lines with the messages of a login, even with level `DEBUG`."""
     logger = logging.getLogger(_LOGGER)
     if not any(isinstance(each, _NoLogins) for each in logger.filters):
         logger.addFilter(_NoLogins())

@@ -1,8 +1,8 @@
-"""Records behind the last stable offset, which readers of committed records do not see, and whose transaction it is.
+"""Records after the last stable offset, which read-committed consumers do not see, and their transactions.
 
-The last stable offset of a partition is where its oldest open transaction begins. A coordinator aborts a transaction
-after its timeout; a transaction that hangs (KIP-664: no coordinator knows that it covers the partition) stays open
-until an operator aborts it.
+The last stable offset of a partition is the start of its oldest open transaction. A coordinator aborts a transaction
+after its timeout; a hanging transaction (KIP-664: no coordinator knows that it covers the partition) stays open until
+an operator aborts it.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
-#: Seconds for all coordinators together: a plan must not wait long for what it only reports.
+#: Timeout in seconds for all coordinators together: a plan must not wait long for optional information.
 _COORDINATOR_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenRecords:
-    """Offsets [first, end) of a partition that the last stable offset hides, and what is known of their transaction."""
+    """Offsets [first, end) of a partition that are after the last stable offset, and their oldest transaction."""
 
     #: The last stable offset: the first offset of the oldest open transaction.
     first: int
     #: The high watermark.
     end: int
-    #: Of the first record, epoch milliseconds; None where it cannot be read.
+    #: Of the first record, epoch milliseconds; None if it cannot be read.
     first_timestamp: int | None = None
-    #: The producer of the oldest transaction; None where nobody asked, or brokers are older than Kafka 2.8.
+    #: The producer of the oldest transaction; None if it was not requested, or brokers are older than Kafka 2.8.
     producer_id: int | None = None
-    #: None where no coordinator names it, or this user may not know it.
+    #: None if no coordinator reports it, or the permission is missing.
     transactional_id: str | None = None
-    #: When the transaction began (epoch milliseconds) and after how long its coordinator aborts it; None where no
-    #: coordinator knows that a transaction covers the partition.
+    #: When the transaction began (epoch milliseconds), and its timeout; None if no coordinator knows that a transaction
+    #: covers the partition.
     began_at: int | None = None
     timeout_ms: int | None = None
 
     @property
     def open_since(self) -> int | None:
-        """Epoch milliseconds; by the first record's timestamp, which producers set, where no coordinator knows it."""
+        """Epoch milliseconds; without a coordinator, the first record's timestamp, which producers set."""
         return self.first_timestamp if self.began_at is None else self.began_at
 
     @property
     def is_coordinated(self) -> bool:
-        """Whether a coordinator knows the transaction, and so ends it at its timeout."""
+        """True if a coordinator knows the transaction, and so ends it at its timeout."""
         return self.began_at is not None
 
 
 async def describe_hidden(
     client: RawClient, hidden: Mapping[TopicPartition, HiddenRecords], *, old_before: int
 ) -> dict[TopicPartition, HiddenRecords]:
-    """The same with all that brokers tell; what they do not tell stays unknown.
+    """Add everything that brokers report; the rest stays unknown.
 
     Args:
         client: of the cluster, as a consumer.
-        old_before: epoch milliseconds; nobody is asked about transactions whose first record is younger.
+        old_before: epoch milliseconds; transactions whose first record is newer are not looked up.
     """
     if not hidden:
         return {}
     timestamps: dict[TopicPartition, int] = {}
     try:
         first = {place: each.first for place, each in hidden.items()}
-        # A committed reader gets nothing from there on.
+        # A read-committed fetch returns nothing from there on.
         await read_first_timestamps(client, first, timestamps, read_committed=False)
     except MirrorError as error:
         _log.info("The age of open transactions of cluster %s is not known: %s", client.cluster, error)
@@ -89,7 +89,7 @@ async def _with_transactions(
     ids = {state.producer_id for state in before.values()}
     names = {number: name for name, number in (await client.producers.transactional_ids(ids) or {}).items()}
     told = await _told(client, (names[each] for each in ids if each in names))
-    # A transaction that has ended meanwhile is no longer known to its coordinator, and does not hang.
+    # A transaction that has ended in between is no longer known to its coordinator, and does not hang.
     after = await _oldest(client, {place: hidden[place] for place in before})
     found = {}
     for place, state in after.items():
@@ -113,7 +113,7 @@ def _described(
 async def _oldest(
     client: RawClient, hidden: Mapping[TopicPartition, HiddenRecords]
 ) -> dict[TopicPartition, ProducerState]:
-    """The producer of the oldest open transaction of each partition, where leaders tell."""
+    """The producer of the oldest open transaction of each partition, if its leader reports it."""
     by_leader: dict[int, list[TopicPartition]] = {}
     for place in sorted(hidden):
         leader = client.leader(place)

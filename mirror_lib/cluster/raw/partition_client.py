@@ -1,4 +1,4 @@
-"""One partition that is read or written beside the copy itself: found again through leader changes and restarts."""
+"""Access to one partition outside the copy itself: follows leader changes and retries through restarts."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
-#: What is not replicated yet is soon: no shorter pause is worth a request.
+#: Minimum pause: records that are not replicated yet will be soon, and more requests are not worthwhile.
 _SHORTEST_PAUSE = 0.05
 
 
 class Patience:
-    """Where a partition's leader is, and how long a fault of it is waited for."""
+    """Finds a partition's leader, and retries errors for a limited time."""
 
     def __init__(
         self, client: RawClient, partition: TopicPartition, retry_seconds: float, *, where: Where, operation: Operation
     ) -> None:
         """Args:
-        retry_seconds: how long faults may last that may pass.
+        retry_seconds: maximum duration of errors that may pass.
         where: the place of errors.
-        operation: what somebody must be allowed on the topic who does this.
+        operation: the required permission on the topic.
         """
         self._client = client
         self._partition = partition
@@ -32,7 +32,7 @@ class Patience:
         self._needs = Grant.on_topic(operation, partition.topic)
 
     def patient(self) -> Backoff:
-        """The account of tries of one thing."""
+        """A new backoff for the attempts at one operation."""
         return Backoff(self._retry_seconds)
 
     async def leader(self) -> int:
@@ -40,7 +40,7 @@ class Patience:
 
         Raises:
             TransientError: there is none now.
-            MirrorError: the topic is not there, or hidden from us.
+            MirrorError: the topic does not exist, or may not be described.
         """
         leader = self._client.leader(self._partition)
         if leader is None:
@@ -52,7 +52,7 @@ class Patience:
         return leader
 
     async def pause(self, backoff: Backoff, error: MirrorError) -> None:
-        """Wait before another try; raises the error when it will not pass or has lasted too long."""
+        """Wait before another attempt; raise the error if it is not retriable or has lasted too long."""
         if not may_pass(error) or not backoff.failed(error):
             raise error
         await asyncio.sleep(max(backoff.pause_left, _SHORTEST_PAUSE))

@@ -1,4 +1,4 @@
-"""Producer ids and transactions: who may append to partitions, as brokers keep account of it (KIP-98)."""
+"""Producer ids and transactions, by which brokers decide who may append to partitions (KIP-98)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from mirror_lib.topology import Grant, Operation, TopicPartition
 
 _Answer = TypeVar("_Answer")
 
-#: Long enough for the next run to come and end in good order what a run that died has left open.
+#: Long enough for the next run to start and to end properly what a run that died has left open.
 _TRANSACTION_TIMEOUT_MS = 600_000
-#: As Kafka's own producers ask for: where a cluster allows no more (`transaction.max.timeout.ms`).
+#: Kafka's own producers' default, for clusters that allow no more (`transaction.max.timeout.ms`).
 _SHORT_TRANSACTION_TIMEOUT_MS = 60_000
 
 _MOVED = frozenset(
@@ -51,14 +51,14 @@ _ENDED_MEANWHILE = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRO
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdentity:
-    """A producer id with its epoch: what a broker checks to refuse an older writer (KIP-98)."""
+    """A producer id with its epoch, by which a broker rejects an older writer (KIP-98)."""
 
     producer_id: int
     epoch: int
 
 
 class Producers:
-    """The producers of one cluster, by their transaction coordinators."""
+    """Requests about the producers of one cluster, to their transaction coordinators."""
 
     def __init__(self, brokers: BrokerConnections) -> None:
         self._brokers = brokers
@@ -67,11 +67,11 @@ class Producers:
     async def init_producer_id(
         self, transactional_id: str, *, deadline: float, transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
     ) -> ProducerIdentity:
-        """Take over a transactional id: its producer id with a raised epoch (KIP-98).
+        """Take over a transactional id: return its producer id with an increased epoch (KIP-98).
 
         Args:
             deadline: `time.monotonic()` value after which a busy coordinator is given up.
-            transaction_timeout_ms: how long a transaction of it may last before the coordinator aborts it.
+            transaction_timeout_ms: time after which the coordinator aborts a transaction of this producer.
         """
         doing = "take over transactional id"
         request = InitProducerIdRequest(transactional_id, transaction_timeout_ms)
@@ -84,9 +84,9 @@ class Producers:
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
     async def new_producer_id(self, *, deadline: float) -> ProducerIdentity:
-        """A producer id of no transactional id: nobody is fenced by it (KIP-98).
+        """A producer id without a transactional id: it fences no other producer (KIP-98).
 
-        A broker that has just started has none to give until the controller has answered it.
+        A broker that has just started has none until the controller has responded to it.
 
         Args:
             deadline: `time.monotonic()` value after which such a broker is given up.
@@ -97,7 +97,7 @@ class Producers:
             response = await self._brokers.from_any(lambda node: self._brokers.send(node, request))
             return _coordinator_error(response), response
 
-        # Since Kafka 2.8 whoever may write to any topic may do so (KIP-679).
+        # Since Kafka 2.8 every user who may write to any topic may do so (KIP-679).
         needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
         response = await self._until_answered(
             ask, deadline, "get a producer id", lambda _: needs, asked="the brokers and their controller"
@@ -107,14 +107,14 @@ class Producers:
     async def fence(
         self, transactional_id: str, *targets: TopicPartition, deadline: float, commit: bool = False
     ) -> ProducerIdentity:
-        """Make every older epoch of this id refused on the partitions, and everything it appended visible.
+        """Fence every older epoch of this id on the partitions, and make everything that it appended visible.
 
         An empty transaction is aborted: when the final InitProducerId returns, its marker is on the partitions and
-        replicated, so older epochs get INVALID_PRODUCER_EPOCH and the high watermark covers what they wrote. Uses one
-        offset of each.
+        replicated, so older epochs get INVALID_PRODUCER_EPOCH and the high watermark covers their records. Uses one
+        offset of each partition.
 
         Args:
-            commit: commit the transaction that is open, if it covers nothing but the partitions; else it is aborted.
+            commit: commit an open transaction if it covers no other partitions; otherwise it is aborted.
         """
         if commit:
             await self._commit_open(transactional_id, targets, deadline=deadline)
@@ -141,11 +141,11 @@ class Producers:
         *,
         deadline: float,
     ) -> None:
-        """Say that the producer's transaction writes to these partitions, before it does; begins one if there is none.
+        """Add partitions to the producer's transaction before it writes to them; begin one if there is none.
 
         Raises:
-            FencedError: the producer has been fenced, or its transaction took too long.
-            MirrorError: the coordinator refused, or did not answer in time.
+            FencedError: the producer has been fenced, or its transaction has timed out.
+            MirrorError: the coordinator rejected the request, or did not respond in time.
         """
         topics = [(topic, [each[1] for each in wanted]) for topic, wanted in by_topic(list(partitions)).items()]
         request = AddPartitionsToTxnRequest(transactional_id, identity.producer_id, identity.epoch, topics)
@@ -155,23 +155,23 @@ class Producers:
     async def end_transaction(
         self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, deadline: float
     ) -> None:
-        """Decide how the producer's transaction ends. Its markers come a little later than the answer.
+        """Commit or abort the producer's transaction. Its markers are written shortly after the response.
 
         Raises:
-            FencedError: the producer has been fenced, or its transaction took too long and is aborted.
-            MirrorError: the coordinator refused, or did not answer in time: how it ended is not known.
+            FencedError: the producer has been fenced, or its transaction has timed out and is aborted.
+            MirrorError: the coordinator rejected the request, or did not respond in time: the result is not known.
         """
         request = EndTxnRequest(transactional_id, identity.producer_id, identity.epoch, commit)
         doing = f"{'commit' if commit else 'abort'} the transaction of"
         await self._ask_coordinator(transactional_id, request, deadline, doing)
 
     async def transaction_state(self, transactional_id: str, *, deadline: float) -> TransactionState | None:
-        """What the coordinator knows of the transactions of an id; None for an id that it does not know.
+        """The coordinator's state of the transactions of an id; None for an unknown id.
 
-        Coordinators older than Kafka 3.0 do not tell: None too.
+        None, too, if the coordinator is older than Kafka 3.0.
 
         Raises:
-            MirrorError: the coordinator refused, or did not answer in time.
+            MirrorError: the coordinator rejected the request, or did not respond in time.
         """
         question = encode_describe_transaction(transactional_id)
 
@@ -187,21 +187,21 @@ class Producers:
         return await self._from_coordinator(transactional_id, ask, deadline, "ask for the transaction of")
 
     async def names_of(self, producer_ids: Collection[int]) -> list[str]:
-        """The transactional ids of producers, as far as this user may know them and Kafka is not older than 3.0.
+        """The transactional ids of producers that this user may describe; empty before Kafka 3.0.
 
         Raises:
-            MirrorError: a broker did not answer, or refused.
+            MirrorError: a broker did not respond, or rejected the request.
         """
         return sorted(await self.transactional_ids(producer_ids) or ()) if producer_ids else []
 
     async def transactional_ids(self, producer_ids: Collection[int] = ()) -> dict[str, int] | None:
-        """The producer ids of transactional ids, as far as this user may know them; None before Kafka 3.0.
+        """The producer ids of transactional ids that this user may describe; None before Kafka 3.0.
 
         Args:
-            producer_ids: of these producers alone; empty for all.
+            producer_ids: only of these producers; empty for all.
 
         Raises:
-            MirrorError: a broker did not answer, or refused.
+            MirrorError: a broker did not respond, or rejected the request.
         """
         found = await asyncio.gather(*(self._names_of(node, producer_ids) for node in self._brokers.brokers()))
         told = [names for names in found if names is not None]
@@ -227,7 +227,7 @@ class Producers:
         topic: str = "",
         taken: Collection[int] = (),
     ) -> Any:
-        """The coordinator's answer; with an error code only where that is among `taken`."""
+        """The coordinator's response; with an error code only if that is among `taken`."""
 
         async def ask(node: int) -> tuple[int, Any]:
             response = await self._brokers.send(node, request, coordination=True)
@@ -245,7 +245,7 @@ class Producers:
         *,
         topic: str = "",
     ) -> _Answer:
-        """What the coordinator of an id answers; `ask` gives its answer and the error code of it."""
+        """The result of a request to the coordinator of an id; `ask` returns it with its error code."""
 
         async def attempt() -> tuple[int, _Answer]:
             try:
@@ -274,7 +274,7 @@ class Producers:
         *,
         asked: str,
     ) -> _Answer:
-        """Ask until there is an answer without an error that may pass; `asked` says who has to be healthy for one."""
+        """Retry until there is a result without a retriable error; `asked` names the brokers that must be healthy."""
         pause = 0.02
         while True:
             try:
@@ -315,7 +315,7 @@ class Producers:
 
 
 def _transactional(code: int, transactional_id: str, topic: str) -> Grant:
-    """What a request of a transaction's owner needs: the id and, where it speaks of one, the topic."""
+    """The permission that a request of a transaction's owner needs: on the id and, if it names one, on the topic."""
     if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return Grant.on_topic(Operation.WRITE, topic)
     return Grant.on_transactional_id(Operation.WRITE, transactional_id)

@@ -1,8 +1,8 @@
-"""Tells when brokers throttle us by their own quotas (KIP-13).
+"""Logs throttling by brokers' own quotas (KIP-13).
 
-There is nothing to obey: since Kafka 2.0 a broker answers at once with the time that it will read nothing more from
-the connection, and keeps to that itself (KIP-219). But a copy that is slow for this reason should say so. The answer to
-a fetch then holds no partitions (Java `FetchContext.getThrottledResponse`), and the fetch is to be sent again.
+The client need not react: since Kafka 2.0 a broker responds at once with the throttle time, and itself stops reading
+from the connection (KIP-219). But a copy that is slow for this reason should report it. The response to a fetch then
+has no partitions (Java `FetchContext.getThrottledResponse`), and the fetch must be sent again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECONDS_BETWEEN_WORDS = 60.0
 
 
 class QuotaWatch:
-    """Adds up what the brokers of one cluster throttle one client by, and logs it about once a minute."""
+    """Adds up the throttle times of the brokers of one cluster for one client, and logs them about once a minute."""
 
     def __init__(self, cluster: str, client_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._cluster = cluster
@@ -24,11 +24,11 @@ class QuotaWatch:
         self._clock = clock
         self._said_at: float | None = None
         self._since = 0
-        #: Over all brokers, since the connection was opened.
+        #: Across all brokers, since the connection was opened.
         self.throttled_ms = 0
 
     def note(self, node: int, milliseconds: int) -> None:
-        """A broker has answered and says for how long it throttles us; 0 when it does not."""
+        """Add the throttle time in a broker's response; 0 if it does not throttle."""
         if milliseconds <= 0:
             return
         self.throttled_ms += milliseconds

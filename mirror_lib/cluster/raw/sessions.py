@@ -1,7 +1,7 @@
-"""Sessions of logins that end (`connections.max.reauth.ms`, KIP-368), renewed on the connection that they are of.
+"""Renews login sessions with a limited lifetime (`connections.max.reauth.ms`, KIP-368) on their connection.
 
-A broker closes a connection whose session is over at the next request on it. As Java's `SaslClientAuthenticator`, a
-client logs in again before that, when it next has something to send.
+A broker closes a connection whose session has expired at the next request on it. Like Java's
+`SaslClientAuthenticator`, a client logs in again before that, when it next has a request to send.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SASL_HANDSHAKE, _SASL_HANDSHAKE_VERSION = 17, 1
 _SASL_AUTHENTICATE, _SASL_AUTHENTICATE_VERSION = 36, 1
 #: Java logs in again after 85 % to 95 % of a session.
 _PART = 0.85
-#: Seconds; brokers refuse to renew a session sooner (`SaslServerAuthenticator`).
+#: Seconds; brokers reject an earlier renewal (`SaslServerAuthenticator`).
 _SOONEST = 1.0
 _LENGTH = struct.Struct(">i")
 
-#: Sends a request (API key, version, body) and returns its answer.
+#: Sends a request (API key, version, body) and returns its response.
 Ask = Callable[[int, int, Sequence[bytes]], Awaitable[memoryview]]
 
 
@@ -37,15 +37,15 @@ class _Authenticated(NamedTuple):
 
 
 class Session:
-    """What a connection's login is worth, and how it is renewed."""
+    """The lifetime of a connection's login, and its renewal."""
 
     def __init__(self, mechanism: str, new_exchange: Callable[[], Any], lifetime_ms: int, cluster: str) -> None:
-        """A session that begins now.
+        """A session that starts now.
 
         Args:
             mechanism: of SASL.
-            new_exchange: makes the client's side of an exchange, as aiokafka drives it.
-            lifetime_ms: as the broker said; 0 for a session without an end.
+            new_exchange: creates the client's side of an exchange, as aiokafka drives it.
+            lifetime_ms: from the broker; 0 for an unlimited session.
             cluster: its alias, for messages.
         """
         self._mechanism = mechanism
@@ -56,21 +56,21 @@ class Session:
 
     @property
     def is_due(self) -> bool:
-        """True when most of the session's life is over, and the broker lets it be renewed."""
+        """True if most of the session's lifetime is over, and the broker allows its renewal."""
         return time.monotonic() >= max(self._due, self._began + _SOONEST)
 
     @property
     def is_nearly_over(self) -> bool:
-        """True when most of the session's life is over."""
+        """True if most of the session's lifetime is over."""
         return time.monotonic() >= self._due
 
     async def renew(self, ask: Ask) -> None:
-        """Log in again; meanwhile nothing else may be sent on the connection.
+        """Log in again; no other request may be sent on the connection meanwhile.
 
         Raises:
-            AuthenticationError: the broker refuses.
-            AuthenticationFailedError: what the login needs cannot be had; its cause is the named error.
-            ConnectionError, TimeoutError: the connection has ended.
+            AuthenticationError: the broker rejects the login.
+            AuthenticationFailedError: a prerequisite of the login is not available; its cause is the project's error.
+            ConnectionError, TimeoutError: the connection was closed.
         """
         code = _handshake(await ask(_SASL_HANDSHAKE, _SASL_HANDSHAKE_VERSION, (encode_string(self._mechanism),)))
         if code:

@@ -1,4 +1,4 @@
-"""How old the first record is that was not copied yet: the header of one batch for each of many partitions."""
+"""Reads the age of the first record that is not copied yet: the header of one batch for each of many partitions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-#: Bytes for each partition and partitions in one request, one round after the other. The header alone cannot be asked
-#: for, and a batch that does not fit is left out: so first batches of the size that producers make by default
-#: (`batch.size`), then larger ones, up to what topics take by default (`max.message.bytes`).
+#: Bytes per partition and partitions per request, for each round. A request for the header alone is not possible, and a
+#: batch that does not fit is omitted: so first batches of producers' default size (`batch.size`), then larger ones, up
+#: to topics' default limit (`max.message.bytes`).
 _ROUNDS = ((20_000, 256), (160_000, 32), (1_100_000, 4))
-#: The wait for partitions that turn out to have nothing: none is wanted, for each is known to have something.
+#: Maximum wait for partitions that turn out to be empty: each is known to have records, so it should not be needed.
 _WAIT_MS = 100
 _DEFAULT_SECONDS = 20.0
 _DEFAULT_BYTES = 64 * 1024 * 1024
-#: Of a message of magic 1, behind its checksum, magic and attributes (Java `LegacyRecord`).
+#: In a message of magic 1, after its checksum, magic and attributes (Java `LegacyRecord`).
 _OLD_TIMESTAMP_AT = 18
 _OLD_TIMESTAMP = struct.Struct(">q")
 _NO_TIMESTAMP = -1
@@ -40,16 +40,16 @@ def first_timestamps(
 ) -> dict[TopicPartition, int]:
     """The timestamp of the first batch at a position, in epoch milliseconds, for many partitions.
 
-    A position inside a batch gives the batch's first record, which is older than the wanted one by little. What cannot
-    be had within the time and bytes allowed is missing: partitions without a leader, damaged batches, or large ones
-    when time is up. Nothing is raised, since this is for people who look.
+    For a position inside a batch, it is the batch's first record, which is slightly older than the requested one.
+    Partitions are missing if the time or bytes do not suffice: without a leader, with damaged batches, or with large
+    ones at the end of the time. Never raises, since it is for display.
 
     Args:
         connection: of a consumer.
-        positions: offsets that the partitions hold.
+        positions: offsets that exist in the partitions.
         read_committed: as the copy reads.
         timeout_seconds: for all partitions together.
-        max_bytes: read from the cluster, about.
+        max_bytes: approximate limit of bytes read from the cluster.
     """
     if not positions:
         return {}
@@ -88,10 +88,10 @@ async def read_first_timestamps(
     max_bytes: int = _DEFAULT_BYTES,
     read_committed: bool,
 ) -> None:
-    """As `first_timestamps`, over connections that are there; adds to `found` what it finds.
+    """As `first_timestamps`, over existing connections; adds results to `found`.
 
     Raises:
-        MirrorError: a broker does not answer.
+        MirrorError: a broker does not respond.
     """
     await client.refresh_leaders({source.topic for source in positions})
     by_leader: dict[int, list[TopicPartition]] = {}
@@ -104,14 +104,14 @@ async def read_first_timestamps(
         _Reader(client, leader, positions, found, share, read_committed=read_committed).read(sources)
         for leader, sources in by_leader.items()
     )
-    # One broker that does not answer hides nothing of the others.
+    # An unreachable broker must not hide the results of others.
     for outcome in await asyncio.gather(*readers, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 
 
 class _Reader:
-    """Reads from one leader, until all partitions have answered or the bytes are used up."""
+    """Reads from one leader, until all partitions have a result or the bytes are used up."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class _Reader:
         self._read_committed = read_committed
 
     async def read(self, sources: Iterable[TopicPartition]) -> None:
-        """Ask again, with more room, for those whose batch did not fit."""
+        """Repeat the request, with a greater limit, for partitions whose batch did not fit."""
         silent = list(sources)
         for room, at_once in _ROUNDS:
             waiting, silent = silent, []
@@ -140,7 +140,7 @@ class _Reader:
                     silent += await self._ask(waiting[first : first + at_once], room)
 
     async def _ask(self, asked: Sequence[TopicPartition], room: int) -> list[TopicPartition]:
-        """Read once; returns those whose batch did not fit."""
+        """Read once; return the partitions whose batch did not fit."""
         answers = await self._client.fetch(
             self._leader,
             [FetchRequestPartition(*source, self._positions[source], room) for source in asked],
@@ -161,10 +161,10 @@ class _Reader:
 
 
 def batch_timestamp(records: bytes | memoryview) -> int | None:
-    """When the first record of the first batch was written, in epoch milliseconds; None where that cannot be told.
+    """The timestamp of the first record of the first batch, in epoch milliseconds; None if it cannot be determined.
 
-    Nothing is checked or decompressed. Where the broker set the times (`LogAppendTime`), or the batch has a delete
-    horizon in that place (KIP-534), it is the time of the batch's youngest record.
+    Nothing is checked or decompressed. If the broker sets timestamps (`LogAppendTime`), or the batch has a delete
+    horizon in this field (KIP-534), it is the timestamp of the batch's newest record.
     """
     if len(records) <= MAGIC_AT:
         return None

@@ -1,8 +1,8 @@
-"""Which topics are written in transactions of one transactional id (KIP-664).
+"""Finds the topics that are written in transactions of one transactional id (KIP-664).
 
 A coordinator forgets the partitions of a transaction when it has ended; the partitions' leaders remember producers for
-`producer.id.expiration.ms` since their last record (a day by default). So the producer ids of partitions are compared
-with those of transactional ids: what an idle transactional producer wrote is seen, too.
+`producer.id.expiration.ms` after their last record (a day by default). So the producer ids of partitions are compared
+with those of transactional ids, which also finds topics of idle transactional producers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TOPICS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class TransactionalWriters:
-    """The topics of transactional ids, as far as brokers remember and this user may know."""
+    """The topics of transactional ids that brokers remember and this user may describe."""
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    #: False where brokers are older than Kafka 3.0.
+    #: False if brokers are older than Kafka 3.0.
     known: bool = True
-    #: Topics whose producers are not told, for lack of a right to read them or of a leader.
+    #: Topics whose producers are unknown, because the permission to read them or a leader is missing.
     untold: frozenset[str] = frozenset()
 
 
@@ -37,10 +37,10 @@ def transactional_writers(
     """The topics of all transactional ids that write to some of the given ones.
 
     Args:
-        others: further topics that they may write to; called only when there are such ids.
+        others: further topics that they may write to; called only if there are transactional ids.
 
     Raises:
-        MirrorError: a broker did not answer.
+        MirrorError: a broker did not respond.
     """
 
     async def ask() -> TransactionalWriters:
@@ -74,7 +74,7 @@ class _Writers:
         )
 
     async def _writers(self, topics: Sequence[str], names: Mapping[int, str]) -> set[tuple[str, str]]:
-        """Topics with each of the names that write there."""
+        """Topics with each of the transactional ids that write to them."""
         found: set[tuple[str, str]] = set()
         for some in batches(topics, _TOPICS_AT_ONCE):
             self._untold |= (await self._client.refresh_leaders(some)).keys()

@@ -1,4 +1,4 @@
-"""Rows as they travel between the stages of a Spark job."""
+"""Rows that are passed between the stages of a Spark job."""
 
 import lazy_loader
 

@@ -1,6 +1,6 @@
-"""Rows by columns, as the writing half handles them.
+"""Rows by columns, for the writing side.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def _no_types() -> Int32s:
 
 
 class Tails(NamedTuple):
-    """What rows are as records, but for their offsets.
+    """Encoded rows, without their offsets.
 
     Attributes:
         times: epoch milliseconds.
-        content: the rows' tails (`records.Record.tail`), one behind the other.
-        ends: where each of them ends.
+        content: the consecutive tails of the rows (`records.Record.tail`).
+        ends: the end of each.
     """
 
     times: Int64s
@@ -40,7 +40,7 @@ class RowColumns:
 
     Attributes:
         offsets: of the source, or of the log that they were read from.
-        timestamp_types: as in Spark's Kafka source; empty where the rows are yet to be written.
+        timestamp_types: as in Spark's Kafka source; empty for rows that are not written yet.
     """
 
     keys: pa.Array
@@ -80,15 +80,15 @@ class RowColumns:
         )
 
     def same_as(self, other: RowColumns, *, timed: bool) -> bool:
-        """Whether both would be written as the same bytes.
+        """True if both would be written as the same bytes.
 
         Args:
-            timed: whether timestamps count; a broker may have put its own in their place.
+            timed: compare timestamps, too; a broker may have replaced them.
         """
         return self._encoded(timed=timed) == other._encoded(timed=timed)
 
     def first_difference(self, other: RowColumns, *, timed: bool) -> int:
-        """The number of the first row that is not the same; both are of one length, and differ somewhere."""
+        """The number of the first row that differs; both have the same length, and differ somewhere."""
         first, stop = 0, len(self)
         while stop - first > 1:
             middle = (first + stop) // 2
@@ -99,11 +99,11 @@ class RowColumns:
         return first
 
     def sizes(self) -> Int64s:
-        """The bytes that each takes uncompressed, but for a few of lengths and deltas."""
+        """The uncompressed size of each row, except for a few bytes of lengths and deltas."""
         return self._outgoing().tail_sizes
 
     def tails(self) -> Tails:
-        """What the rows, one at least, would be as records.
+        """The rows, at least one, as encoded records.
 
         Raises:
             InexactRowError: a row cannot be a record.
@@ -112,12 +112,12 @@ class RowColumns:
         return Tails(rows.times, rows.tails().to_pybytes(), rows.tail_ends)
 
     def encoded_record(self, row: int) -> bytes:
-        """A row as it would stand alone in an uncompressed batch."""
+        """A row encoded alone in an uncompressed batch."""
         one = self._outgoing().part(row, row + 1)
         return bytes(one.encoded(0, int(one.times[0])))
 
     def _encoded(self, *, timed: bool) -> bytes:
-        """All rows as they would stand in a batch that begins at the epoch."""
+        """All rows encoded in a batch that begins at the epoch."""
         if not len(self):
             return b""
         rows = self._outgoing()
@@ -132,7 +132,7 @@ class RowColumns:
 
 
 class Slice(NamedTuple):
-    """Rows in a row of one place that go to the same partition; topic and partition are None where nothing is said."""
+    """Consecutive rows of one place for the same partition; topic and partition are None if they are not set."""
 
     place: int
     rows: RowColumns
@@ -141,14 +141,14 @@ class Slice(NamedTuple):
 
 
 def by_place(rows: pa.RecordBatch, *, routes: bool) -> Iterator[Slice]:
-    """Rows that come to the writer, by the places that they are from and by where they go.
+    """Group the rows for the writer by their place and their target partition.
 
     Args:
         rows: of `layout.WRITTEN_DDL`.
-        routes: whether topic and partition are looked at.
+        routes: evaluate topic and partition.
 
     Raises:
-        ValueError: the columns are others.
+        ValueError: the columns do not match.
     """
     if not rows.num_rows:
         return
@@ -167,7 +167,7 @@ def by_place(rows: pa.RecordBatch, *, routes: bool) -> Iterator[Slice]:
 
 
 def _routed(place: int, part: RowColumns, rows: pa.RecordBatch) -> Iterator[Slice]:
-    """The rows of one place by where they go, each group in the order of its rows."""
+    """The rows of one place by target partition, each group in the order of its rows."""
     topics = rows.column(rows.schema.get_field_index("topic"))
     partitions = rows.column(rows.schema.get_field_index("partition"))
     if topics.null_count == partitions.null_count == len(part):

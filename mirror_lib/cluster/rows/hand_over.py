@@ -1,11 +1,11 @@
-"""How the reading half of a task tells the writing half what became of the source: a file on their machine.
+"""Passes the result of a task's reader to its writer: a file on their machine.
 
-Rows cannot say it, since they go through the user's own filter. The two halves are Python workers of one Spark task.
-When the writer sees the end of its rows, the reader has ended, and has left its word before.
+Rows cannot contain it, since they pass through the user's own filter. Reader and writer are Python workers of one Spark
+task. When the writer sees the end of its rows, the reader has ended, and has stored its message before.
 
-Folders for temporary files belong to everybody. So each attempt has a folder of its own that only its user may enter,
-under a name that nobody can know before; nothing is followed that could be a link, and a word counts only with the
-digest that the job's secret gives it (HMAC, RFC 2104). It is JSON: to read it runs nothing.
+Folders for temporary files are writable for all users. So each attempt has its own folder that only its user may enter,
+with an unpredictable name; links are not followed, and a message is valid only with the digest by the job's secret
+(HMAC, RFC 2104). It is JSON: reading it runs no code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORD = "word"
 _DIGEST = hashlib.sha256
 _DIGEST_BYTES = _DIGEST().digest_size
 _OLD_SECONDS = 24 * 3600.0
-#: In memory, where there is such a folder.
+#: In memory, if this folder exists.
 _IN_MEMORY = Path("/dev/shm")
 _INTRUDER = (
     "Find out who made it, and remove it; the folder for temporary files (`TMPDIR`) must be one in which users cannot "
@@ -40,18 +40,18 @@ _INTRUDER = (
 
 
 def new_secret() -> str:
-    """What the halves of one job know and nobody else."""
+    """A secret that only reader and writer of one job share."""
     return secrets.token_hex(32)
 
 
 class HandOver:
-    """The place where one attempt of one task leaves its word."""
+    """The message of one attempt of one task."""
 
     def __init__(self, secret: str, number: int, attempt: int, folder: Path | None = None) -> None:
         """Args:
         secret: of the job (`new_secret`).
         number: of the bin.
-        folder: both halves see; the machine's for temporary files by default, in memory where it has one.
+        folder: accessible for both sides; by default the machine's folder for temporary files, in memory if possible.
         """
         self._key = bytes.fromhex(secret)
         self._of = f"{number}-{attempt}".encode()
@@ -60,10 +60,10 @@ class HandOver:
         self._swept = False
 
     def leave(self, word: Any) -> None:
-        """Say how reading ended, or how it goes on: what JSON can say. The last word counts.
+        """Store the result or progress of reading, as JSON data. The last message counts.
 
         Raises:
-            MirrorError: somebody else made the folder.
+            MirrorError: another user created the folder.
         """
         if not self._swept:
             self._swept = True
@@ -79,10 +79,10 @@ class HandOver:
             os.replace(draft, _WORD, src_dir_fd=folder, dst_dir_fd=folder)
 
     def look(self) -> Any:
-        """What was left so far; None where nothing was.
+        """The last message; None if there is none.
 
         Raises:
-            MirrorError: it was not left by the other half.
+            MirrorError: it is not from the reader.
         """
         try:
             return self._read()
@@ -90,10 +90,10 @@ class HandOver:
             return None
 
     def take(self) -> Any:
-        """What was left, and leave nothing behind.
+        """Return the message and remove it.
 
         Raises:
-            MirrorError: nothing was left: rows ended before reading did. Or it was not left by the other half.
+            MirrorError: there is none: rows ended before reading did. Or it is not from the reader.
         """
         try:
             word = self._read()
@@ -120,18 +120,18 @@ class HandOver:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The attempt's folder, which is ours alone.
+        """Open the attempt's folder, after a check that it belongs to this user.
 
         Raises:
             FileNotFoundError: there is none.
-            MirrorError: it is somebody else's, or a link.
+            MirrorError: it belongs to another user, or is a link.
         """
         try:
             folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except FileNotFoundError:
             raise
         except OSError as error:
-            # A link, a file, or a folder that we may not enter.
+            # A link, a file, or a folder without access.
             raise self._foreign() from error
         try:
             found = os.fstat(folder)
@@ -148,7 +148,7 @@ class HandOver:
         return hmac.digest(self._key, self._of + b" " + content, _DIGEST)
 
     def _remove_forgotten(self) -> None:
-        """Remove folders of ours whose tasks were killed."""
+        """Remove this user's folders of tasks that were killed."""
         now = time.time()
         for path in self._base.glob(f"{_PREFIX}*"):
             with suppress(OSError):

@@ -1,6 +1,6 @@
-"""The columns of a flow's records on their way through Spark, and the one that tells where a row came from.
+"""The columns of a flow's records on their way through Spark, including the one with a row's origin.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mirror_lib.cluster.batches.arrow import KAFKA_SCHEMA
 SOURCE_COLUMN = "__mirror_source"
 _PLACE, _OFFSET = "place", "offset"
 _SOURCE_TYPE = pa.struct([pa.field(_PLACE, pa.int32()), pa.field(_OFFSET, pa.int64())])
-#: What the reader gives: the columns of Spark's Kafka source, and where each row is from.
+#: The reader's output: the columns of Spark's Kafka source, and the origin of each row.
 READ_SCHEMA = KAFKA_SCHEMA.append(pa.field(SOURCE_COLUMN, _SOURCE_TYPE))
 #: The same for Spark.
 SOURCE_DDL = f"{SOURCE_COLUMN} struct<{_PLACE}: int, {_OFFSET}: bigint>"
@@ -27,12 +27,12 @@ READ_DDL = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int, "
     f"{_HEADERS_DDL}, {SOURCE_DDL}"
 )
-#: What the writer takes; topic and partition are null where no transform sets them.
+#: The writer's input; topic and partition are null if no transform sets them.
 WRITTEN_DDL = (
     f"key binary, value binary, {_HEADERS_DDL}, timestamp timestamp, topic string, partition int, {SOURCE_DDL}"
 )
-#: A place is the number of a partition in its job, and behind it the codec of the batch that a row comes from: what is
-#: written goes on in the codec that it came in.
+#: A place consists of the number of a partition in its job and, in the lowest bits, the codec of the row's batch, so
+#: that rows are written with the codec that they were read with.
 _CODEC_BITS = 3
 
 Int32s = NDArray[np.int32]
@@ -40,7 +40,7 @@ Int64s = NDArray[np.int64]
 
 
 class Sources(NamedTuple):
-    """Where some rows are from, by columns."""
+    """The origins of some rows, by columns."""
 
     places: Int32s
     offsets: Int64s
@@ -52,7 +52,7 @@ def place_of(number: int, codec: int) -> int:
 
 
 def number_of(place: int) -> int:
-    """The number alone, of anything that somebody says is a place."""
+    """The number in any integer that is supposed to be a place."""
     return place >> _CODEC_BITS
 
 
@@ -64,14 +64,14 @@ def number_and_codec(place: int) -> tuple[int, Codec]:
 def with_source(records: pa.RecordBatch, place: int) -> pa.RecordBatch:
     """Records of `KAFKA_SCHEMA` as rows of `READ_SCHEMA`."""
     places = np.full(records.num_rows, place, dtype=np.int32)
-    # Made from buffers: `pyarrow.array` might load pandas, which costs a new worker more than a second.
+    # Built from buffers: `pyarrow.array` might load pandas, which costs a new worker more than a second.
     column = pa.Array.from_buffers(pa.int32(), len(places), [None, pa.py_buffer(places)])
     sources = pa.StructArray.from_arrays([column, records.column("offset")], fields=list(_SOURCE_TYPE))
     return pa.RecordBatch.from_arrays([*records.columns, sources], schema=READ_SCHEMA)
 
 
 def sources_of(rows: pa.RecordBatch) -> Sources:
-    """Where the rows are from that come to the writer.
+    """The origins of the writer's rows.
 
     Raises:
         ValueError: the column is missing, or was changed.

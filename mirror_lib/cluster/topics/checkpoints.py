@@ -1,4 +1,4 @@
-"""The topics that group positions are translated by: offset syncs are read, checkpoints are read and written."""
+"""The topics for the translation of group offsets: reads offset-syncs, reads and writes checkpoints."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _Entry = TypeVar("_Entry", Checkpoint, OffsetSync)
 
 @dataclass(frozen=True, slots=True)
 class TopicEntries(Generic[_Entry]):
-    """What stands in a topic, oldest first."""
+    """The records of a topic, oldest first."""
 
     entries: tuple[_Entry, ...] = ()
-    #: Records that are not of the format, such as tombstones.
+    #: Records in another format, such as tombstones.
     unreadable: int = 0
 
 
 def read_offset_syncs(connection: Connection, topic: str, *, timeout: float = 30.0) -> TopicEntries[OffsetSync]:
-    """All offset syncs that are still there; none when there is no such topic.
+    """All offset-syncs that still exist; empty if there is no topic.
 
     Raises:
         MirrorError: the topic cannot be read to its end.
@@ -34,7 +34,7 @@ def read_offset_syncs(connection: Connection, topic: str, *, timeout: float = 30
 
 
 def read_checkpoints(connection: Connection, topic: str, *, timeout: float = 30.0) -> TopicEntries[Checkpoint]:
-    """All checkpoints that are still there; none when there is no such topic. Of one key the last one counts.
+    """All checkpoints that still exist; empty if there is no topic. For each key, the last one counts.
 
     Raises:
         MirrorError: the topic cannot be read to its end.
@@ -55,7 +55,7 @@ def _read(
     entries: list[_Entry] = []
     unreadable = 0
     for record in records:
-        # MM2 writes to partition 0 only, and looks nowhere else.
+        # MM2 uses only partition 0.
         if record.partition != 0:
             continue
         try:
@@ -70,7 +70,7 @@ class CheckpointWriter:
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
         self.topic = topic
-        # A checkpoint that stands there twice says the same.
+        # A duplicate checkpoint does no harm.
         self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The internal topics of a flow: positions on the target, offset syncs on either side, heartbeats."""
+"""The internal topics of a flow: positions on the target, offset-syncs on either side, heartbeats."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """What a bare `{"offset": N}` has taken the place of: MirrorMaker 2 writes such records, and so do Connect's tools.
+    """The position that a bare `{"offset": N}` has replaced. MirrorMaker 2 and Connect's tools write such records.
 
-    MirrorMaker 2 continues where it finds a position, so none of its own records goes back.
+    MirrorMaker 2 continues at an existing position, so its own records never go back.
     """
 
     #: The last position that this program has stored.
     before: Position
-    #: The highest source offset that any position since has said.
+    #: The highest source offset of all positions since.
     highest: int
 
 
@@ -55,13 +55,13 @@ class StoredPosition:
 
     position: Position
     record: RecordPlace
-    #: Of a record without the fields that this program adds, where it has stored a position before it.
+    #: Set if the record lacks this program's fields, but follows a position that has them.
     altered: Altered | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePosition:
-    """The newest record of a partition holds no position."""
+    """The latest record of a partition is not a valid position."""
 
     source: TopicPartition
     record: RecordPlace
@@ -70,15 +70,15 @@ class UnreadablePosition:
 
 @dataclass(frozen=True, slots=True)
 class PositionSnapshot:
-    """The position topic as it was read: the position of every source partition that counts."""
+    """The content of the position topic: the current position of every source partition."""
 
     positions: Mapping[TopicPartition, StoredPosition] = field(default_factory=dict)
     #: By source partition; these partitions have no entry in `positions`.
     unreadable: Mapping[TopicPartition, UnreadablePosition] = field(default_factory=dict)
-    #: The number of the last claim of each partition; the next one has one more.
+    #: The number of the last claim of each partition; the next one is greater by one.
     claims: Mapping[TopicPartition, int] = field(default_factory=dict)
-    #: Partitions whose newest record was overtaken and stored late. Compaction would keep it, and delete the one that
-    #: counts, if any: such a record may also stand behind one that forgot the partition.
+    #: Partitions whose latest record was superseded before it was stored. Compaction would keep it, and delete the
+    #: current one, if any: such a record may also follow one that deleted the position.
     buried: frozenset[TopicPartition] = frozenset()
     #: For every partition of the position topic, the first offset that was not read.
     next_offsets: Mapping[int, int] = field(default_factory=dict)
@@ -89,8 +89,8 @@ class PositionSnapshot:
 class PositionStore:
     """Positions of one flow, in Kafka Connect's topic for source offsets (`mm2-offsets.<source>.internal`).
 
-    All records of one source partition stand in the same partition of the topic, in the order they were written:
-    of two runs, the later one can always see the earlier one's record.
+    All records of one source partition are in the same partition of the topic, in the order they were written: of two
+    runs, the later one can always see the earlier one's record.
     """
 
     def __init__(
@@ -104,15 +104,15 @@ class PositionStore:
     ) -> None:
         """Args:
         connection: of the target cluster.
-        source_alias: the source cluster's alias; other clusters' positions are not seen.
-        connector: the name that MM2's source connector has or had.
-        timeout: seconds that one call may take at most.
+        source_alias: the source cluster's alias; positions of other clusters are ignored.
+        connector: the present or former name of MM2's source connector.
+        timeout: maximum seconds of one call.
         """
         self.topic = topic
         self._keys = PositionKeys(source_alias, connector)
         self._reader = SmallTopicReader(connection, topic, timeout=timeout)
         self._writer = SmallTopicWriter(connection, topic, timeout=timeout)
-        #: How many parts of the map of each claim are stored.
+        #: The number of stored parts of the map, by claim.
         self._parts: dict[tuple[TopicPartition, int], int] = {}
 
     def __enter__(self) -> Self:
@@ -126,7 +126,7 @@ class PositionStore:
         self._writer.close()
 
     def read_all(self) -> PositionSnapshot:
-        """The newest position of every partition; a topic that does not exist yet holds none.
+        """The current position of every partition; empty if the topic does not exist yet.
 
         Raises:
             MirrorError: the topic cannot be read to its end.
@@ -139,9 +139,9 @@ class PositionStore:
 
     @contextmanager
     def reading_all(self) -> Iterator[Callable[[], PositionSnapshot]]:
-        """Read as `read_all` beside what the block does; what it gives waits for the end.
+        """Read as `read_all` in parallel with the block; the yielded function waits for the result.
 
-        Over a distance connecting takes longer than all that is asked. A block that fails does not wait for it.
+        On a high-latency cluster connecting takes longer than all requests. A block that fails does not wait for it.
         """
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="positions") as beside:
             found = beside.submit(self.read_all)
@@ -153,7 +153,7 @@ class PositionStore:
                 raise
 
     def read_since(self, snapshot: PositionSnapshot) -> tuple[StoredPosition, ...]:
-        """Every position written after a snapshot, those of one source partition in the order they were written.
+        """Every position written after a snapshot; those of one source partition in the order they were written.
 
         Raises:
             TopicMissingError: the topic does not exist.
@@ -170,13 +170,13 @@ class PositionStore:
             if isinstance(stored, StoredPosition):
                 if stored.position.map_parts:
                     parts = _parts(self._keys, self._reader.read({})[0]) if parts is None else parts
-                    # Parts of claims that have ended are deleted, and such positions are history.
+                    # Parts of finished claims are deleted, and such positions are history.
                     stored = _with_parts(stored, parts, told=False)
                 found.append(stored)
         return tuple(found)
 
     def write(self, positions: Iterable[Position]) -> tuple[RecordPlace, ...]:
-        """Store positions and wait until all replicas in sync have them; returns where each one stands.
+        """Store positions and wait until all in-sync replicas have them; return the place of each.
 
         Raises:
             TopicMissingError: the topic does not exist.
@@ -199,7 +199,7 @@ class PositionStore:
             records.append(NewRecord(partition_for(key, partitions), key, encode_value(position)))
         if parts:
             try:
-                # Before the positions that count on them.
+                # Before the positions that depend on them.
                 self._writer.write(parts)
             except BaseException:
                 self._parts.clear()
@@ -207,7 +207,7 @@ class PositionStore:
         return self._writer.write(records)
 
     def discard_parts(self, parts: Iterable[MapPart]) -> None:
-        """Delete parts of maps, and wait until that is acknowledged.
+        """Delete parts of maps, and wait for the acknowledgement.
 
         Raises:
             MirrorError: a record was not acknowledged; others may have been.
@@ -218,7 +218,7 @@ class PositionStore:
             self._writer.write([NewRecord(partition_for(key, partitions), key, None) for key in keys])
 
     def forget(self, sources: Iterable[TopicPartition]) -> None:
-        """Delete the positions of partitions (by records without a value), and wait until that is acknowledged.
+        """Delete the positions of partitions (by tombstones), and wait for the acknowledgement.
 
         Raises:
             TopicMissingError: the topic does not exist.
@@ -233,10 +233,10 @@ class PositionStore:
 def snapshot_of(
     keys: PositionKeys, records: Iterable[TopicRecord], next_offsets: Mapping[int, int]
 ) -> PositionSnapshot:
-    """What the records of a position topic come to.
+    """Build a snapshot from the records of a position topic.
 
     Args:
-        keys: of the source cluster; records with other keys do not count.
+        keys: of the source cluster; records with other keys are ignored.
         records: those of one source partition in the order they were written.
         next_offsets: as in the snapshot.
     """
@@ -284,7 +284,7 @@ def _parts(keys: PositionKeys, records: Iterable[TopicRecord]) -> dict[MapPart, 
 def _needed(
     part: MapPart, positions: Mapping[TopicPartition, StoredPosition], claims: Mapping[TopicPartition, int]
 ) -> bool:
-    """Whether a part may belong to a claim that is not closed, perhaps one that has begun since."""
+    """True if a part may belong to a claim that is not closed, possibly one that was made since."""
     stored, claimed = positions.get(part.source), claims.get(part.source, 0)
     if part.claim != claimed:
         return part.claim > claimed
@@ -292,7 +292,7 @@ def _needed(
 
 
 def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes], *, told: bool = True) -> StoredPosition:
-    """A position with its whole map, as far as the parts are there; `mirror map rebuild` finds the others."""
+    """A position with its whole map, if all parts exist; `mirror map rebuild` restores missing ones."""
     position = stored.position
     if not position.map_parts:
         return stored
@@ -310,12 +310,12 @@ def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes], *, told:
 
 
 class _Standing(NamedTuple):
-    """What the records of one source partition come to."""
+    """The result of the records of one source partition."""
 
     counting: StoredPosition | UnreadablePosition | None = None
-    #: None where no record was a position.
+    #: None if no record was a position.
     claim: int | None = None
-    #: The newest record does not count.
+    #: True if the latest record does not count.
     buried: bool = False
 
 
@@ -339,7 +339,7 @@ def _standing(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standi
 def _altering(
     stored: StoredPosition | UnreadablePosition, before: StoredPosition | UnreadablePosition | None
 ) -> StoredPosition | UnreadablePosition:
-    """A record, with what it takes the place of if it is a bare one behind a position of this program."""
+    """The record; with the replaced position if it is a bare one after a position of this program."""
     if not isinstance(stored, StoredPosition) or not isinstance(before, StoredPosition):
         return stored
     if stored.position.target_offset is not None or stored.position.offset == NOTHING_COPIED:
@@ -353,9 +353,9 @@ def _altering(
 
 
 def _standing_in_turn(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standing | None:
-    """As `_standing` where each of several records takes the place of the one before, as runs write them; else None.
+    """As `_standing` if each of several records supersedes the one before, as runs write them; else None.
 
-    Only the newest one is then read, of two that most partitions of a large flow have.
+    Then only the latest record is parsed; most partitions of a large flow have two.
     """
     if len(records) == 1:
         return None
@@ -376,7 +376,7 @@ def _counts(
         return True
     if isinstance(current, StoredPosition):
         return supersedes(stored.position, current.position, claimed)
-    # Nothing readable stands before it; what was forgotten or damaged since its claim is not to come back.
+    # There is no readable record before it; a position that was deleted or damaged after its claim must not come back.
     claim = stored.position.claim
     return claim is None or claim > claimed or (claim == claimed and isinstance(current, UnreadablePosition))
 
@@ -395,11 +395,11 @@ def _read(source: TopicPartition, record: TopicRecord) -> StoredPosition | Unrea
 
 
 class OffsetSyncWriter:
-    """Writes offset syncs as MM2 does: to partition 0, without timestamps or headers of their own."""
+    """Writes offset-syncs as MM2 does: to partition 0, without explicit timestamps or headers."""
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
         self.topic = topic
-        # A sync that stands there twice costs MM2 readers some history; half a second a round would cost more.
+        # A duplicate sync costs MM2 readers some history; half a second per round would cost more.
         self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
 
     def __enter__(self) -> Self:
@@ -414,8 +414,8 @@ class OffsetSyncWriter:
         """Write syncs and wait for their acknowledgement.
 
         Args:
-            syncs: those of one source partition by ascending upstream offset: a lower one makes every MM2 reader
-                forget the partition's earlier syncs.
+            syncs: those of one source partition by ascending upstream offset: a lower one makes every MM2 reader drop
+                the partition's earlier syncs.
 
         Raises:
             TopicMissingError: the topic does not exist.
@@ -426,11 +426,11 @@ class OffsetSyncWriter:
 
 
 class HeartbeatWriter:
-    """Writes heartbeats as MM2 does: to partition 0, the record's time being that of the heartbeat."""
+    """Writes heartbeats as MM2 does: to partition 0, with the heartbeat's time as the record's timestamp."""
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
         self.topic = topic
-        # A heartbeat that stands there twice says the same.
+        # A duplicate heartbeat does no harm.
         self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
 
     def __enter__(self) -> Self:
@@ -458,22 +458,22 @@ class HeartbeatRecords:
     """Heartbeats at the end of a topic, in the order of each partition."""
 
     heartbeats: tuple[tuple[Heartbeat, RecordPlace], ...]
-    #: Records that are no heartbeats, such as tombstones.
+    #: Records that are not heartbeats, such as tombstones.
     unreadable: int = 0
 
 
 def read_last_heartbeats(
     connection: Connection, topic: str, ends: Mapping[int, int], *, count: int = 1_000, timeout: float = 30.0
 ) -> HeartbeatRecords:
-    """The heartbeats that stand at the last offsets of a topic; all of them where those hold none.
+    """The heartbeats at the last offsets of a topic; all heartbeats if there are none at those offsets.
 
     Args:
-        ends: the log end of every partition; a heartbeat a second makes a long topic before it is compacted.
-        count: so many offsets of each partition are read.
+        ends: log end offset of every partition; with a heartbeat per second the topic is long before compaction.
+        count: number of offsets to read per partition.
 
     Raises:
         TopicMissingError: the topic does not exist.
-        MirrorError: it cannot be read to its end.
+        MirrorError: the topic cannot be read to its end.
     """
     reader = SmallTopicReader(connection, topic, timeout=timeout)
     start = {partition: max(0, end - count) for partition, end in ends.items()}

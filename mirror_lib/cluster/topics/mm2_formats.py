@@ -1,8 +1,8 @@
-"""MM2's own record formats: offset syncs, checkpoints and heartbeats.
+"""MM2's own record formats: offset-syncs, checkpoints and heartbeats.
 
-Byte for byte what the classes of these names in `org.apache.kafka.connect.mirror` write with Kafka's protocol types:
-big-endian integers, and strings as a 16-bit byte length followed by UTF-8. As in Java, readers ignore trailing bytes
-and take any version as version 0. None of these topics may ever hold a tombstone: MM2 stops on one.
+The same bytes as the classes of these names in `org.apache.kafka.connect.mirror` write with Kafka's protocol types:
+big-endian integers, and strings as a 16-bit length in bytes followed by UTF-8. As in Java, readers ignore trailing
+bytes and treat any version as version 0. None of these topics may ever hold a tombstone: MM2 stops on one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _VERSIONED_TIME = struct.Struct(">hq")
 
 
 class RecordFormatError(ClusterError):
-    """A record of an internal topic is not what its format says (Java `SchemaException`)."""
+    """A record of an internal topic is malformed (Java `SchemaException`)."""
 
     reason = "record-format"
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """The source record at `upstream_offset` stands at `downstream_offset` on the target."""
+    """The source record at `upstream_offset` has `downstream_offset` on the target."""
 
     #: The topic's name on the source.
     topic: str
@@ -60,7 +60,7 @@ class OffsetSync:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A group that goes on at `upstream_offset` on the source goes on at `downstream_offset` on the target."""
+    """A group that continues at `upstream_offset` on the source continues at `downstream_offset` on the target."""
 
     group: str
     #: The topic's name on the target.
@@ -136,7 +136,7 @@ def _int32(number: int) -> bytes:
 
 
 class _Reader:
-    """Takes one field after the other from a record's key or value."""
+    """Reads the fields of a record's key or value one after the other."""
 
     def __init__(self, what: str, data: bytes | None) -> None:
         if data is None:
@@ -163,7 +163,7 @@ class _Reader:
         end = self._at + length
         if end > len(self._data):
             raise self._short(length)
-        # Java turns bytes that are not UTF-8 into replacement characters instead of failing.
+        # Java replaces invalid UTF-8 with replacement characters instead of failing.
         text = self._data[self._at : end].decode(errors="replace")
         self._at = end
         return text

@@ -1,9 +1,9 @@
-"""The records that say how far a source partition is copied: Kafka Connect's source offsets, as MM2 writes them.
+"""Position records: how far a source partition is copied, as Kafka Connect's source offsets in MM2's format.
 
 MM2 finds a position by the exact bytes of its key, so the bytes are built here and not by a JSON library. The value is
-JSON with MM2's `offset` (the last copied source offset) and fields of our own beside it, which MM2 does not look at.
-All of them are texts, numbers and booleans: Connect takes a value with a list or an object in it for none at all
-(`OffsetUtils.validateFormat`), and MM2 would begin at the first record. So a list is JSON in a text.
+JSON with MM2's `offset` (the last copied source offset) and this project's own fields, which MM2 ignores. All of them
+are texts, numbers and booleans: Connect treats a value with a list or an object in it as missing
+(`OffsetUtils.validateFormat`), and MM2 would start at the first record. So a list is JSON in a text.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from mirror_lib.topology import TopicPartition
 
 #: The first element of every key: in MM2's dedicated mode a connector is named after its class.
 SOURCE_CONNECTOR = "MirrorSourceConnector"
-#: `offset` of a partition of which nothing is copied yet; MM2 then starts at the beginning.
+#: `offset` of a partition without copied records; MM2 then starts at the beginning.
 NOTHING_COPIED = -1
-#: Bytes that the part of an offset map in a position may become; writers close a position long before.
+#: Maximum decoded size of an offset map's part in a position; writers close a position long before.
 _LARGEST_MAP = 16 * 1024 * 1024
 _ACTION = "Find out which program writes to the position topic: only MirrorMaker 2 and its replacements may."
 
 
 class PositionState(StrEnum):
-    """Whether the run that wrote a position has ended in good order."""
+    """Whether the run that wrote a position has ended properly."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -42,38 +42,38 @@ _STATES = {state.value: state for state in PositionState}
 
 
 class OmittedRange(NamedTuple):
-    """Source offsets [first_offset, next_offset) that a run has left out by its flow's policy."""
+    """Source offsets [first_offset, next_offset) that a run has skipped by its flow's policy."""
 
     first_offset: int
     next_offset: int
-    #: None where damage keeps the number hidden.
+    #: None if the damage hides the number.
     records: int | None
-    #: `MirrorError.reason` of what is wrong with the records there.
+    #: `MirrorError.reason` of the records' fault.
     cause: str
     quarantined: bool = False
 
 
 class LastRecord(NamedTuple):
-    """A record of the source that was copied last, or right before the last: by it a later run knows the log again."""
+    """A source record copied last, or right before the last: a later run recognizes the log by it."""
 
     offset: int
-    #: Of the batch that it was in.
+    #: The size of its batch.
     batch_bytes: int
     #: CRC-32C of its timestamp, key, value and headers.
     checksum: int
 
 
 class Route(NamedTuple):
-    """A target partition that a transform sends records to, beside the one that its source partition goes to."""
+    """A target partition that a transform sends records to, in addition to its source partition's own target."""
 
     topic: str
     partition: int
-    #: Where its log ended before anything of the run was written there.
+    #: Its log end offset before the run wrote to it.
     target_offset: int
 
 
 class ClusterPair(NamedTuple):
-    """The ids of the two clusters that a position is about; an alias may name another cluster tomorrow."""
+    """The ids of the two clusters that a position belongs to; an alias may name another cluster later."""
 
     source: str
     target: str
@@ -81,86 +81,87 @@ class ClusterPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far one source partition is copied. Where MM2 wrote it, all fields after `offset` are None."""
+    """The position of one source partition. If MM2 wrote it, all fields after `offset` are None."""
 
     topic: str
     partition: int
-    #: Source offset of the last copied record, `NOTHING_COPIED` when there is none.
+    #: Source offset of the last copied record; `NOTHING_COPIED` if there is none.
     offset: int
-    #: The target partition's log end after that record.
+    #: The target partition's log end offset after that record.
     target_offset: int | None = None
     state: PositionState | None = None
     producer_id: int | None = None
     epoch: int | None = None
     run_id: str | None = None
-    #: The source topic's id, to notice that it was deleted and created again.
+    #: The source topic's id, to detect that it was recreated.
     topic_id: str | None = None
-    #: The source's leader epoch of the last copied batch: shows a log that was truncated and grew again (KIP-320).
+    #: The source's leader epoch of the last copied batch: detects a log that was truncated and has grown again
+    #: (KIP-320).
     leader_epoch: int | None = None
-    #: Which claim of the partition the record belongs to: one more than the last claim's number when it was opened.
+    #: The claim that the record belongs to: its number is the last claim's number plus one.
     claim: int | None = None
-    #: Of an open position: what this run has left out, since the ledger may not know it yet. Ascending.
+    #: Of an open position: ranges that this run has skipped, since the ledger may not have them yet. Ascending.
     left_out: tuple[OmittedRange, ...] = ()
-    #: The same for where its records stand on the target: the part of the offset map that the ledger may not have yet.
+    #: Of an open position: the part of the offset map that the ledger may not have yet.
     runs: tuple[OffsetRun, ...] = ()
-    #: How many records of their own hold the map before `runs`. Readers join them: 0 where all of the map is in `runs`.
+    #: Number of separate records with the map before `runs`. Readers join them: 0 if the whole map is in `runs`.
     map_parts: int = 0
-    #: Of an open position of a flow: the backfill that may be writing to the target partition in its place.
+    #: Of an open position of a flow: the backfill that may be writing to the target partition instead.
     backfill: str | None = None
-    #: Of an open position: where else its run has written since.
+    #: Of an open position: other target partitions to which its run has written since.
     routes: tuple[Route, ...] = ()
-    #: Of an open position: all that its run writes behind it is in transactions that store the next position too, so
-    #: that who reads committed records alone finds nothing behind it.
+    #: Of an open position: all records that its run writes after it are in transactions that also store the next
+    #: position, so that a read-committed consumer finds no records after it.
     in_transactions: bool = False
     #: The topic on the target that holds the records, and its id. The id is None before Kafka 2.8 (KIP-516).
     target_topic: str | None = None
     target_topic_id: str | None = None
     clusters: ClusterPair | None = None
-    #: Number of partitions that the source topic had when it was copied first: those behind them were added since.
+    #: The source topic's number of partitions at the first copy: later partitions were added since.
     first_partitions: int | None = None
-    #: Epoch milliseconds: when the copy was at the end of the source's log for the last time before this position, or
-    #: began. Deletions behind the position may have been waiting for the copy since then.
+    #: Epoch milliseconds: when the copy was at the source's log end for the last time before this position, or started.
+    #: Deletions after the position may have waited for the copy since then.
     caught_up_at: int | None = None
-    #: Shows a log that was restored from a snapshot and grew again: it may have the same leader epochs.
+    #: Detects a log that was restored from a snapshot and has grown again: it may have the same leader epochs.
     last_record: LastRecord | None = None
 
     @property
     def source(self) -> TopicPartition:
-        """The source partition that the position is about."""
+        """The source partition of the position."""
         return TopicPartition(self.topic, self.partition)
 
 
 def supersedes(later: Position, current: Position, claimed: int) -> bool:
-    """Whether a position takes the place of one that stands before it in the topic.
+    """Return true if a position replaces an earlier one in the topic.
 
-    A run that was frozen, and wakes up when others have gone on, may store a position that was overtaken. The claims'
-    numbers tell: each has one more than the claim before it, and the first record that closes a claim is its last.
+    A run that was suspended, and resumes after other runs, may store an outdated position. Claim numbers detect it:
+    each is greater by one than the one before, and the first record that closes a claim is its last.
 
     Args:
-        later: the record that stands behind.
-        current: what counts so far.
-        claimed: the highest number of a claim so far.
+        later: the later record.
+        current: the position that counts so far.
+        claimed: the highest claim number so far.
     """
     if later.claim is None:
-        # MirrorMaker 2 numbers nothing, and may only run when no run of ours does.
+        # MirrorMaker 2 has no claim numbers, and may only run when no run of this project does.
         return True
     return later.claim > claimed or (later.claim == claimed and current.state is PositionState.OPEN)
 
 
 class MapPart(NamedTuple):
-    """Which part of the map of a claim a record holds: `MAP_PART_RUNS` runs that no later acknowledgement changes."""
+    """A part of a claim's map in a record: `MAP_PART_RUNS` runs that no later acknowledgement changes."""
 
     source: TopicPartition
     claim: int
     number: int
 
 
-#: Runs of an offset map in a record; they take some bytes each, and a broker takes a record of a megabyte.
+#: Runs of an offset map in a record; they take some bytes each, and brokers accept records of about a megabyte.
 MAP_PART_RUNS = 5_000
 
 
 def split_map(position: Position) -> tuple[list[tuple[MapPart, tuple[OffsetRun, ...]]], Position]:
-    """A position whose map is too long for one record: parts of the map, and the position with the rest of it."""
+    """Split a position whose map is too long for one record: parts of the map, and the position with the rest."""
     count = max(len(position.runs) - 1, 0) // MAP_PART_RUNS
     parts = [
         (
@@ -173,15 +174,15 @@ def split_map(position: Position) -> tuple[list[tuple[MapPart, tuple[OffsetRun, 
 
 
 def encode_part(runs: Sequence[OffsetRun]) -> bytes:
-    """A part of a map as the JSON that goes into its record."""
+    """Encode a part of a map as the JSON value of its record."""
     return json.dumps({"runs": base64.b64encode(encode(runs)).decode()}, separators=(",", ":")).encode()
 
 
 def decode_part(value: bytes) -> tuple[OffsetRun, ...]:
-    """A part of a map from its record's value.
+    """Decode a part of a map from its record's value.
 
     Raises:
-        RecordFormatError: the value is none.
+        RecordFormatError: the value is not a part of a map.
     """
     try:
         return _runs("runs", json.loads(value)["runs"])
@@ -199,10 +200,10 @@ class PositionKeys:
         """
         head = f'["{_json(connector)}",{{"cluster":"{_json(source_alias)}","partition":'
         self._head = head.encode()
-        # Kafka allows no other characters in a topic's name, so nothing in it needs an escape.
+        # Kafka allows no other characters in topic names, so none needs an escape.
         self._pattern = re.compile(re.escape(self._head) + rb'(0|[1-9][0-9]{0,9}),"topic":"([a-zA-Z0-9._-]{1,249})"}\]')
 
-        # Connect keys records by connector: those of another name are nobody's positions, MirrorMaker 2's neither.
+        # Connect keys records by connector: those with another name are not positions, not even for MirrorMaker 2.
         self._map_head = f'["{_json(connector)}#map",{{"claim":'.encode()
         self._map_rest = f',"cluster":"{_json(source_alias)}","part":'.encode()
         self._map_pattern = re.compile(
@@ -216,7 +217,7 @@ class PositionKeys:
         return self._map_head + str(part.claim).encode() + self._map_rest + place.encode()
 
     def decode_part(self, key: bytes | None) -> MapPart | None:
-        """The part of a map whose key this is; None for any other."""
+        """The part of a map for a key; None for any other key."""
         match = self._map_pattern.fullmatch(key) if key is not None else None
         if match is None:
             return None
@@ -227,7 +228,7 @@ class PositionKeys:
         return self._head + f'{source.partition},"topic":"{source.topic}"}}]'.encode()
 
     def decode(self, key: bytes | None) -> TopicPartition | None:
-        """The source partition; None for keys of other connectors and clusters, and for those MM2 would not find."""
+        """The source partition; None for keys of other connectors and clusters, and for keys that MM2 does not find."""
         match = self._pattern.fullmatch(key) if key is not None else None
         return TopicPartition(match[2].decode(), int(match[1])) if match else None
 
@@ -240,7 +241,7 @@ def _json(text: str) -> str:
 
 
 def encode_value(position: Position) -> bytes:
-    """A position as the JSON that goes into its record; fields that are None are left out."""
+    """Encode a position as the JSON value of its record, without fields that are None."""
     fields = {
         "offset": position.offset,
         "target_offset": position.target_offset,
@@ -270,12 +271,12 @@ def encode_value(position: Position) -> bytes:
 
 
 def decode_value(source: TopicPartition, value: bytes | None) -> Position | None:
-    """A position from its record's value; None when the record says to forget the partition.
+    """Decode a position from its record's value; None for a tombstone.
 
     A missing, null or negative `offset` means that nothing is copied yet (mm2 `MirrorUtils.unwrapOffset`).
 
     Raises:
-        RecordFormatError: the value is no position.
+        RecordFormatError: the value is not a position.
     """
     if value is None:
         return None
@@ -287,7 +288,7 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
         return None
     if not isinstance(data, dict):
         raise RecordFormatError("the value is not a JSON object", action=_ACTION)
-    # Of a flow with 100,000 partitions some hundred thousand records are read: what is not there costs nothing.
+    # For a flow with 100,000 partitions, several hundred thousand records are read: missing fields cost nothing.
     fields = {
         name: read(name, value)
         for name, value in data.items()
@@ -300,7 +301,7 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
     return Position(topic=source.topic, partition=source.partition, **fields)
 
 
-#: What `encode_value` makes of a position of a run, unless that says more; numbers that surely have 64 bits.
+#: The common form of `encode_value` for a position of a run; numbers that certainly fit into 64 bits.
 _NUMBER = rb"(?:0|[1-9][0-9]{0,17})"
 _USUAL_VALUE = re.compile(
     rb'\{"offset":(?:-1|%(n)b),"target_offset":%(n)b,"state":"(?:(open)|closed)"'
@@ -312,20 +313,20 @@ _USUAL_VALUE = re.compile(
 
 
 class Claim(NamedTuple):
-    """What a record says about the claim that it belongs to."""
+    """The claim of a record."""
 
     number: int
     open: bool
 
 
 def claim_of(value: bytes | None) -> Claim | None:
-    """Which claim a record belongs to, without reading the rest of it; None when only `decode_value` can tell."""
+    """The claim of a record, without parsing the rest; None if only `decode_value` can determine it."""
     match = _USUAL_VALUE.fullmatch(value) if value is not None else None
     return Claim(int(match[2]), match[1] is not None) if match else None
 
 
 def _integer(name: str, value: Any) -> int:
-    # Java's own converter makes a double of 41.0, and MM2 then fails; JSON's true is no number either.
+    # Java's converter turns 41.0 into a double, and MM2 then fails; JSON's true is not a number either.
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise RecordFormatError(f"{name} is not an integer of 64 bits", action=_ACTION)
     return value
@@ -339,7 +340,7 @@ def _natural(name: str, value: Any) -> int:
 
 
 def _parse(value: bytes) -> Any:
-    # What everybody writes needs no guess at its encoding.
+    # The usual encoding needs no detection.
     if value[:1] == b"{" and value[1:2] != b"\0":
         return _DECODER.decode(value.decode())
     return json.loads(value)
@@ -383,7 +384,7 @@ def _list(values: Sequence[object]) -> str | None:
 
 
 def _elements(name: str, value: Any) -> list[Any]:
-    # Version 0.1.0 wrote lists as they are.
+    # Version 0.1.0 wrote lists as JSON lists.
     if isinstance(value, str):
         try:
             value = json.loads(value)

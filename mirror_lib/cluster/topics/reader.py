@@ -1,4 +1,4 @@
-"""Reading small topics whole, and writing to them with every record acknowledged."""
+"""Reads small topics as a whole, and writes to them with every record acknowledged."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from mirror_lib.topology import Grant, Operation
 
 _log = logging.getLogger(__name__)
 
-#: librdkafka insists on a group's name even where, as here, no group is joined and nothing is committed.
+#: librdkafka requires a group id even if, as here, no group is joined and nothing is committed.
 _GROUP = "mirror-internal-reader"
-#: A topic without an end offset is only seen as such when the broker answers an empty fetch: let it answer soon.
+#: The end of a topic is only detected when the broker responds to an empty fetch: keep that wait short.
 _FETCH_WAIT_MS = 10
 _RECORDS_AT_ONCE = 10_000
 _POLL_SECONDS = 0.1
 _LOOK_SECONDS = 1.0
-#: Syslog's number. What librdkafka logs as an error also comes as an error, and while a broker is away, very often.
+#: Syslog's number. librdkafka's logged errors are also reported as errors, and very often while a broker is down.
 _CRITICAL = 2
 _GROUP_ERRORS = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
@@ -51,23 +51,23 @@ class NewRecord(NamedTuple):
 
     partition: int
     key: bytes
-    #: None deletes what the key had (compaction).
+    #: None deletes the key (compaction).
     value: bytes | None
-    #: Epoch milliseconds; None leaves it to the client, which takes the time of writing.
+    #: Epoch milliseconds; None uses the client's time of writing.
     timestamp_ms: int | None = None
 
 
 class RecordPlace(NamedTuple):
-    """Where a record came to stand."""
+    """Partition and offset of a record."""
 
     partition: int
     offset: int
 
 
 class _Client:
-    """What a reader and a writer have in common: one librdkafka client, and what it tells beside its answers."""
+    """The common part of reader and writer: one librdkafka client, and the errors of its callback."""
 
-    #: What the user must be allowed on the topic.
+    #: The required permission on the topic.
     _operation: Operation
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float) -> None:
@@ -79,7 +79,7 @@ class _Client:
         self._given_up = False
 
     def give_up(self) -> None:
-        """Let what another thread does with this client wait no longer; it is of no use any more."""
+        """Stop another thread's wait for this client, which is not needed any more."""
         self._given_up = True
 
     def _goes_on(self, deadline: float) -> bool:
@@ -101,16 +101,16 @@ class _Client:
             self._errors.note(error)
 
     def _partitions(self, client: Any) -> int:
-        """How many partitions the topic has.
+        """The number of partitions of the topic.
 
         Raises:
-            TopicMissingError: there is no such topic.
+            TopicMissingError: the topic does not exist.
         """
         doing = f"look up {self.topic}"
         deadline = time.monotonic() + self._timeout
         while True:
             try:
-                # In short steps: a refused login is told by the error callback, which only `poll` calls.
+                # In short steps: a rejected login is reported to the error callback, which only `poll` calls.
                 metadata = client.list_topics(self.topic, timeout=min(_LOOK_SECONDS, self._timeout))
             except confluent_kafka.KafkaException as error:
                 client.poll(0)
@@ -126,7 +126,7 @@ class _Client:
             time.sleep(_POLL_SECONDS)
 
     def _unanswered(self, client: Any, doing: str) -> MirrorError:
-        """The error for an answer that did not come: librdkafka waits for a leader in silence, as for a broker."""
+        """The error for a missing response: librdkafka waits silently for a leader, as for a broker."""
         try:
             partitions = client.list_topics(self.topic, timeout=_LOOK_SECONDS).topics[self.topic].partitions
         except confluent_kafka.KafkaException:
@@ -144,29 +144,29 @@ class _Client:
         )
 
     def _failure(self, error: confluent_kafka.KafkaError, doing: str) -> MirrorError:
-        """The named error.
+        """The project's error.
 
         Raises:
-            AuthenticationError: the cluster has refused us, which the error itself may not say.
+            AuthenticationError: the cluster has rejected the login, which the error itself may not show.
         """
         self._errors.raise_refusal()
         needs = Grant.on_topic(self._operation, self.topic)
         if error.code() == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            # Only idempotent writers ask for anything of the cluster (KIP-679).
+            # Only idempotent writers need a permission on the cluster (KIP-679).
             needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
         named = error_for(error, where=self._where, doing=doing, needs=needs)
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
 
 
 class HiddenRecordsError(TransientError):
-    """A transaction that is still open hides the end of a topic from readers of committed records."""
+    """An open transaction hides the end of a topic from read-committed consumers."""
 
-    #: Where it is hidden.
+    #: The affected partitions.
     partitions: frozenset[int] = frozenset()
 
 
 class SmallTopicReader(_Client):
-    """Reads a topic up to its end without joining a group or committing anything. Transactions are respected."""
+    """Reads a topic to its end without joining a group or committing. Read committed."""
 
     _operation = Operation.READ
 
@@ -175,23 +175,23 @@ class SmallTopicReader(_Client):
         self._consumer: Any = None
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
 
     def read(self, start: Mapping[int, int]) -> tuple[list[TopicRecord], dict[int, int]]:
-        """All records from given offsets to the end, and the offsets to go on from.
+        """All records from given offsets to the end, and the offsets to continue from.
 
         Records of one partition come in order.
 
         Args:
-            start: offsets by partition; partitions that are not named are read from the beginning.
+            start: offsets by partition; other partitions are read from the beginning.
 
         Raises:
-            TopicMissingError: there is no such topic.
+            TopicMissingError: the topic does not exist.
             HiddenRecordsError: a transaction is still open, and did not end in time.
-            MirrorError: the end was not reached in time, or the cluster refused.
+            MirrorError: the end was not reached in time, or the cluster rejected the request.
         """
         if self._consumer is None:
             self._consumer = self._new(confluent_kafka.Consumer, _CONSUMER_SETTINGS)
@@ -249,7 +249,7 @@ class SmallTopicReader(_Client):
 
 
 def _next_messages(consumer: Any) -> list[Any]:
-    """What has arrived. `consume` alone would wait for its full number of messages or its full time."""
+    """The messages that have arrived. `consume` alone would wait for its full number of messages or its full time."""
     first = consumer.poll(_POLL_SECONDS)
     return [] if first is None else [first, *consumer.consume(_RECORDS_AT_ONCE, 0)]
 
@@ -262,13 +262,13 @@ _CONSUMER_SETTINGS: Mapping[str, Any] = {
     "isolation.level": "read_committed",
     "enable.partition.eof": True,
     "fetch.wait.max.ms": _FETCH_WAIT_MS,
-    # The next fetch should not wait until a burst of records has been taken over.
+    # The next fetch should not wait until a burst of records has been processed.
     "queued.min.messages": 1_000_000,
 }
 
 _PRODUCER_SETTINGS: Mapping[str, Any] = {"acks": "all", "linger.ms": 1, "allow.auto.create.topics": False}
 _IDEMPOTENT: Mapping[str, Any] = {"enable.idempotence": True}
-#: Keeps the order when a request is sent again, but a record may then stand there twice.
+#: Keeps the order when a request is retried, but a record may then be written twice.
 _ONE_IN_FLIGHT: Mapping[str, Any] = {"max.in.flight": 1}
 
 
@@ -279,16 +279,16 @@ class SmallTopicWriter(_Client):
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0, exactly_once: bool = True) -> None:
         """Args:
-        timeout: seconds that one call may take at most.
-        exactly_once: no record twice when a request is sent again. The first write of a writer that was not started
-            some time before then takes half a second, for librdkafka asks for its producer id only that often.
+        timeout: maximum seconds of one call.
+        exactly_once: write no record twice when a request is retried. The first write takes half a second unless the
+            writer was started some time before, since librdkafka requests its producer id only at that interval.
         """
         super().__init__(connection, topic, timeout=timeout)
         self._guarantee = _IDEMPOTENT if exactly_once else _ONE_IN_FLIGHT
         self._producer: Any = None
 
     def start(self) -> None:
-        """Begin to connect, in the background."""
+        """Start to connect, in the background."""
         self._client()
 
     def __enter__(self) -> Self:
@@ -300,19 +300,19 @@ class SmallTopicWriter(_Client):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections; nothing is under way outside of `write`."""
+        """Close the connections; nothing is in flight outside of `write`."""
         self._producer = None
 
     def partitions(self) -> int:
-        """How many partitions the topic has now.
+        """The current number of partitions of the topic.
 
         Raises:
-            TopicMissingError: there is no such topic.
+            TopicMissingError: the topic does not exist.
         """
         return self._partitions(self._client())
 
     def write(self, records: Iterable[NewRecord]) -> tuple[RecordPlace, ...]:
-        """Write and wait until all are acknowledged; returns where each of them stands, in the order given.
+        """Write and wait until all records are acknowledged; return the place of each, in the given order.
 
         Raises:
             MirrorError: at least one was not acknowledged; others may have been.
@@ -326,7 +326,7 @@ class SmallTopicWriter(_Client):
                 places[index] = error or RecordPlace(message.partition(), message.offset())
 
             self._produce(producer, record, delivered)
-        # librdkafka gives up by itself after the timeout; the extra second is for its own delays.
+        # librdkafka stops by itself after the timeout; the extra second is for its own delays.
         producer.flush(self._timeout + 1)
         return tuple(self._checked(place) for place in places)
 
@@ -342,7 +342,7 @@ class SmallTopicWriter(_Client):
                     on_delivery=delivered,
                 )
             except BufferError:
-                # The queue is full: what is acknowledged makes room.
+                # The queue is full: acknowledgements make room.
                 producer.poll(_POLL_SECONDS)
             except confluent_kafka.KafkaException as error:
                 raise self._failure(error.args[0], self._doing) from error

@@ -1,1 +1,1 @@
-"""Alembic's environment; `mirror_lib.ledger.schema` runs it."""
+"""Alembic's environment; `mirror_lib.ledger.migration` runs it."""

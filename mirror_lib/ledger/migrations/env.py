@@ -1,4 +1,4 @@
-"""Run by Alembic. The connection comes from `mirror_lib.ledger.schema`, with a transaction begun."""
+"""Run by Alembic. The connection comes from `mirror_lib.ledger.migration`, with an open transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What earlier runs tell of how fast a flow copies and how much is left, added up by the database."""
+"""Copy speed and remaining lag of earlier runs, aggregated by the database."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class CopiedRound(NamedTuple):
 
 
 class LeftOver(NamedTuple):
-    """What a flow's newest run had to copy and has not copied yet, in source offsets."""
+    """The planned lag of a flow's latest run that is not copied yet, in source offsets."""
 
     flow: str
     run_id: str
     partitions: int
     planned: int
     left: int
-    #: Partitions of which something is left.
+    #: Partitions that still have lag.
     unfinished: int
-    #: When the newest row was stored.
+    #: When the latest row was stored.
     updated_at: datetime
 
 
 def newest_rounds(connection: Connection, flow: str, runs: int) -> tuple[CopiedRound, ...]:
-    """The rounds of a flow's newest runs that copied something, newest run first."""
+    """The rounds of a flow's latest runs that copied records, latest run first."""
     columns = _PARTITION_RUN.c
     newest = (
         select(_RUN.c.id, _RUN.c.started_at)
@@ -76,7 +76,7 @@ def newest_rounds(connection: Connection, flow: str, runs: int) -> tuple[CopiedR
 
 
 def left_over(connection: Connection) -> dict[str, LeftOver]:
-    """For every flow what its newest run with partitions has left, by flow."""
+    """The remaining lag of each flow's latest run with partitions, by flow."""
     columns = _PARTITION_RUN.c
     with_rows = select(columns.run_id).where(columns.run_id == _RUN.c.id).exists()
     age = func.row_number().over(partition_by=_RUN.c.flow, order_by=(_RUN.c.started_at.desc(), _RUN.c.id))
@@ -84,7 +84,7 @@ def left_over(connection: Connection) -> dict[str, LeftOver]:
     newest_round = func.row_number().over(
         partition_by=(columns.run_id, columns.topic, columns.partition), order_by=columns.round.desc()
     )
-    # While a round copies, only the target's end tells how far it is.
+    # During a round, only the target's log end shows the progress.
     reached = columns.start_offset + columns.target_next - columns.target_first
     next_offset = case((columns.state.in_(_ENDED), columns.source_next), else_=reached)
     rows = (

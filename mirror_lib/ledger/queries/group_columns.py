@@ -1,4 +1,4 @@
-"""`offsets.group_standing` in SQL: which positions of groups count."""
+"""`offsets.group_standing` in SQL: the positions of groups that count."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mirror_lib.offsets import NOT_THIS_FLOWS
 
 
 def is_own(reason: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether a position with this reason is the flow's business."""
+    """True if the flow replicates the topic of a position with this reason."""
     return or_(reason.is_(None), reason.not_in(sorted(NOT_THIS_FLOWS)))
 
 
 def is_behind(reason: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether a position with this reason counts as not in sync."""
+    """True if a position with this reason is not in sync."""
     return and_(reason.is_not(None), reason.not_in(sorted(NOT_THIS_FLOWS)))

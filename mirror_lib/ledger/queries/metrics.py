@@ -1,4 +1,4 @@
-"""What metrics are made of: sums over many rows, made by the database, for several flows at once."""
+"""Values of metrics: sums over many rows, computed by the database for several flows at once."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ _GROUPS: Table = _TABLES["group_observation"]
 _HEARTBEATS: Table = _TABLES["heartbeat_observation"]
 _STEPS: Table = _TABLES["step_outcome"]
 _CUTOVERS: Table = _TABLES["cutover"]
-#: As `PartitionObservationRow.records_behind` where the log's end is known; may be negative.
+#: As `PartitionObservationRow.records_behind` if the log end is known; may be negative.
 _BEHIND = _PARTITIONS.c.log_end - func.coalesce(_PARTITIONS.c.position, _PARTITIONS.c.log_start, 0)
 
-#: Well below what SQLite takes in one statement.
+#: Well below SQLite's limit of parameters in one statement.
 _NAMES_AT_ONCE = 500
-#: A cutover that ended long ago is history.
+#: Maximum number of latest cutovers to read, across all flows.
 _CUTOVERS_LOOKED_AT = 100
 
 
 class MetricsQueries:
-    """Reads what metrics are made of. Raises `LedgerError`."""
+    """Read the values of metrics. Raises `LedgerError`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def figures(self, flows: Sequence[str], *, worst_partitions: int = 0) -> tuple[FlowFigures, ...]:
-        """What is known of some flows, in one transaction.
+        """Figures of some flows, in one transaction.
 
         Args:
-            flows: their names.
-            worst_partitions: how many partitions of each to name, those furthest behind.
+            flows: names of flows.
+            worst_partitions: how many partitions of each flow to return, most lag first.
         """
         names = list(dict.fromkeys(flows))
         found: list[FlowFigures] = []
@@ -71,7 +71,7 @@ class MetricsQueries:
         return tuple(found)
 
     def group_totals(self, flow: str) -> GroupTotals | None:
-        """A flow's groups, added up; None where they were never looked at."""
+        """A flow's groups, added up; None if they were never observed."""
         with self._database.read() as connection:
             return _group_totals(connection, [flow]).get(flow)
 
@@ -89,7 +89,7 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
     cutovers = _cutovers(connection, flows)
     worst = _worst_partitions(connection, flows, worst_partitions) if worst_partitions else {}
     newest = {flow: _newest(connection, flow) for flow in flows}
-    # After the runs: one that has ended since gave its lock up.
+    # After the runs: a run that has ended in between has released its lock.
     held = locks.living(connection)
     times = _run_times(connection, {each.with_records: flow for flow, each in newest.items() if each.with_records})
     return [
@@ -131,7 +131,7 @@ class _Newest(NamedTuple):
     last_round: RoundRow | None
 
 
-# Made once: they are asked for every flow, and making them takes longer than answering.
+# Built once: the queries run for every flow, and building them takes longer than executing them.
 _OF_FLOW = _RUNS.c.flow == bindparam("flow")
 _NEWEST_FIRST = _RUNS.c.started_at.desc()
 _NEWEST_RUN = select(_RUNS).where(_OF_FLOW).order_by(_NEWEST_FIRST).limit(1)
@@ -149,7 +149,7 @@ _NEWEST_OBSERVED = (
 
 
 def _newest(connection: Connection, flow: str) -> _Newest:
-    """The newest rows of one flow. A few quick look-ups in an index, however long the history is."""
+    """The latest rows of one flow: a few index look-ups, however long the history is."""
     observed = connection.execute(_NEWEST_OBSERVED, {"flow": flow}).mappings()
     newest = _one_run(connection, _NEWEST_RUN, flow)
     ended = newest if newest is None or newest.finished_at else _one_run(connection, _NEWEST_ENDED, flow)
@@ -192,10 +192,10 @@ def _run_totals(connection: Connection, flows: list[str]) -> dict[str, RunTotals
 
 
 def _run_times(connection: Connection, flows: Mapping[str, str]) -> dict[str, tuple[RunTimes, ...]]:
-    """By flow.
+    """Times of the rounds, by flow.
 
     Args:
-        flows: by the id of the run that is looked at.
+        flows: the flow of each run id.
     """
     columns = _PARTITION_RUNS.c
     query = (
@@ -236,7 +236,7 @@ def _gap_totals(connection: Connection, flows: list[str]) -> dict[str, dict[str,
 
 
 def _verify_totals(connection: Connection, flows: list[str]) -> dict[str, VerifyTotals]:
-    """As `verifications.verified_up_to` judges, for many flows and without a row for each partition."""
+    """As `verifications.verified_up_to`, for many flows and without a row for each partition."""
     columns = _VERIFICATIONS.c
     place = (columns.flow, columns.topic, columns.partition)
     compared = (
@@ -312,7 +312,7 @@ def _counts(connection: Connection, table: Table, flows: list[str]) -> dict[str,
 
 
 def _stalled_behind(connection: Connection, flows: list[str]) -> dict[str, dict[str, int]]:
-    """Source offsets that are not copied of partitions with a reason, by flow and reason."""
+    """Source offsets that are not copied, of stalled partitions, by flow and reason."""
     columns = _PARTITIONS.c
     query = (
         select(columns.flow, columns.reason, func.sum(case((_BEHIND > 0, _BEHIND), else_=0)))

@@ -1,4 +1,4 @@
-"""What a page about many flows asks the ledger: sums and single pages of rows, never one question per flow."""
+"""The page's queries over many flows: sums and single pages of rows, never one query per flow."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ PARTITION_ORDERS: Mapping[str, ColumnElement[Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFilter:
-    """Which partitions of a flow are wanted; what is None or False does not narrow."""
+    """A filter of a flow's partitions; None or False does not restrict."""
 
-    #: A part of the topic's name, in any case.
+    #: A part of the topic's name, case-insensitive.
     topic: str | None = None
     reason: str | None = None
     outlook: str | None = None
@@ -79,12 +79,12 @@ class PartitionFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
-    """One consumer group over all partitions that it reads."""
+    """One consumer group across all partitions that it reads."""
 
     group: str
-    #: Those that are the flow's business.
+    #: Partitions whose topic the flow replicates.
     partitions: int
-    #: Partitions where it does not go on exactly where it stands.
+    #: Partitions where the group is not in sync.
     behind: int
     read_again: int
     skipped: int
@@ -92,13 +92,13 @@ class GroupSummary:
 
 
 class PageQueries:
-    """Reads for pages. Every method is one transaction and raises `LedgerError`."""
+    """Queries of pages. Every method is one transaction and raises `LedgerError`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def newest_observations(self, flows: Collection[str]) -> dict[str, FlowObservationRow]:
-        """The newest observation of each of these flows, by flow."""
+        """The latest observation of each of these flows, by flow."""
         wanted = _wanted(flows)
         newest = (
             select(func.max(_FLOWS.c.observed_at))
@@ -111,7 +111,7 @@ class PageQueries:
             return {row["flow"]: FlowObservationRow(**row) for row in _read(connection, flows, query)}
 
     def newest_runs(self, flows: Collection[str]) -> dict[str, RunRow]:
-        """The newest run of each of these flows, by flow."""
+        """The latest run of each of these flows, by flow."""
         wanted = _wanted(flows)
         newest = (
             select(_RUNS.c.id)
@@ -126,12 +126,12 @@ class PageQueries:
             return {row["flow"]: RunRow(**row) for row in _read(connection, flows, query)}
 
     def lag_since(self, flows: Collection[str], since: datetime, step: timedelta) -> dict[str, dict[int, int]]:
-        """How many records each flow was behind at most in each step of time from a moment on, by flow and step.
+        """Maximum lag (records) of each flow per time step since a moment, by flow and step.
 
-        Steps in which nothing was looked at are left out.
+        Steps without an observation are omitted.
         """
         wanted = _wanted(flows)
-        # Counted there: there is a row for every run of every flow, and moments are slow to read.
+        # Aggregated in the database: there is a row for every run of every flow, and timestamps are slow to read.
         seconds = extract("epoch", _FLOWS.c.observed_at) - floor(since.timestamp())
         place = cast(func.floor(seconds / int(step.total_seconds())), Integer).label("place")
         query = (
@@ -146,50 +146,50 @@ class PageQueries:
         return found
 
     def open_gaps(self) -> dict[str, int]:
-        """How many gaps of each flow wait for a decision."""
+        """The number of gaps of each flow that wait for a decision."""
         query = select(_GAPS.c.flow, func.count()).where(_GAPS.c.state == GapState.OPEN.value).group_by(_GAPS.c.flow)
         with self._database.read() as connection:
             return _counts(connection, query)
 
     def find_gap(self, gap_id: str) -> GapRow | None:
-        """One gap, None when there is no such."""
+        """One gap; None if there is none with this id."""
         with self._database.read() as connection:
             found = connection.execute(select(_GAPS).where(_GAPS.c.id == gap_id)).mappings().one_or_none()
             return None if found is None else GapRow(**found)
 
     def failed_steps(self) -> dict[str, int]:
-        """How many steps beside the copy were refused something when they ran last, by flow."""
+        """The number of sync steps whose last outcome has rejected changes, by flow."""
         query = select(_STEPS.c.flow, func.count()).where(_STEPS.c.failed > 0).group_by(_STEPS.c.flow)
         with self._database.read() as connection:
             return _counts(connection, query)
 
     def verdicts(self, since: datetime, flow: str | None = None) -> dict[str, Verdicts]:
-        """How partitions stand by their newest comparison since then, by flow; samples and failures do not count."""
+        """Partitions by the result of their latest comparison since then, by flow; samples and failures are ignored."""
         with self._database.read() as connection:
             return verdicts.of_flows(connection, since, flow)
 
     def different_partitions(self, flow: str, since: datetime, limit: int) -> tuple[VerificationRow, ...]:
-        """The comparisons that found a difference and were not followed by one that found none, newest first."""
+        """Comparisons that found a difference and were not followed by an equal one, latest first."""
         with self._database.read() as connection:
             return verdicts.different_partitions(connection, flow, since, limit)
 
     def newest_verifications(self, flow: str, limit: int) -> tuple[VerificationSummary, ...]:
-        """A flow's newest verifications, newest first."""
+        """A flow's latest verifications, latest first."""
         with self._database.read() as connection:
             return verdicts.newest_verifications(connection, flow, limit)
 
     def partitions(
         self, flow: str, wanted: PartitionFilter, *, order: str, descending: bool, offset: int, limit: int
     ) -> tuple[int, tuple[PartitionObservationRow, ...]]:
-        """One page of a flow's partitions and how many there are in all.
+        """One page of a flow's partitions, and the number of all that match.
 
         Args:
             flow: as configured.
-            wanted: which of them.
-            order: one of `PARTITION_ORDERS`; rows without the value come last either way.
-            descending: the greatest first.
-            offset: how many to leave out.
-            limit: how many to tell.
+            wanted: the filter.
+            order: one of `PARTITION_ORDERS`; rows without the value come last in both directions.
+            descending: greatest first.
+            offset: rows to skip.
+            limit: maximum number of rows.
         """
         chosen = _chosen(flow, wanted)
         by = PARTITION_ORDERS[order]
@@ -206,7 +206,7 @@ class PageQueries:
         return total, rows
 
     def partition_counts(self, flow: str) -> tuple[dict[str, int], dict[str, int]]:
-        """How many partitions of a flow there are of each outlook, and of each reason to stand still."""
+        """The number of a flow's partitions by outlook, and of its stalled partitions by reason."""
         outlooks = select(_PARTITIONS.c.outlook, func.count()).where(_PARTITIONS.c.flow == flow)
         reasons = select(_PARTITIONS.c.reason, func.count()).where(
             _PARTITIONS.c.flow == flow, _PARTITIONS.c.reason.is_not(None)
@@ -220,7 +220,7 @@ class PageQueries:
     def groups(
         self, flow: str, *, name: str | None, behind_only: bool, offset: int, limit: int
     ) -> tuple[int, tuple[GroupSummary, ...]]:
-        """One page of a flow's consumer groups, those that would skip or read again most first, and their number."""
+        """One page of a flow's consumer groups, most skipped records or duplicates on failover first, and the total."""
         columns = _GROUPS.c
         behind = func.sum(case((is_behind(columns.reason), 1), else_=0))
         again = func.sum(func.coalesce(columns.read_again, 0))
@@ -253,7 +253,7 @@ class PageQueries:
         return total, rows
 
     def group_reasons(self, flow: str, groups: Sequence[str]) -> dict[str, dict[str, int]]:
-        """In how many partitions each of these groups does not go on exactly, by group and reason."""
+        """The number of partitions where each of these groups is not in sync, by group and reason."""
         columns = _GROUPS.c
         query = (
             select(columns.group, columns.reason, func.count())
@@ -267,7 +267,7 @@ class PageQueries:
         return found
 
     def group_partitions(self, flow: str, group: str, limit: int) -> tuple[GroupObservationRow, ...]:
-        """Where one group stands, partition by partition; those where it would skip or read again most first."""
+        """The position of one group by partition; most skipped records or duplicates on failover first."""
         columns = _GROUPS.c
         again, skipped = func.coalesce(columns.read_again, 0), func.coalesce(columns.skipped, 0)
         query = (
@@ -281,7 +281,7 @@ class PageQueries:
 
 
 def _wanted(flows: Collection[str]) -> CTE:
-    """The flows as a table: asked flow by flow, an index finds the newest row without reading the whole history."""
+    """The flows as a table: with a look-up per flow, an index finds the latest row without reading the history."""
     rows = [(flow,) for flow in sorted(flows)] or [("",)]
     return values(column("flow", String), name="wanted_flow").data(rows).cte("wanted")
 

@@ -1,4 +1,4 @@
-"""What pages ask of verifications: how partitions stand by their newest comparison, and what each found in all."""
+"""Verification results for pages: the latest comparison of each partition, and the totals of each verification."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _VERIFICATIONS: Table = METADATA.tables["verification"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """How the partitions of a flow stand by the newest complete comparison of each."""
+    """The number of a flow's partitions by the result of the latest complete comparison of each."""
 
     equal: int = 0
     different: int = 0
-    #: The newest comparison.
+    #: When the latest comparison finished.
     last_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationSummary:
-    """One verification over all its partitions."""
+    """One verification across all its partitions."""
 
     id: str
     mode: str
@@ -41,7 +41,7 @@ class VerificationSummary:
 
 
 def of_flows(connection: Connection, since: datetime, flow: str | None = None) -> dict[str, Verdicts]:
-    """How partitions stand by their newest comparison since then, by flow; samples and failures do not count."""
+    """Partitions by the result of their latest comparison since then, by flow; samples and failures are ignored."""
     columns = _VERIFICATIONS.c
     query = (
         select(
@@ -60,7 +60,7 @@ def of_flows(connection: Connection, since: datetime, flow: str | None = None) -
 
 
 def different_partitions(connection: Connection, flow: str, since: datetime, limit: int) -> tuple[VerificationRow, ...]:
-    """The comparisons that found a difference and were not followed by one that found none, newest first."""
+    """Comparisons that found a difference and were not followed by an equal one, latest first."""
     columns = _VERIFICATIONS.c
     query = (
         select(_VERIFICATIONS)
@@ -72,7 +72,7 @@ def different_partitions(connection: Connection, flow: str, since: datetime, lim
 
 
 def newest_verifications(connection: Connection, flow: str, limit: int) -> tuple[VerificationSummary, ...]:
-    """A flow's newest verifications, newest first."""
+    """A flow's latest verifications, latest first."""
     columns = _VERIFICATIONS.c
     counts = {
         verdict: func.sum(case((columns.verdict == verdict, 1), else_=0)).label(verdict)
@@ -97,16 +97,16 @@ def newest_verifications(connection: Connection, flow: str, limit: int) -> tuple
     )
     numbers = ("partitions", "equal", "different", "unverifiable", "records", "bytes")
     return tuple(
-        # A database may answer a sum with a decimal number.
+        # Some databases return a sum as a decimal number.
         VerificationSummary(**{**row, **{name: int(row[name]) for name in numbers}})
         for row in connection.execute(query).mappings()
     )
 
 
 def _is_newest_comparison(since: datetime, flow: str | None) -> ColumnElement[bool]:
-    """That a verification is the newest of its partition that says whether both sides are equal.
+    """True for the latest conclusive verification of its partition.
 
-    No window function: with the index over (flow, topic, partition, finished_at) it is found without sorting anything.
+    No window function: the index on (flow, topic, partition, finished_at) finds it without sorting.
     """
     columns, later = _VERIFICATIONS.c, _VERIFICATIONS.alias("later")
     chosen = [columns.finished_at >= since, _says_something(_VERIFICATIONS)]
@@ -127,7 +127,7 @@ def _is_newest_comparison(since: datetime, flow: str | None) -> ColumnElement[bo
 
 
 def _says_something(verifications: FromClause) -> ColumnElement[bool]:
-    """A sample or a comparison by state that finds no difference says little of the records; one that does counts."""
+    """True for conclusive results: a sample or a comparison by state counts only if it found a difference."""
     columns = verifications.c
     whole = columns.mode.in_(WHOLE_RECORDS)
     return columns.verdict.in_(("equal", "different")) & (whole | (columns.verdict == "different"))

@@ -1,4 +1,4 @@
-"""One module for each table or group of tables: how rows are written and read."""
+"""One module per table or group of tables: reads and writes their rows."""
 
 import lazy_loader
 

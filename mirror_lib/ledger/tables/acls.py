@@ -29,7 +29,7 @@ def forget(connection: Connection, rows: Iterable[ReplicatedAclRow]) -> None:
 
 
 def of_flow(connection: Connection, flow: str) -> tuple[ReplicatedAclRow, ...]:
-    """A flow's ACLs in the order of their keys."""
+    """A flow's ACLs, sorted by key."""
     query = select(_ACL).where(_ACL.c.flow == flow).order_by(*_ACL.primary_key.columns)
     return tuple(ReplicatedAclRow(**row) for row in connection.execute(query).mappings())
 
@@ -40,7 +40,7 @@ def note_time(connection: Connection, row: SyncTimeRow) -> None:
 
 
 def time_of(connection: Connection, flow: str, step: str) -> datetime | None:
-    """When a step began the last time that it succeeded."""
+    """When the last successful run of a step began."""
     found: datetime | None = connection.scalar(
         select(_TIME.c.begun_at).where(_TIME.c.flow == flow, _TIME.c.step == step)
     )

@@ -1,4 +1,4 @@
-"""The table `audit`: what people did, and when."""
+"""The table `audit`: the audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AUDIT: Table = METADATA.tables["audit"]
 
 
 class Audits:
-    """What people did. Rows are added and never changed. Every method raises `LedgerError`."""
+    """The audit log. Rows are added and never changed. Every method raises `LedgerError`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -25,7 +25,7 @@ class Audits:
     def note(
         self, *, by: str, action: str, subject: str, flow: str | None = None, detail: Mapping[str, Any] | None = None
     ) -> None:
-        """Note that somebody did something, now."""
+        """Record an operator's action, with the current time."""
         values = {
             "id": str(uuid.uuid4()),
             "at": now(),
@@ -39,7 +39,7 @@ class Audits:
             connection.execute(insert(_AUDIT).values(values))
 
     def newest(self, flow: str | None = None, limit: int = 100) -> tuple[AuditRow, ...]:
-        """The newest entries, newest first: of a flow, or all."""
+        """The latest entries, latest first: of a flow, or of all."""
         query = select(_AUDIT).order_by(_AUDIT.c.at.desc(), _AUDIT.c.id).limit(limit)
         if flow is not None:
             query = query.where(_AUDIT.c.flow == flow)

@@ -15,20 +15,20 @@ _BACKFILL: Table = METADATA.tables["backfill"]
 
 
 class Backfills:
-    """What was defined to be backfilled. Every method is one transaction and raises `LedgerError`."""
+    """Definitions of backfills. Every method is one transaction and raises `LedgerError`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def define(self, row: BackfillRow) -> BackfillRow:
-        """Keep what a backfill copies; returns what its name stands for, which is an older row if there is one."""
+        """Store a backfill's definition; return the stored row, which is an older one if the name exists."""
         with self._database.write() as connection:
             insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(_BACKFILL)
             connection.execute(insert.values(asdict(row)).on_conflict_do_nothing())
             return _find(connection, row.flow, row.name) or row
 
     def find(self, flow: str, name: str) -> BackfillRow | None:
-        """One backfill of a flow, None when there is no such."""
+        """One backfill of a flow; None if there is none with this name."""
         with self._database.read() as connection:
             return _find(connection, flow, name)
 

@@ -1,7 +1,7 @@
-"""The table `cluster_pair`: which clusters the rows of a flow are about.
+"""The table `cluster_pair`: the clusters that the rows of a flow belong to.
 
-All other tables know a flow by its aliases, and an alias may name another cluster tomorrow. Rows of another pair of
-clusters stay in the ledger, under a name that no flow has.
+All other tables identify a flow by its aliases, and an alias may name another cluster later. Rows of other clusters
+stay in the ledger under a name that no flow has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT = (
     "cutover",
     "handed_over_topic",
 )
-#: Tables of the present state only: their rows are deleted.
+#: Tables of current state: their rows are deleted.
 _DELETED = (
     "sync_time",
     "rate_claim",
@@ -47,35 +47,35 @@ class ClusterPairs:
         self._database = database
 
     def find(self, flow: str) -> ClusterPairRow | None:
-        """The clusters that a flow's rows are about; None when that is not known yet."""
+        """The clusters that a flow's rows belong to; None if they are not known yet."""
         with self._database.read() as connection:
             found = connection.execute(select(_PAIRS).where(_PAIRS.c.flow == flow)).mappings().one_or_none()
             return None if found is None else ClusterPairRow(**found)
 
     def between(self, source_id: str, target_id: str) -> tuple[str, ...]:
-        """The flows whose rows are about these clusters, whatever aliases they call them by."""
+        """The flows whose rows belong to these clusters, with any aliases."""
         query = select(_PAIRS.c.flow).where(_PAIRS.c.source_id == source_id, _PAIRS.c.target_id == target_id)
         with self._database.read() as connection:
             return tuple(connection.scalars(query.order_by(_PAIRS.c.flow)))
 
     def keep(self, flow: str, source_id: str, target_id: str) -> ClusterPairRow:
-        """Note a flow's clusters unless they are known; returns those that are known then."""
+        """Store a flow's clusters unless they are known; return the stored ones."""
         row = ClusterPairRow(flow=flow, source_id=source_id, target_id=target_id, since=now())
         with self._database.write() as connection:
             insert_new(connection, _PAIRS, row)
             return ClusterPairRow(**connection.execute(select(_PAIRS).where(_PAIRS.c.flow == flow)).mappings().one())
 
     def replace(self, flow: str, source_id: str, target_id: str, *, by: str) -> None:
-        """Say that the rows of a flow are about these clusters."""
+        """Assign the rows of a flow to these clusters."""
         row = ClusterPairRow(flow=flow, source_id=source_id, target_id=target_id, since=now(), by=by)
         with self._database.write() as connection:
             upsert(connection, _PAIRS, [row])
 
     def begin_anew(self, flow: str, source_id: str, target_id: str, *, by: str) -> str | None:
-        """Set aside all rows of a flow and of its backfills, and store its clusters.
+        """Set aside all rows of a flow and of its backfills, and store its new clusters.
 
         Returns:
-            The name under which the earlier rows are kept; None where no earlier clusters are known.
+            The name under which the earlier rows are kept; None if no earlier clusters are known.
         """
         row = ClusterPairRow(flow=flow, source_id=source_id, target_id=target_id, since=now(), by=by)
         with self._database.write() as connection:
@@ -83,7 +83,7 @@ class ClusterPairs:
             former = None if found is None else ClusterPairRow(**found)
             aside = None
             if former is not None:
-                # A pair may be left and come back more than once.
+                # A flow may leave a pair of clusters and return to it more than once.
                 aside = f"{flow} ({former.source_id} -> {former.target_id}, until {row.since:%Y-%m-%dT%H:%M:%S.%fZ})"
                 _set_aside(connection, flow, aside)
             upsert(connection, _PAIRS, [row])

@@ -1,4 +1,4 @@
-"""The tables of who carries cutovers out, and of what they ask: every change is one condition and one transaction."""
+"""Tables of the processes that run cutovers, and of their questions. Each change is one conditional transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIED = "died"
 
 
 def lock_name(cutover: str) -> str:
-    """What the lock of a cutover is called among the run locks of flows; no flow's name has a blank in it."""
+    """The name of a cutover's lock in the table of run locks; flow names contain no blanks."""
     return f"cutover {cutover}"
 
 
@@ -29,7 +29,7 @@ class CutoverCarriers:
         self._database = database
 
     def begin(self, row: CarrierRow) -> None:
-        """Note that a process holds a cutover's lock now; all before it have ended, and their questions with them."""
+        """Record that a process holds a cutover's lock; all earlier processes and their questions end."""
         with self._database.write() as connection:
             before = (_CARRIERS.c.cutover == row.cutover) & _CARRIERS.c.ended_at.is_(None)
             connection.execute(update(_CARRIERS).where(before).values(ended_at=now(), ended_as=DIED))
@@ -37,12 +37,12 @@ class CutoverCarriers:
             connection.execute(_CARRIERS.insert().values(asdict(row)))
 
     def move(self, cutover: str, carrier: str, step: str) -> None:
-        """Note the step that a process takes."""
+        """Record the current step of a process."""
         with self._database.write() as connection:
             connection.execute(update(_CARRIERS).where(_carrier(cutover, carrier)).values(step=step))
 
     def end(self, cutover: str, carrier: str, *, ended_as: str) -> None:
-        """Note that a process has ended; its questions end with it."""
+        """Record the end of a process; its questions end with it."""
         with self._database.write() as connection:
             mine = _carrier(cutover, carrier) & _CARRIERS.c.ended_at.is_(None)
             connection.execute(update(_CARRIERS).where(mine).values(ended_at=now(), ended_as=ended_as))
@@ -50,11 +50,11 @@ class CutoverCarriers:
             _end_questions(connection, asked, "unanswered")
 
     def of(self, cutover: str) -> tuple[CarrierRow, ...]:
-        """All processes that took a cutover on, in the order of time."""
+        """All processes that ran a cutover, oldest first."""
         return tuple(self.of_all((cutover,))[cutover])
 
     def of_all(self, cutovers: Collection[str]) -> dict[str, list[CarrierRow]]:
-        """As `of` each of these cutovers, by name."""
+        """As `of` for each of these cutovers, by name."""
         query = select(_CARRIERS).where(_CARRIERS.c.cutover.in_(cutovers)).order_by(_CARRIERS.c.since, _CARRIERS.c.id)
         found: dict[str, list[CarrierRow]] = {name: [] for name in cutovers}
         with self._database.read() as connection:
@@ -68,11 +68,11 @@ class CutoverCarriers:
             connection.execute(_QUESTIONS.insert().values(asdict(row)))
 
     def questions(self, cutover: str) -> tuple[QuestionRow, ...]:
-        """All questions of a cutover, in the order of time."""
+        """All questions of a cutover, oldest first."""
         return tuple(self.questions_of_all((cutover,))[cutover])
 
     def questions_of_all(self, cutovers: Collection[str]) -> dict[str, list[QuestionRow]]:
-        """As `questions` of each of these cutovers, by name."""
+        """As `questions` for each of these cutovers, by name."""
         columns = _QUESTIONS.c
         query = select(_QUESTIONS).where(columns.cutover.in_(cutovers)).order_by(columns.asked_at, columns.attempt)
         found: dict[str, list[QuestionRow]] = {name: [] for name in cutovers}
@@ -89,7 +89,7 @@ class CutoverCarriers:
             return None if found is None else QuestionRow(**found)
 
     def answer(self, asked: QuestionRow, answer: str, *, by: str, note: str = "") -> bool:
-        """Answer a question; False when it has been answered or has ended meanwhile."""
+        """Answer a question; false if it has been answered or has ended in between."""
         is_open = and_(
             _question(asked.cutover, asked.step, asked.attempt),
             _QUESTIONS.c.carrier == asked.carrier,
@@ -101,7 +101,7 @@ class CutoverCarriers:
             return connection.execute(update(_QUESTIONS).where(is_open).values(values)).rowcount == 1
 
     def take(self, asked: QuestionRow) -> QuestionRow | None:
-        """End a question that has been answered; None when it has not, and stays open."""
+        """End an answered question; None if it has no answer, and it stays open."""
         answered = _question(asked.cutover, asked.step, asked.attempt) & _QUESTIONS.c.answer.is_not(None)
         with self._database.write() as connection:
             connection.execute(update(_QUESTIONS).where(answered).values(ended_at=now(), ended_as="taken"))
@@ -109,7 +109,7 @@ class CutoverCarriers:
             return None if found is None else QuestionRow(**found)
 
     def give_up(self, asked: QuestionRow) -> bool:
-        """End a question that nobody has answered; False when somebody has meanwhile."""
+        """End an unanswered question; false if it was answered in between."""
         unanswered = _question(asked.cutover, asked.step, asked.attempt) & _QUESTIONS.c.answer.is_(None)
         with self._database.write() as connection:
             return _end_questions(connection, unanswered, "unanswered") == 1

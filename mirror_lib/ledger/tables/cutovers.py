@@ -1,4 +1,4 @@
-"""The tables of cutovers: what each is, every attempt at its steps, where it cut, and what was handed over."""
+"""The tables of cutovers: definitions, attempts at steps, cuts, and handed-over topics."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Cutovers:
         self._database = database
 
     def create(self, row: CutoverRow) -> None:
-        """Keep a new cutover.
+        """Store a new cutover.
 
         Raises:
-            LedgerError: the name is taken.
+            LedgerError: a cutover with this name exists.
         """
         with self._database.write() as connection:
             if connection.scalar(select(_CUTOVERS.c.name).where(_CUTOVERS.c.name == row.name)) is not None:
@@ -38,13 +38,13 @@ class Cutovers:
             connection.execute(_CUTOVERS.insert().values(asdict(row)))
 
     def find(self, name: str) -> CutoverRow | None:
-        """One cutover, None when there is no such."""
+        """One cutover; None if there is none with this name."""
         with self._database.read() as connection:
             found = connection.execute(select(_CUTOVERS).where(_CUTOVERS.c.name == name)).mappings().one_or_none()
             return None if found is None else CutoverRow(**found)
 
     def newest(self, flow: str | None = None, limit: int = 100) -> tuple[CutoverRow, ...]:
-        """The newest cutovers, newest first: of a flow, or all."""
+        """The latest cutovers, latest first: of a flow, or all."""
         query = select(_CUTOVERS).order_by(_CUTOVERS.c.created_at.desc(), _CUTOVERS.c.name).limit(limit)
         if flow is not None:
             query = query.where(_CUTOVERS.c.flow == flow)
@@ -52,7 +52,7 @@ class Cutovers:
             return tuple(CutoverRow(**row) for row in connection.execute(query).mappings())
 
     def move(self, name: str, *, state: str, step: str) -> None:
-        """Note where a cutover is."""
+        """Record the state and step of a cutover."""
         changed = {"state": state, "step": step, "updated_at": now()}
         with self._database.write() as connection:
             connection.execute(update(_CUTOVERS).where(_CUTOVERS.c.name == name).values(changed))
@@ -63,11 +63,11 @@ class Cutovers:
             upsert(connection, _STEPS, [row])
 
     def steps(self, name: str) -> tuple[CutoverStepRow, ...]:
-        """All attempts at a cutover's steps in the order in which they began."""
+        """All attempts at a cutover's steps, in the order of their start."""
         return tuple(self.steps_of((name,))[name])
 
     def steps_of(self, names: Collection[str]) -> dict[str, list[CutoverStepRow]]:
-        """As `steps` of each of these cutovers, by name."""
+        """As `steps` for each of these cutovers, by name."""
         query = select(_STEPS).where(_STEPS.c.cutover.in_(names)).order_by(_STEPS.c.started_at, _STEPS.c.attempt)
         found: dict[str, list[CutoverStepRow]] = {name: [] for name in names}
         with self._database.read() as connection:
@@ -76,13 +76,13 @@ class Cutovers:
         return found
 
     def save_cuts(self, name: str, rows: Sequence[CutRow]) -> None:
-        """Note where a cutover's partitions were cut, in the place of all earlier cuts of it."""
+        """Store the cuts of a cutover's partitions; replaces all earlier ones."""
         with self._database.write() as connection:
             connection.execute(delete(_CUTS).where(_CUTS.c.cutover == name))
             upsert(connection, _CUTS, rows)
 
     def cuts(self, name: str) -> tuple[CutRow, ...]:
-        """Where a cutover's partitions were cut, by topic and partition."""
+        """The cuts of a cutover's partitions, by topic and partition."""
         query = select(_CUTS).where(_CUTS.c.cutover == name).order_by(_CUTS.c.topic, _CUTS.c.partition)
         with self._database.read() as connection:
             return tuple(CutRow(**row) for row in connection.execute(query).mappings())
@@ -90,12 +90,12 @@ class Cutovers:
     def hand_over(
         self, rows: Sequence[HandedOverRow], *, take_back_from: str | None = None, topics: Collection[str] = ()
     ) -> None:
-        """Let flows copy these topics no more, and at the same moment another flow copy some again.
+        """Exclude topics from flows, and in the same transaction let another flow copy some topics again.
 
         Args:
-            rows: what is handed over.
+            rows: the topics that are handed over.
             take_back_from: the flow that copies again.
-            topics: of its source.
+            topics: topics on its source.
         """
         with self._database.write() as connection:
             if take_back_from is not None:
@@ -108,7 +108,7 @@ class Cutovers:
         self.hand_over((), take_back_from=flow, topics=topics)
 
     def fences(self, flow: str) -> list[Mapping[str, Any]]:
-        """The ACLs by which cutovers of a flow keep writers from its source now, as `Fenced.to_facts` gives them."""
+        """The ACLs with which cutovers of a flow fence writers on its source now, as `Fenced.to_facts` returns them."""
         query = (
             select(_STEPS.c.facts)
             .join(_CUTOVERS, _CUTOVERS.c.name == _STEPS.c.cutover)
@@ -118,7 +118,7 @@ class Cutovers:
             return [acl for facts in connection.scalars(query) for acl in facts.get("fence", ())]
 
     def handed_over(self, flow: str | None = None) -> tuple[HandedOverRow, ...]:
-        """The topics that a flow, or each flow, does not copy any more."""
+        """The topics that a flow, or each flow, no longer copies."""
         query = select(_HANDED_OVER).order_by(_HANDED_OVER.c.flow, _HANDED_OVER.c.topic)
         if flow is not None:
             query = query.where(_HANDED_OVER.c.flow == flow)

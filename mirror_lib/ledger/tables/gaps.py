@@ -1,4 +1,4 @@
-"""The table `gap`: what sources lost, and what people decided about it."""
+"""The table `gap`: lost source records, and their resolutions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mirror_lib.ledger.tables.writing import now
 _GAP: Table = METADATA.tables["gap"]
 _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
-#: Well below what SQLite takes in one statement.
+#: Well below SQLite's limit of parameters in one statement.
 _TOPICS_AT_ONCE = 500
 
 
 class LastCopy(NamedTuple):
-    """The newest row of a partition that had records copied."""
+    """The newest row of a partition with copied records."""
 
     #: Epoch milliseconds of the last record.
     last_timestamp: int
@@ -31,10 +31,10 @@ class LastCopy(NamedTuple):
 
 
 def record(connection: Connection, row: GapRow) -> GapRow:
-    """Note a gap; returns the row that stands for it now.
+    """Record a gap; return its row.
 
-    The same gap found again is the row that is open already: the same cause in the same partition, with one of its
-    ends where it was. It grows to what both have found, since retention goes on deleting and a source is cut again.
+    A gap is the same as an open one if it has the same cause and partition, and one of its ends is unchanged. The open
+    row grows to cover both: retention continues to delete, and a source may be truncated again.
     """
     columns = _GAP.c
     same = select(_GAP).where(
@@ -75,7 +75,7 @@ def of_flow(connection: Connection, flow: str, *, state: GapState | None, limit:
 
 
 def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, note: str | None) -> GapRow:
-    """Set what was decided. An earlier decision stays readable in the note."""
+    """Set the resolution. An earlier one stays in the note."""
     found = _rows(connection, select(_GAP).where(_GAP.c.id == gap_id))
     if not found:
         raise LedgerError(f"there is no gap {gap_id}.", action="`mirror gaps list` shows them with their ids.")
@@ -95,13 +95,13 @@ def _earlier(row: GapRow) -> str:
 
 
 def stopped(connection: Connection, flow: str) -> frozenset[tuple[str, int]]:
-    """Topics and partitions that are not replicated any more."""
+    """Topics and partitions that are no longer replicated."""
     query = select(_GAP.c.topic, _GAP.c.partition).where(_GAP.c.flow == flow, _GAP.c.state == GapState.STOPPED.value)
     return frozenset((topic, partition) for topic, partition in connection.execute(query.distinct()))
 
 
 def last_copies(connection: Connection, flow: str, topics: Iterable[str]) -> Mapping[tuple[str, int], LastCopy]:
-    """When each partition of some topics was copied last, by topic and partition."""
+    """The last copy of each partition of some topics, by topic and partition."""
     wanted = sorted(set(topics))
     found: dict[tuple[str, int], LastCopy] = {}
     for first in range(0, len(wanted), _TOPICS_AT_ONCE):

@@ -1,6 +1,6 @@
-"""Forgetting what old runs did in each partition: with a run a minute these tables would grow for ever.
+"""Retention of the rows of old runs: with a run every minute these tables would grow without limit.
 
-The runs themselves stay, one row for each: what is counted since the beginning is made of them.
+The rows of the runs themselves stay, one for each: they contain the totals since the beginning.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ _RUNS: Table = METADATA.tables["run"]
 _PARTITION_RUNS: Table = METADATA.tables["partition_run"]
 _ROUNDS: Table = METADATA.tables["round"]
 _POSITIONS: Table = METADATA.tables["position"]
-#: What it is called among the steps of a flow that have an interval.
+#: The name of this step among the steps with an interval.
 _STEP = "forget_history"
 _INTERVAL = timedelta(days=1)
-#: Others wait while a transaction lasts, which with SQLite are all that write.
+#: Limits the length of a transaction: other writers wait for it, with SQLite all of them.
 _RUNS_AT_ONCE = 100
 
 
 class Forgotten(NamedTuple):
-    """How many rows were deleted."""
+    """Numbers of deleted rows."""
 
     partition_runs: int
     rounds: int
 
 
 class History:
-    """What is kept of runs. Raises `LedgerError`."""
+    """Retention of runs. Raises `LedgerError`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def forget(self, flow: str, *, keep: timedelta, now: datetime) -> Forgotten:
-        """Delete what runs that began longer ago did in each partition, and their rounds; not more than once a day.
+        """Delete rows of partitions and rounds of runs that began before `keep`; at most once a day.
 
-        Of a partition stays what its newest committed run did, and all that was tried since. Of the rounds stay the
-        largest.
+        For each partition, the rows of its latest committed run and of later attempts stay. Of the rounds, the largest
+        stay.
 
         Args:
-            keep: how long all is kept.
+            keep: how long all rows are kept.
         """
         before = now - keep
         with self._database.read() as connection:
@@ -76,7 +76,7 @@ def _old_runs(connection: Connection, flow: str, *, since: datetime | None, befo
 
 
 def _delete_superseded(run_ids: Sequence[str]) -> Delete:
-    """The partitions of runs whose positions were committed by runs that began later."""
+    """Delete the rows of partitions whose positions were committed by later runs."""
     mine, later = _RUNS.alias("mine"), _RUNS.alias("later")
     row, position = _PARTITION_RUNS.c, _POSITIONS.c
     committed_later = (

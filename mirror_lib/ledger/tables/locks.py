@@ -1,8 +1,8 @@
-"""The table `run_lock`: who may run a flow now.
+"""The table `run_lock`: which run of a flow holds its lock.
 
-A holder is a run and the text that names its process; both together must be the holder's own, so that two attempts of
-one run are two holders. A lease counts from its last renewal by the database's clock, because hosts' clocks differ;
-SQLite has none, and all who share its file are on one host.
+A holder is a run id and a text that names its process; both must match, so that two attempts of one run are two
+holders. A lease starts at its last renewal by the database's clock, because the clocks of hosts differ; SQLite has no
+clock of its own, and all processes that share its file are on one host.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def acquire(
     lease_seconds: float,
     instead_of: RunLockRow | None = None,
 ) -> RunLockRow:
-    """Take the lock if it is free, if its lease has ended, or if it is ours already. One write transaction.
+    """Take the lock if it is free, expired, or already this holder's. One write transaction.
 
     Args:
-        connection: in a transaction that writes.
-        flow: whose lock.
+        connection: in a write transaction.
+        flow: the flow of the lock.
         run_id: the run that wants it.
         holder: names the process that wants it.
-        lease_seconds: how long it holds without a renewal.
-        instead_of: take it from this very holder, whose lease need not have ended: who asks knows that it is dead.
-            No effect when the lock has been renewed or has changed hands since.
+        lease_seconds: lease time without a renewal.
+        instead_of: take the lock from exactly this holder, even before its lease ends: the caller knows that it is
+            dead. No effect if the lock has been renewed or has changed hands since.
 
     Returns:
-        Who has the lock now: ourselves or another, see `is_held_by`.
+        The lock's holder now: this one or another, see `is_held_by`.
     """
     while True:
         began = _clock(connection)
@@ -50,7 +50,7 @@ def acquire(
         )
         if _insert(connection, wanted):
             return wanted
-        # Waits for others who are just changing the row; it may be gone by then.
+        # Waits for a transaction that changes the row; the row may be gone afterwards.
         present = _one(connection, select(_LOCK).where(_LOCK.c.flow == flow).with_for_update())
         if present is None:
             continue
@@ -64,39 +64,39 @@ def acquire(
 
 
 def renew(connection: Connection, *, flow: str, run_id: str, holder: str) -> bool:
-    """Let the lease begin anew; False when the lock is another's now, or nobody's."""
-    # The clock is read when the row is written: it may have been waited for.
+    """Renew the lease; false if the lock is free or has another holder."""
+    # The clock is read when the row is written: the statement may have waited for the row.
     renewed_at = func.clock_timestamp() if _is_postgres(connection) else now()
     statement = update(_LOCK).where(_ours(flow, run_id, holder)).values(renewed_at=renewed_at)
     return connection.execute(statement).rowcount == 1
 
 
 def release(connection: Connection, *, flow: str, run_id: str, holder: str) -> None:
-    """Give the lock up; no effect when it is not ours any more."""
+    """Release the lock; no effect if this holder no longer has it."""
     connection.execute(delete(_LOCK).where(_ours(flow, run_id, holder)))
 
 
 def find(connection: Connection, flow: str) -> RunLockRow | None:
-    """Who has the lock, None when it is free or its lease has ended."""
+    """The lock's holder; None if it is free or expired."""
     row = _one(connection, select(_LOCK).where(_LOCK.c.flow == flow))
     return None if row is None or _ended(row, _clock(connection)) else row
 
 
 def living(connection: Connection) -> dict[str, RunLockRow]:
-    """Who has the lock of each flow, by flow; none where it is free or its lease has ended."""
+    """The holders of locks by flow, without free and expired ones."""
     at = _clock(connection)
     rows = (RunLockRow(**row) for row in connection.execute(select(_LOCK)).mappings())
     return {row.flow: row for row in rows if not _ended(row, at)}
 
 
 def is_held_by(row: RunLockRow, run_id: str, holder: str) -> bool:
-    """Whether the lock is this holder's."""
+    """True if this holder has the lock."""
     return (row.run_id, row.holder) == (run_id, holder)
 
 
 def _insert(connection: Connection, row: RunLockRow) -> bool:
     insert = (postgresql if _is_postgres(connection) else sqlite).insert(_LOCK)
-    # Not by the row count, which drivers need not tell of an INSERT.
+    # Not by the row count: drivers need not report one for INSERT.
     statement = insert.values(asdict(row)).on_conflict_do_nothing().returning(_LOCK.c.flow)
     return connection.execute(statement).one_or_none() is not None
 
@@ -111,14 +111,14 @@ def _one(connection: Connection, query: Select[tuple[object, ...]]) -> RunLockRo
 
 
 def _ended(row: RunLockRow, at: datetime) -> bool:
-    # A renewal later than now by a lease: the clock was set back, and a holder that lives would have renewed it since.
+    # A renewal in the future by a lease: the clock was set back, and a living holder would have renewed since.
     return abs((at - row.renewed_at).total_seconds()) >= row.lease_seconds
 
 
 def _clock(connection: Connection) -> datetime:
     if not _is_postgres(connection):
         return now()
-    # Not now(): that is when the transaction began, which may have waited since.
+    # Not now(): it returns the start of the transaction, which may have waited since.
     at: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
     return at.astimezone(UTC)
 

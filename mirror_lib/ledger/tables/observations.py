@@ -1,4 +1,4 @@
-"""The tables of observations: where flows, partitions, groups and heartbeats stood when they were looked at last."""
+"""The tables of the latest observations of flows, partitions, groups and heartbeats."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _Row = TypeVar("_Row", bound="DataclassInstance")
 
 
 class Observations:
-    """What was observed. Every method is one transaction and raises `LedgerError`."""
+    """Observations. Every method is one transaction and raises `LedgerError`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def save_flow(self, row: FlowObservationRow, partitions: Sequence[PartitionObservationRow]) -> None:
-        """Add to a flow's history, and put these partitions in the place of all that were known of it."""
+        """Add a row to a flow's history, and replace all its partitions."""
         with self._database.write() as connection:
             upsert(connection, _FLOWS, [row])
             old = _FLOWS.c.observed_at < row.observed_at - HISTORY
@@ -49,12 +49,12 @@ class Observations:
             _replace(connection, _PARTITIONS, row.flow, partitions)
 
     def save_groups(self, flow: str, rows: Sequence[GroupObservationRow]) -> None:
-        """Put these groups in the place of all that were known of a flow."""
+        """Replace all groups of a flow."""
         with self._database.write() as connection:
             _replace(connection, _GROUPS, flow, rows)
 
     def save_heartbeats(self, flow: str, rows: Sequence[HeartbeatObservationRow]) -> None:
-        """Put these in the place of all that were known of a flow."""
+        """Replace all heartbeats of a flow."""
         with self._database.write() as connection:
             _replace(connection, _HEARTBEATS, flow, rows)
 
@@ -64,7 +64,7 @@ class Observations:
             upsert(connection, _STEPS, [row])
 
     def latest_flows(self) -> dict[str, FlowObservationRow]:
-        """The newest observation of every flow, by flow."""
+        """Latest observation per flow."""
         newest = (
             select(_FLOWS.c.flow, func.max(_FLOWS.c.observed_at).label("observed_at"))
             .group_by(_FLOWS.c.flow)
@@ -77,7 +77,7 @@ class Observations:
             return {row["flow"]: FlowObservationRow(**row) for row in connection.execute(query).mappings()}
 
     def history(self, flow: str, since: datetime) -> tuple[FlowObservationRow, ...]:
-        """A flow's observations from a moment on, oldest first."""
+        """A flow's observations since a moment, oldest first."""
         query = select(_FLOWS).where(_FLOWS.c.flow == flow, _FLOWS.c.observed_at >= since)
         with self._database.read() as connection:
             found = connection.execute(query.order_by(_FLOWS.c.observed_at)).mappings()
@@ -100,7 +100,7 @@ class Observations:
         return self._of_flow(_STEPS, StepOutcomeRow, flow)
 
     def reasons(self) -> Mapping[str, Mapping[str, int]]:
-        """How many partitions of each flow stand still, by flow and reason."""
+        """The number of stalled partitions of each flow, by flow and reason."""
         query = (
             select(_PARTITIONS.c.flow, _PARTITIONS.c.reason, func.count())
             .where(_PARTITIONS.c.reason.is_not(None))

@@ -1,8 +1,8 @@
-"""The table `rate_claim`: how much of a cluster's limits each run that copies now has for itself.
+"""The table `rate_claim`: the share of a cluster's limits that each current run has.
 
-Flows run as processes that know nothing of each other, often on several hosts; what they share is the ledger. A run
-claims its share before each round and gives it back behind it. A claim counts as long as its run holds the lock of its
-flow, so that a run that died holds nothing up for longer than its lease.
+Flows run as independent processes, often on several hosts; they share only the ledger. A run claims its share before
+each round and releases it afterwards. A claim is valid while its run holds the lock of its flow, so that a run that
+died blocks others no longer than its lease.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mirror_lib.ledger.tables import locks
 from mirror_lib.ledger.tables.writing import now
 
 _CLAIM: Table = METADATA.tables["rate_claim"]
-#: Of its fair share, what a run gets at least although others have not given theirs back yet.
+#: Divisor: a run gets at least this part of its fair share, even if others have not released theirs yet.
 LEAST_PART = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RateAsk:
-    """A limit that a run has to keep: bytes per second of all flows that read from, or write to, a cluster."""
+    """A limit that a run must keep: bytes per second of all flows that read from, or write to, a cluster."""
 
     side: RateSide
     cluster: str
@@ -34,19 +34,19 @@ class RateAsk:
 def claim(
     connection: Connection, *, flow: str, run_id: str, wanted: int | None, asks: Sequence[RateAsk]
 ) -> tuple[RateClaimRow, ...]:
-    """Replace a run's claims by new ones, for all limits that it has to keep.
+    """Replace a run's claims by new ones, for all limits that it must keep.
 
-    The run holds its flow's lock. The claims all give the same: the least that one of the limits allows.
+    The run holds its flow's lock. All claims have the same value: the lowest that one of the limits allows.
 
     Args:
-        connection: in a transaction that writes.
-        flow: whose run it is.
+        connection: in a write transaction.
+        flow: the run's flow.
         run_id: the run.
-        wanted: bytes per second that it could use; None: no matter how many.
+        wanted: bytes per second that it could use; None means unlimited.
         asks: the limits, each side of a cluster at most once.
     """
     if connection.dialect.name == "postgresql":
-        # SQLite's write transactions come one after the other by themselves.
+        # SQLite serializes write transactions itself.
         connection.execute(text("LOCK TABLE rate_claim IN EXCLUSIVE MODE"))
     others = [row for row in living(connection) if row.flow != flow]
     release(connection, flow=flow)
@@ -59,7 +59,7 @@ def claim(
             side=ask.side,
             cluster=ask.cluster,
             run_id=run_id,
-            # What another limit keeps it from using is free for others.
+            # The part that another limit prevents it from using is free for others.
             wanted=_least([wanted, *(fair[other] for other in asks if other != ask)]),
             bytes_per_second=granted,
             claimed_at=at,
@@ -72,7 +72,7 @@ def claim(
 
 
 def release(connection: Connection, *, flow: str, run_id: str | None = None) -> None:
-    """Give a flow's claims back; only those of a run, if one is given."""
+    """Release a flow's claims; only those of a run, if one is given."""
     ours = _CLAIM.c.flow == flow
     connection.execute(delete(_CLAIM).where(ours if run_id is None else ours & (_CLAIM.c.run_id == run_id)))
 
@@ -89,9 +89,9 @@ def living(connection: Connection) -> tuple[RateClaimRow, ...]:
 
 
 def fair_share(limit: int, wanted: int | None, others: Sequence[int | None]) -> int:
-    """One member's part of a limit, max-min fair: nobody gets more than wanted, and what is left over the others.
+    """One member's share of a limit, max-min fair: no member gets more than it wants; the others share the rest.
 
-    None wants as much as there is. The shares of all members add up to the limit, or to what they want if that is
+    None wants as much as possible. The shares of all members add up to the limit, or to the wanted total if that is
     less; each is at least 1.
     """
     left, members = limit, len(others) + 1
@@ -102,12 +102,12 @@ def fair_share(limit: int, wanted: int | None, others: Sequence[int | None]) -> 
         members -= 1
         if want == wanted:
             return max(want, 1)
-    # All that are left want at least this.
+    # All remaining members want at least this.
     return max(left // members if members else left, 1)
 
 
 def grant(limit: int, fair: int, granted: Iterable[int]) -> int:
-    """What a run gets now of its fair share: what others have not claimed, and if that is little a tenth of it."""
+    """A run's current grant: the unclaimed part of its fair share, but at least a tenth of it."""
     unclaimed = limit - sum(granted)
     return min(fair, max(unclaimed, fair // LEAST_PART, 1))
 

@@ -1,4 +1,4 @@
-"""The table `round`: what each round of a run was expected to take, and what it took."""
+"""The table `round`: estimate and result of each round of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.tables.writing import upsert
 
 _ROUND: Table = METADATA.tables["round"]
-#: How many of the largest rounds tell how fast a flow copies much.
+#: How many of the largest rounds are used to estimate the speed of large copies.
 LARGEST = 3
 _NEWEST_FIRST = (_ROUND.c.began_at.desc(), _ROUND.c.number.desc(), _ROUND.c.run_id)
 
@@ -30,9 +30,9 @@ def newest(connection: Connection, *, flow: str | None, run_id: str | None, limi
 
 
 def measured(connection: Connection, flow: str, *, newest: int, largest: int) -> tuple[RoundRow, ...]:
-    """Committed rounds that copied something, newest first: the newest ones, and the largest that are known.
+    """Committed rounds with records, newest first: the newest and the largest ones.
 
-    A flow that keeps up makes small rounds alone, and they do not tell how fast it copies much.
+    A flow that keeps up has only small rounds, which do not show its speed for large copies.
     """
     newest_rows = _rows(connection, _copied(flow).order_by(*_NEWEST_FIRST).limit(newest))
     found = {(row.run_id, row.number): row for row in (*newest_rows, *largest_of(connection, flow, largest))}
@@ -40,7 +40,7 @@ def measured(connection: Connection, flow: str, *, newest: int, largest: int) ->
 
 
 def largest_of(connection: Connection, flow: str, count: int = LARGEST) -> tuple[RoundRow, ...]:
-    """The committed rounds with the most to copy for one task, the largest first."""
+    """The committed rounds with the most bytes for one task, largest first."""
     return _rows(connection, _copied(flow).order_by(_ROUND.c.heaviest_bytes.desc(), *_NEWEST_FIRST).limit(count))
 
 

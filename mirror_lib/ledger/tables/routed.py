@@ -1,9 +1,8 @@
-"""The table `routed_range`: which records of which source partitions stand where in a target partition that transforms
-send them to.
+"""The table `routed_range`: ranges of a target partition that hold routed records, and their source partitions.
 
-The ranges of several source partitions overlap on the target, since their records stand there in any order. So what can
-be told apart is only what different runs have written: a stretch. A stretch takes further runs up while it is small,
-else a flow that runs every minute would add rows without end.
+The ranges of several source partitions overlap on the target, since transforms mix their records. Only the output of
+different runs can be distinguished, in stretches. A stretch includes further runs while it is small: otherwise a flow
+that runs every minute would add rows without limit.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ _log = logging.getLogger(__name__)
 _RANGE: Table = METADATA.tables["routed_range"]
 _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
-#: Offsets of the target from which on a stretch takes no more runs up. Retention that cuts a stretch leaves none of it
-#: to be verified.
+#: Target offsets after which a stretch includes no more runs. If retention deletes a part of a stretch, none of it can
+#: be verified.
 FULL_OFFSETS = 100_000
 
 #: Topic and partition, of the target or of the source.
@@ -31,16 +30,16 @@ _Place = tuple[str, int]
 
 
 def append(connection: Connection, rows: Sequence[RoutedRangeRow], *, resumed: Set[_Place] = frozenset()) -> None:
-    """Add what a round has written; their `stretch` is assigned here.
+    """Add the output of a round; `stretch` is assigned here.
 
-    What is copied again from an earlier offset replaces what is known of it from there on: the newest copy counts, as
-    in the offset map. The same rows once more change nothing.
+    A repeated copy from an earlier offset replaces the rows from there on: the latest copy counts, as in the offset
+    map. Adding the same rows again has no effect.
 
     Args:
-        connection: in a transaction that writes.
-        rows: of one round: for each source partition its own target, and every other one.
-        resumed: source partitions that were taken over from runs that were interrupted. What these have committed in
-            transactions belongs to the rows too, though this run has begun behind it.
+        connection: in a write transaction.
+        rows: of one round: for each source partition its own target and every other target.
+        resumed: source partitions that were taken over from interrupted runs. Transactions that those runs committed
+            belong to the rows too, although this run started after them.
     """
     _lock_flows(connection, {row.flow for row in rows})
     begun = {(row.flow, _source(row)): _begun(connection, row) for row in rows if row.own and _source(row) in resumed}
@@ -63,7 +62,7 @@ def of_flow(connection: Connection, flow: str) -> tuple[RoutedRangeRow, ...]:
 
 
 def of_others(connection: Connection, flow: str) -> Iterable[tuple[str, str, int]]:
-    """Flows, topics and partitions that flows other than this one have sent records to."""
+    """Flows, topics and partitions to which other flows have sent records."""
     columns = _RANGE.c
     query = (
         select(columns.flow, columns.target_topic, columns.target_partition)
@@ -74,7 +73,7 @@ def of_others(connection: Connection, flow: str) -> Iterable[tuple[str, str, int
 
 
 def _begun(connection: Connection, row: RoutedRangeRow) -> int:
-    """The source offset where the first of the runs began that were interrupted one after the other before this one."""
+    """The source offset where the first of the consecutive interrupted runs before this one started."""
     columns, runs, parts = _RANGE.c, _RUN.c, _PARTITION_RUN.c
     of_source = and_(columns.flow == row.flow, columns.topic == row.topic, columns.partition == row.partition)
     known = connection.execute(select(func.max(columns.source_next)).where(of_source, columns.own)).scalar()
@@ -96,7 +95,7 @@ def _begun(connection: Connection, row: RoutedRangeRow) -> int:
 
 
 def _append_own(connection: Connection, rows: Sequence[RoutedRangeRow]) -> dict[tuple[str, _Place], RoutedRangeRow]:
-    """Add what stayed in the own targets; returns the last row of each source partition."""
+    """Add the ranges in the partitions' own targets; return the last row of each source partition."""
     by_target: dict[tuple[str, _Place], list[RoutedRangeRow]] = {}
     for row in rows:
         by_target.setdefault((row.flow, _target(row)), []).append(row)
@@ -114,10 +113,10 @@ def _append_to(
     rows: Sequence[RoutedRangeRow],
     covered: dict[tuple[str, _Place], RoutedRangeRow] | None,
 ) -> list[RoutedRangeRow]:
-    """Add rows of one target partition, as one stretch or to the last one; returns them as they are stored.
+    """Add rows of one target partition, as a new stretch or to the last one; return them as stored.
 
     Args:
-        covered: what is known of all that the source partitions sent anywhere; None where that is what is added.
+        covered: last rows of the source partitions' own targets; None when those rows are being added.
     """
     known = _near(connection, flow, target, rows)
     if all(any(_holds(each, row) for each in known) for row in rows):
@@ -149,7 +148,7 @@ def _append_to(
 
 
 def _near(connection: Connection, flow: str, target: _Place, rows: Sequence[RoutedRangeRow]) -> list[RoutedRangeRow]:
-    """The rows of the last stretch, and those that reach behind the beginning of what is added."""
+    """The rows of the last stretch, and rows that end after the start of the new ones."""
     columns = _RANGE.c
     newest = select(func.max(columns.stretch)).where(_is_of(flow, target)).scalar_subquery()
     first = min(row.source_first for row in rows)
@@ -159,7 +158,7 @@ def _near(connection: Connection, flow: str, target: _Place, rows: Sequence[Rout
 
 
 def _cut(connection: Connection, each: RoutedRangeRow, row: RoutedRangeRow) -> list[RoutedRangeRow]:
-    """What is left of a row where a newer one begins before its end."""
+    """The remainder of a row that a newer one replaces before its end."""
     _log.warning(
         "flow %s: %s-%d was copied again from source offset %d on; what was known of it in %s-%d ends before that",
         row.flow,
@@ -180,7 +179,7 @@ def _cut(connection: Connection, each: RoutedRangeRow, row: RoutedRangeRow) -> l
 def _follows(
     last: RoutedRangeRow, row: RoutedRangeRow, covered: dict[tuple[str, _Place], RoutedRangeRow] | None
 ) -> bool:
-    """Whether all that lies between two rows of a source partition is known to have sent nothing there."""
+    """True if it is certain that the source partition sent nothing there between the two rows."""
     if last.source_next == row.source_first:
         return True
     known = (covered or {}).get((row.flow, _source(row)))
@@ -227,7 +226,7 @@ def _is_row(row: RoutedRangeRow) -> ColumnElement[bool]:
 
 
 def _lock_flows(connection: Connection, flows: Iterable[str]) -> None:
-    """Two runs that append to one flow take turns, as for the offset map. SQLite has one writer."""
+    """Serialize runs that append to one flow, as for the offset map. SQLite has a single writer."""
     if connection.dialect.name == "postgresql":
         for flow in sorted(flows):
             lock = text("SELECT pg_advisory_xact_lock(hashtext('mirror routed_range'), hashtext(:flow))")

@@ -18,7 +18,7 @@ _PARTITION_RUN: Table = METADATA.tables["partition_run"]
 
 
 def start(connection: Connection, *, run_id: str, flow: str, trigger: str, planned_partitions: int) -> RunRow:
-    """Note that a run begins."""
+    """Record the start of a run."""
     if connection.scalar(select(func.count()).where(_RUN.c.id == run_id)):
         raise LedgerError(
             f"a run with the id {run_id} exists already.", action="Leave the id out, or choose another for every run."
@@ -39,7 +39,7 @@ def start(connection: Connection, *, run_id: str, flow: str, trigger: str, plann
 
 
 def change(connection: Connection, run_id: str, values: Mapping[str, Any]) -> None:
-    """Set columns of a run; those given as None stay as they are."""
+    """Set columns of a run; None leaves a column unchanged."""
     given = {name: value for name, value in values.items() if value is not None}
     changed = connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(heartbeat_at=now(), **given))
     if changed.rowcount == 0:
@@ -47,18 +47,18 @@ def change(connection: Connection, run_id: str, values: Mapping[str, Any]) -> No
 
 
 def finish(connection: Connection, run_id: str, values: Mapping[str, Any]) -> None:
-    """Note that a run has ended. What is not given is added up from its partitions."""
+    """Record the end of a run. Missing totals are summed up from its partitions."""
     given = {name: value for name, value in values.items() if value is not None}
     change(connection, run_id, {**_totals(connection, run_id), **given, "finished_at": now()})
 
 
 def running(connection: Connection, flow: str) -> tuple[RunRow, ...]:
-    """The runs of a flow that have not ended, as far as they have said."""
+    """The runs of a flow in state `running`."""
     return _runs(connection, select(_RUN).where(_RUN.c.flow == flow, _RUN.c.state == RunState.RUNNING.value))
 
 
 def close_dead(connection: Connection, dead: Iterable[RunRow]) -> tuple[str, ...]:
-    """Note that runs have died, unless they have said meanwhile how they ended; returns their ids."""
+    """Mark runs as dead, unless they have recorded their end in between; return their ids."""
     closed: list[str] = []
     for row in dead:
         error = RunDiedError(
@@ -75,7 +75,7 @@ def close_dead(connection: Connection, dead: Iterable[RunRow]) -> tuple[str, ...
 
 
 def _totals(connection: Connection, run_id: str) -> dict[str, int]:
-    """What the rows per partition say, for a run that failed before it could add up."""
+    """Totals from the rows of partitions, for a run that failed before it could add them up."""
     partitions = _PARTITION_RUN.c
     of_run = select(
         func.max(partitions.round).label("rounds"),
@@ -107,7 +107,7 @@ def newest(connection: Connection, *, flow: str | None, trigger: str | None, lim
 
 
 def latest_per_flow(connection: Connection) -> dict[str, RunRow]:
-    """The newest run of every flow, by flow."""
+    """Latest run per flow."""
     place = func.row_number().over(partition_by=_RUN.c.flow, order_by=(_RUN.c.started_at.desc(), _RUN.c.id))
     ranked = select(_RUN.c.id, place.label("place")).subquery("ranked")
     newest_ids = select(ranked.c.id).where(ranked.c.place == 1)
@@ -116,7 +116,7 @@ def latest_per_flow(connection: Connection) -> dict[str, RunRow]:
 
 
 def copied_topics(connection: Connection, flow: str, since: datetime) -> tuple[CopiedTopic, ...]:
-    """Each source topic that runs of a flow took since a moment, with the target topic that it went to."""
+    """Each source topic that a flow's runs copied since a moment, with its target topic."""
     columns = _PARTITION_RUN.c
     query = (
         select(columns.topic, columns.target_topic, func.max(columns.updated_at).label("last"))

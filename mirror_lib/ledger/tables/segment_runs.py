@@ -1,4 +1,4 @@
-"""What rows of the offset map say about single records: telling them apart, cutting them, and making one of many."""
+"""Operations on rows of the offset map: compare, cut and merge."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mirror_lib.errors import OffsetMapError
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets import RunColumns
 
-#: A row of so many records or encoded bytes is long enough: rewriting it, or cutting it, takes milliseconds.
+#: A row with this number of records or encoded bytes is full: rewriting or cutting it takes milliseconds.
 FULL_RECORDS, FULL_BYTES = 1_000_000, 64 * 1024
-#: A row that was written longer than this by one run is left alone.
+#: A row that one run wrote and that is larger than this is not merged.
 _HUGE_BYTES = 16 * FULL_BYTES
 
 
@@ -27,7 +27,7 @@ class RowSize:
 
     @property
     def small(self) -> bool:
-        """Whether a partition should not have many of its kind."""
+        """True if a partition should not have many rows of this size."""
         return self.records < FULL_RECORDS and self.bytes < FULL_BYTES
 
 
@@ -35,13 +35,13 @@ def columns_of(row: SegmentRow) -> RunColumns:
     """A row's runs.
 
     Raises:
-        OffsetMapError: they are damaged.
+        OffsetMapError: the runs are damaged.
     """
     return RunColumns.of_segments((row,))
 
 
 def holds(old: SegmentRow, row: SegmentRow) -> bool:
-    """Whether an older row says exactly what a new one says; a damaged one says nothing."""
+    """True if an older row contains exactly what a new one says; false for a damaged row."""
     if row.source_first < old.source_first or old.source_next < row.source_next:
         return False
     try:
@@ -51,7 +51,7 @@ def holds(old: SegmentRow, row: SegmentRow) -> bool:
 
 
 def cut(old: SegmentRow, *, source: int, target: int) -> SegmentRow | None:
-    """What of a row stands before both offsets; None where that is nothing, or the row is damaged."""
+    """The part of a row before both offsets; None if it is empty, or the row is damaged."""
     try:
         kept = columns_of(old).before(source=source, target=target)
     except OffsetMapError:
@@ -60,7 +60,7 @@ def cut(old: SegmentRow, *, source: int, target: int) -> SegmentRow | None:
 
 
 def of_columns(columns: RunColumns, *, like: SegmentRow) -> SegmentRow:
-    """A row of some runs, of the partition and run of another row."""
+    """A row of these runs, with partition and run of another row."""
     return replace(
         like,
         source_first=int(columns.source_first[0]),
@@ -73,18 +73,18 @@ def of_columns(columns: RunColumns, *, like: SegmentRow) -> SegmentRow:
 
 
 def merged(rows: Sequence[SegmentRow]) -> SegmentRow:
-    """Rows behind one another as one; its run is the newest.
+    """Consecutive rows as one; its run is the latest.
 
     Raises:
-        OffsetMapError: a row is damaged, or they do not ascend.
+        OffsetMapError: a row is damaged, or the rows do not ascend.
     """
     return of_columns(RunColumns.of_segments(rows), like=rows[-1])
 
 
 def groups_to_merge(rows: Iterable[RowSize]) -> list[list[RowSize]]:
-    """Which neighbours become one row: each group is full at last, except one that nothing follows it.
+    """Groups of neighbours to merge into one row. A group ends when it is full, and where the direction changes.
 
-    Rows that are full are rewritten only together with a small one before them, and rows of both directions never.
+    Full rows are rewritten only together with a small one before them; very large rows never.
     """
     groups: list[list[RowSize]] = []
     group: list[RowSize] = []

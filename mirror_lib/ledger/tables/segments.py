@@ -1,7 +1,7 @@
-"""The table `offset_segment`: what is appended continues the last row of its partition whenever it can.
+"""The table `offset_segment`: new segments continue the last row of their partition if possible.
 
-So a partition without holes has one row for ever. With holes every run adds a row; when there are many small ones,
-neighbours become one. Rows of a partition always ascend on both sides.
+A partition without holes has a single row. With holes, every run adds a row; when there are many small ones, neighbours
+are merged. Rows of a partition always ascend on both sides.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mirror_lib.ledger.tables.writing import upsert
 _log = logging.getLogger(__name__)
 _SEGMENT: Table = METADATA.tables["offset_segment"]
 _TOPICS_PER_QUERY = 500
-#: Stands for runs that were not read; only whether there are any matters for the last row of a partition.
+#: Placeholder for runs that were not read; for the last row of a partition only their existence matters.
 _SOME_RUNS = b""
-#: So many small rows of a partition are put up with: one rewrite of the last rows for so many runs of the flow.
+#: Maximum number of small rows of a partition: the last rows are rewritten once for this many runs of the flow.
 SMALL_ROWS_AT_MOST = 32
-#: Partitions that are compacted in one call, so that those of a flow that all became due at once do not hold it up.
+#: Maximum number of partitions compacted in one call, so that many due partitions do not delay a flow.
 _COMPACTED_AT_ONCE = 200
-#: The columns of a row that are integers, in bytes.
+#: The size of a row's integer columns, in bytes.
 _FIXED_BYTES = 6 * 8
 
 #: Flow, topic, partition.
@@ -36,11 +36,11 @@ _Key = tuple[str, str, int]
 
 
 def append(connection: Connection, rows: Sequence[SegmentRow]) -> None:
-    """Add segments in their order.
+    """Append segments in their order.
 
-    Rows that are there already, alone or as part of a longer one, change nothing. A row that begins before the end of
-    its partition's map on either side tells that the topic was created anew, or copied again from an earlier position:
-    the newest copy counts, as in MM2's `OffsetSyncStore`, and what it contradicts is removed.
+    Rows that exist already, alone or as part of a longer one, change nothing. A row that begins before the end of its
+    partition's map on either side means that the topic was recreated, or copied again from an earlier position: the
+    latest copy counts, as in MM2's `OffsetSyncStore`, and contradicting rows are removed.
     """
     rows = [row for row in rows if row.records]
     _lock_flows(connection, {row.flow for row in rows})
@@ -63,12 +63,12 @@ def append(connection: Connection, rows: Sequence[SegmentRow]) -> None:
         try:
             compact(connection, *key)
         except OffsetMapError as error:
-            # What was copied is to be stored all the same; whoever looks something up there is told.
+            # New segments are stored all the same; a look-up in the damaged row reports the error.
             _log.warning("flow %s: the map of %s-%d stays as it is: %s", *key, error)
 
 
 def compact(connection: Connection, flow: str, topic: str, partition: int) -> int:
-    """Make one row of neighbours that are small; the map stays the same. Returns how many rows are fewer then.
+    """Merge small neighbours; the map stays the same. Return by how many rows it shrank.
 
     Raises:
         OffsetMapError: a row is damaged.
@@ -94,15 +94,14 @@ def compact(connection: Connection, flow: str, topic: str, partition: int) -> in
 def replace_partition(
     connection: Connection, flow: str, topic: str, partition: int, rows: Sequence[SegmentRow]
 ) -> None:
-    """Put other rows in the place of a partition's map; they ascend on both sides, and those without records are left
-    out."""
+    """Replace a partition's map; the rows ascend on both sides, and rows without records are dropped."""
     _lock_flows(connection, {flow})
     connection.execute(delete(_SEGMENT).where(_is_of((flow, topic, partition))))
     upsert(connection, _SEGMENT, [row for row in rows if row.records])
 
 
 def sizes_of_flow(connection: Connection, flow: str) -> tuple[MapSize, ...]:
-    """What is stored for each partition of a flow, by topic and partition."""
+    """Stored size of each partition of a flow, by topic and partition."""
     columns = _SEGMENT.c
     names = func.length(columns.flow) + func.length(columns.topic) + func.length(columns.run_id)
     stored = func.coalesce(func.length(columns.runs), 0) + names + _FIXED_BYTES
@@ -127,7 +126,7 @@ def sizes_of_flow(connection: Connection, flow: str) -> tuple[MapSize, ...]:
 
 
 def _sum(values: ColumnElement[int]) -> ColumnElement[int]:
-    # PostgreSQL adds up big integers to a decimal.
+    # PostgreSQL returns the sum of big integers as a decimal.
     return func.sum(values).cast(BigInteger)
 
 
@@ -148,7 +147,7 @@ def _is_of(key: _Key) -> ColumnElement[bool]:
 
 
 def _lock_flows(connection: Connection, flows: Iterable[str]) -> None:
-    """Two runs that append to one flow take turns: each reads the last rows before it writes. SQLite has one writer."""
+    """Serialize runs that append to one flow: each reads the last rows before it writes. SQLite has a single writer."""
     if connection.dialect.name == "postgresql":
         for flow in sorted(flows):
             lock = text("SELECT pg_advisory_xact_lock(hashtext('mirror offset_segment'), hashtext(:flow))")
@@ -156,7 +155,7 @@ def _lock_flows(connection: Connection, flows: Iterable[str]) -> None:
 
 
 def _tails(connection: Connection, keys: Set[_Key]) -> tuple[dict[_Key, SegmentRow], dict[_Key, int]]:
-    """The last row of each partition, with `_SOME_RUNS` in place of its runs, and how many small ones there are."""
+    """The last row of each partition, with `_SOME_RUNS` in place of its runs, and the number of small rows."""
     topics: dict[str, set[str]] = {}
     for flow, topic, _partition in keys:
         topics.setdefault(flow, set()).add(topic)
@@ -174,7 +173,7 @@ def _tails(connection: Connection, keys: Set[_Key]) -> tuple[dict[_Key, SegmentR
 
 
 def _tails_of_topics(connection: Connection, flow: str, topics: Sequence[str]) -> Iterable[tuple[SegmentRow, int]]:
-    # Whole topics: PostgreSQL looks up one column in a long list quickly, and pairs of columns one by one.
+    # Whole topics: PostgreSQL searches one column in a long list quickly, but pairs of columns one by one.
     columns = _SEGMENT.c
     is_small = and_(columns.records < FULL_RECORDS, func.coalesce(func.length(columns.runs), 0) < FULL_BYTES)
     last = (
@@ -201,7 +200,7 @@ def _tails_of_topics(connection: Connection, flow: str, topics: Sequence[str]) -
 
 
 def _joined(tail: SegmentRow, row: SegmentRow) -> SegmentRow:
-    """The row, as part of the one before it where it continues that without a hole, in the same direction."""
+    """The new row merged with the row before it if it continues that without a hole, in the same direction."""
     dense = tail.runs is None and row.runs is None
     if is_by_opposite(tail.run_id) != is_by_opposite(row.run_id):
         return row
@@ -212,7 +211,7 @@ def _joined(tail: SegmentRow, row: SegmentRow) -> SegmentRow:
 
 
 def _is_known_else_cut(connection: Connection, row: SegmentRow) -> bool:
-    """Whether the map holds the row already; if not, what stands in its way is removed."""
+    """Return true if the map contains the row already; otherwise remove what contradicts it."""
     columns = _SEGMENT.c
     in_the_way = and_(
         _is_of(_key(row)), or_(columns.source_next > row.source_first, columns.target_next > row.target_first)
@@ -230,7 +229,7 @@ def _is_known_else_cut(connection: Connection, row: SegmentRow) -> bool:
         row.target_first,
     )
     connection.execute(delete(_SEGMENT).where(in_the_way))
-    # Rows ascend on both sides, so only the first can begin before the new one on both.
+    # Rows ascend on both sides, so only the first can start before the new one on both.
     kept = [cut(each, source=row.source_first, target=row.target_first) for each in found[:1]]
     upsert(connection, _SEGMENT, [each for each in kept if each is not None])
     return False

@@ -1,4 +1,4 @@
-"""The table `verification`: what was compared, and how far each partition is known to be equal."""
+"""The table `verification`: comparisons, and up to where each partition was found equal."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WHOLE_RECORDS = ("full", "recent")
 def save(connection: Connection, rows: Iterable[VerificationRow]) -> None:
     """Insert or replace rows.
 
-    A row of nothing compared, which only says that a partition still ends where it was equal, takes the place of the
-    former such row: a flow that rests would add one for each partition every time.
+    A row without compared records, which only confirms that a partition still ends where it was equal, replaces the
+    previous such row: an idle flow would otherwise add one per partition every time.
     """
     rows = list(rows)
     _forget_confirmations(connection, [row for row in rows if _confirms(row)])
@@ -55,7 +55,7 @@ def _forget_confirmations(connection: Connection, rows: Sequence[VerificationRow
 
 
 def newest(connection: Connection, flow: str, *, limit: int) -> tuple[VerificationRow, ...]:
-    """The newest rows of a flow, newest first, those of one verification by partition."""
+    """The latest rows of a flow, latest first, those of one verification by partition."""
     columns = _VERIFICATION.c
     query = (
         select(_VERIFICATION)
@@ -76,10 +76,10 @@ def of_id(connection: Connection, verification_id: str) -> tuple[VerificationRow
 
 
 def verified_up_to(connection: Connection, flow: str) -> tuple[VerifiedRow, ...]:
-    """Up to where each partition was found equal since a difference was found there last.
+    """Up to where each partition was found equal since its last difference.
 
-    Samples do not count, since they leave out what lies between, nor do comparisons by state, which look at the newest
-    record of each key alone. Partitions of which nothing is known are missing.
+    Samples do not count, since they skip the records in between, nor do comparisons by state, which compare only the
+    latest record of each key. Partitions without a result are missing.
     """
     columns = _VERIFICATION.c
     last_difference = (

@@ -1,4 +1,4 @@
-"""Storing many rows in one statement."""
+"""Stores many rows in one statement."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def now() -> datetime:
-    """This moment in UTC."""
+    """The current time in UTC."""
     return datetime.now(UTC)
 
 
 def upsert(connection: Connection, table: Table, rows: Iterable[DataclassInstance]) -> None:
-    """Insert rows, or replace those with the same primary key; `updated_at` is set where it is None.
+    """Insert rows, or replace those with the same primary key; set `updated_at` if it is None.
 
-    The last one wins when rows share a key.
+    The last one wins if rows share a key.
     """
     values = [_values(row) for row in rows]
     if not values:
@@ -49,7 +49,7 @@ def _upsert_statement(dialect: str, table: Table) -> Executable:
 
 
 def _insert(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
-    # Importing the dialect that is not used takes longer than storing a few rows.
+    # Importing the unused dialect takes longer than storing a few rows.
     if dialect == "postgresql":
         from sqlalchemy.dialects import postgresql
 

@@ -1,4 +1,4 @@
-"""The ACLs of a flow between two real clusters: read, planned, created, and remembered in the ledger."""
+"""ACL sync of a flow between two clusters: read, plan, create, and record in the ledger."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from mirror_lib.sync.due_steps import why_not_due
 from mirror_lib.topology import AclBinding, FlowTopology
 
 _log = logging.getLogger(__name__)
-#: A log line for each of thousands of ACLs helps nobody.
+#: A log line for each of thousands of ACLs does not help.
 _LINES_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
 class AclSync:
-    """What was planned for a flow's ACLs and, unless it was a dry run, what the cluster refused."""
+    """The plan for a flow's ACLs and, unless it was a dry run, the ACLs that the cluster rejected."""
 
     plan: AclPlan
     applied: bool = False
@@ -34,12 +34,12 @@ class AclSync:
 
     @property
     def exit_code(self) -> int:
-        """0 when nothing was refused, else the highest of the errors'; 1 when denials are left out."""
+        """0 if nothing was rejected, else the highest exit code of the errors; 1 if denials are skipped."""
         return max((error.exit_code for _, error in self.failed), default=int(bool(self.plan.denials_left_out)))
 
     @property
     def warning(self) -> str | None:
-        """A sentence about the denials that are left out."""
+        """A sentence about the skipped denials."""
         if not self.plan.denials_left_out:
             return None
         return (
@@ -59,7 +59,7 @@ class AclSync:
 
 
 def plan_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> AclSync:
-    """What would be done now. Reads both clusters, changes nothing.
+    """Return the changes that are due. Reads both clusters, changes nothing.
 
     Raises:
         MirrorError: a cluster or the ledger cannot be used. A cluster without an authorizer gives a plan with a notice.
@@ -70,13 +70,13 @@ def plan_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> 
 
 
 def apply_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, by: str) -> AclSync:
-    """Create what the target lacks, and bring the ledger up to date. An ACL that is refused stops no other.
+    """Create the ACLs that the target lacks, and update the ledger. A rejected ACL does not stop the others.
 
     Args:
         flow: the flow.
-        topology: its rules about topics, perhaps limited to some.
-        ledger: remembers what was created.
-        by: who does it, for the ledger.
+        topology: its rules about topics, possibly limited to some topics.
+        ledger: stores which ACLs were created.
+        by: the operator or program, for the ledger.
 
     Raises:
         MirrorError: as `plan_flow_acls`.
@@ -90,13 +90,13 @@ def apply_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *,
 def sync_flow_acls(
     flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, by: str, at_once: bool = False
 ) -> dict[str, Any]:
-    """The same as a step of a scheduled run, at MM2's interval: tells the log, returns counts and problems.
+    """Run `apply_flow_acls` as a step of a scheduled run, at MM2's interval; log, and return counts and problems.
 
     Args:
-        at_once: whatever the interval says; a step that is switched off stays so.
+        at_once: ignore the interval; a disabled step stays disabled.
 
     Returns:
-        Plain data; with `skipped` when the step was not due.
+        Plain data; with `skipped` if the step was not due.
 
     Raises:
         MirrorError: as `apply_flow_acls`.
@@ -108,7 +108,7 @@ def sync_flow_acls(
         return {"dry_run": dry_run, "skipped": why_not, "created": 0, "unchanged": 0, "problems": [], "failed": 0}
     done = plan_flow_acls(flow, topology, ledger) if dry_run else apply_flow_acls(flow, topology, ledger, by=by)
     _tell(done)
-    # A run that is limited to some topics leaves the others due.
+    # A run that is limited to some topics leaves the step due for the others.
     if done.applied and not topology.limits and not done.failed:
         ledger.note_sync(str(flow.flow), SyncStep.TOPIC_ACLS, now)
     failed = {acl for acl, _ in done.failed}
@@ -125,10 +125,10 @@ def sync_flow_acls(
 
 
 def gather_acl_facts(flow: FlowConfig, ledger: Ledger, source: ClusterAdmin, target: ClusterAdmin) -> AclFacts:
-    """Read what a plan needs: one request for each type of resource, however many ACLs there are.
+    """Read what a plan needs: one request per type of resource, regardless of the number of ACLs.
 
     Raises:
-        SecurityDisabledError: one of the clusters keeps no ACLs.
+        SecurityDisabledError: one of the clusters has no authorizer.
         MirrorError: a cluster or the ledger cannot be used.
     """
     resources = flow.acl_rules.resources
@@ -141,17 +141,17 @@ def gather_acl_facts(flow: FlowConfig, ledger: Ledger, source: ClusterAdmin, tar
 
 
 def _fences(flow: FlowConfig, ledger: Ledger) -> frozenset[AclBinding]:
-    """What keeps writers from the source while they move: on the target it would keep them from where they go."""
+    """ACLs that stop writers on the source during a cutover; on the target, they would stop the moved writers."""
     return frozenset(AclBinding.from_dict(each) for each in ledger.cutovers.fences(str(flow.flow)))
 
 
 def apply_acls(
     plan: AclPlan, target: ClusterAdmin, ledger: Ledger, *, by: str
 ) -> tuple[tuple[AclBinding, MirrorError], ...]:
-    """Carry out a plan; returns what the cluster refused, each with its error.
+    """Apply a plan; return the ACLs that the cluster rejected, each with its error.
 
-    An ACL is remembered after it was created: after a crash in between it is one too many and never deleted, which is
-    better than deleting what somebody else made.
+    An ACL is recorded after it was created: after a crash in between it is an extra ACL that is never deleted, which
+    is better than deleting an ACL of another owner.
 
     Raises:
         MirrorError: the cluster or the ledger cannot be used.

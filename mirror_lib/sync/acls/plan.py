@@ -1,7 +1,7 @@
-"""ACLs on the target: what the source's mean there, what has to be created, and what differs. Pure.
+"""Plan of ACLs on the target: what the source's ACLs mean there, what must be created, and what differs. Pure.
 
-As in MM2, ACLs are added and not removed. What this program created it remembers in the ledger; nothing else is ever
-deleted, and that only where `mirror.acls.delete.enabled` says so.
+As in MM2, ACLs are added and not removed. The ledger records which ACLs this program created; only those are ever
+deleted, and only with `mirror.acls.delete.enabled`.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from mirror_lib.topology import ALL, WILDCARD, AclBinding, AclPattern, AclPermis
 
 
 class AclDifference(StrEnum):
-    """How an ACL of the target differs from what the source's mean there."""
+    """How an ACL of the target differs from the source's."""
 
-    #: The source has it, the target not: it will be created.
+    #: On the source and not on the target: it will be created.
     MISSING = "missing"
-    #: The same, though we created it before: somebody deleted it on the target. It will be created again.
+    #: As MISSING, but the replicator created it before: it was deleted on the target. It will be created again.
     DELETED = "deleted on the target"
-    #: We created it, and the source has it no more.
+    #: The replicator created it, and the source no longer has it.
     WITHDRAWN = "withdrawn at the source"
-    #: It is on one of the flow's remote topics, neither from the source nor created by us: it stays.
+    #: It is on a remote topic of the flow, neither from the source nor created by the replicator: it stays.
     FOREIGN = "only on the target"
 
 
 class AclWinner(StrEnum):
-    """Which side the next sync leaves an ACL to."""
+    """The side whose ACL the next sync keeps."""
 
     SOURCE = "source"
     TARGET = "target"
@@ -40,7 +40,7 @@ class AclWinner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AclDrift:
-    """One ACL that source and target do not agree about, and who wins."""
+    """One ACL that differs between source and target, and which side wins."""
 
     acl: AclBinding
     difference: AclDifference
@@ -52,38 +52,38 @@ class AclDrift:
 
 @dataclass(frozen=True, slots=True)
 class AclFacts:
-    """What was read of both clusters and the ledger for one flow."""
+    """The ACLs and topics of both clusters and the ledger's rows for one flow."""
 
     source: frozenset[AclBinding]
     target: frozenset[AclBinding]
     #: All topics of the source.
     source_topics: tuple[str, ...] = ()
-    #: What the flow remembers, by ACL.
+    #: The ledger's rows of the flow, by ACL.
     remembered: Mapping[AclBinding, ReplicatedAclRow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class AclPlan:
-    """What a flow's ACLs need. Two plans are equal when they would do the same and tell the same."""
+    """Changes to a flow's ACLs. Two plans are equal if they make the same changes and report the same."""
 
     flow: FlowId
     create: tuple[AclBinding, ...] = ()
-    #: Created by us, withdrawn at the source; only with `mirror.acls.delete.enabled`.
+    #: Created by the replicator, withdrawn at the source; only with `mirror.acls.delete.enabled`.
     delete: tuple[AclBinding, ...] = ()
-    #: Grants to write that are new to the ledger, or whose `withdrawn` mark has changed.
+    #: Grants to write that are new to the ledger, or whose `withdrawn` mark changes.
     stage: tuple[AclBinding, ...] = ()
     withdraw: tuple[AclBinding, ...] = ()
-    #: Rows that say no longer anything true: gone on both sides.
+    #: Obsolete rows: the ACL is gone on both sides.
     forget: tuple[AclBinding, ...] = ()
     drift: tuple[AclDrift, ...] = ()
-    #: The grants to write that wait for the cutover, and those that were released, once this plan is applied.
+    #: Grants to write that wait for the cutover, and released ones, after this plan is applied.
     waiting: tuple[AclBinding, ...] = ()
     released: tuple[AclBinding, ...] = ()
-    #: Denials of the source that nothing on the target stands for: somebody may do there what the source forbids.
+    #: Denials of the source without a counterpart on the target, where the forbidden operations are thus allowed.
     denials_left_out: tuple[AclBinding, ...] = ()
-    #: ACLs that are as they should be.
+    #: ACLs without a change.
     unchanged: int = 0
-    #: Set when there is nothing to do because a cluster keeps no ACLs.
+    #: Set if there is nothing to do because a cluster has no authorizer.
     notice: str | None = None
 
     def __str__(self) -> str:
@@ -119,9 +119,9 @@ class AclPlan:
 
 
 def plan_acls(flow: FlowConfig, topology: FlowTopology, facts: AclFacts) -> AclPlan:
-    """What has to be done for a flow's ACLs.
+    """Plan the changes to a flow's ACLs.
 
-    A topology that is limited to some topics only adds: what the source lacks there may belong to the others.
+    A topology that is limited to some topics only adds ACLs: one that is missing there may belong to other topics.
 
     Raises:
         ConfigurationError: the group filter cannot be used.
@@ -135,7 +135,7 @@ def plan_acls(flow: FlowConfig, topology: FlowTopology, facts: AclFacts) -> AclP
     gone = frozenset(acl for acl in copied if whole and acl not in rewritten.wanted)
     withdrawn = gone & facts.target
     stage = frozenset(acl for acl in rewritten.staged if acl not in held or held[acl].withdrawn)
-    # Without the setting nothing is known of what the source grants.
+    # Without the setting, the source's grants are not known.
     looked = whole and flow.acl_rules.stage_writes
     withdraw = frozenset(
         acl for acl, row in held.items() if looked and acl not in rewritten.staged and not row.withdrawn
@@ -159,7 +159,7 @@ def plan_acls(flow: FlowConfig, topology: FlowTopology, facts: AclFacts) -> AclP
 def _denials_left_out(
     flow: FlowConfig, rewrite: AclRewrite, facts: AclFacts, wanted: frozenset[AclBinding]
 ) -> Iterable[AclBinding]:
-    """Denials that do not stand on the target for each topic that they are about, whatever puts them there."""
+    """Denials that the target lacks for at least one of their topics, regardless of who creates them there."""
     there = [acl for acl in facts.target | wanted if acl.permission is AclPermission.DENY]
     for acl in sorted(facts.source):
         principal = flow.acl_rules.principals.get(acl.principal, acl.principal)
@@ -196,7 +196,7 @@ def _drift(
 
 
 def binding_of(row: ReplicatedAclRow) -> AclBinding:
-    """The ACL that a row speaks of."""
+    """The ACL of a row."""
     return AclBinding(
         AclResource(row.resource),
         row.name,

@@ -1,8 +1,8 @@
-"""From an ACL of the source to the ACLs that the target gets for it. Pure.
+"""Rewrites an ACL of the source to ACLs of the target. Pure.
 
 MM2's rewrite (`MirrorSourceConnector.targetAclBinding`): literal ACLs on topics that the flow replicates, with the
 remote topic's name; grants to write are dropped, so that only the replicator writes remote topics; grants of all
-operations become grants to read; everything else stays as it is. The rest is `mirror.acls.*`.
+operations become grants to read; everything else is unchanged. The rest is `mirror.acls.*`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from mirror_lib.topology import ALL, READ, WILDCARD, AclBinding, AclPattern, Acl
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What the target gets for ACLs of the source."""
+    """The target's ACLs for ACLs of the source."""
 
-    #: To stand on the target now.
+    #: To be created now.
     wanted: frozenset[AclBinding]
-    #: Grants to write, to stand there after the cutover.
+    #: Grants to write, to be created after the cutover.
     staged: frozenset[AclBinding]
 
 
@@ -28,12 +28,12 @@ class AclRewrite:
     """The rewrite of one flow."""
 
     def __init__(self, flow: FlowConfig, topology: FlowTopology, source_topics: Iterable[str]) -> None:
-        """Takes the flow's settings.
+        """Take the flow's settings.
 
         Args:
             flow: the flow.
-            topology: its rules about topics, perhaps limited to some.
-            source_topics: all topics of the source; only ACLs on many topics depend on them.
+            topology: its rules about topics, possibly limited to some topics.
+            source_topics: all topics of the source; only ACLs on several topics depend on them.
 
         Raises:
             ConfigurationError: the group filter cannot be used.
@@ -44,7 +44,7 @@ class AclRewrite:
         self._topics: Sequence[str] = sorted(topic for topic in source_topics if topology.replicates(topic))
 
     def of(self, acls: Iterable[AclBinding]) -> Rewritten:
-        """What the target gets for the source's ACLs."""
+        """Rewrite the source's ACLs for the target."""
         wanted: set[AclBinding] = set()
         staged: set[AclBinding] = set()
         for acl in acls:
@@ -60,13 +60,13 @@ class AclRewrite:
         return Rewritten(frozenset(wanted), frozenset(staged))
 
     def denied_topics(self, acl: AclBinding) -> frozenset[str]:
-        """The remote topics that a denial of the source is about, none where it is no denial on topics."""
+        """The remote topics that a denial of the source applies to; empty for other ACLs."""
         if acl.permission is not AclPermission.DENY or acl.resource is not AclResource.TOPIC:
             return frozenset()
         return frozenset(self._topology.remote_topic(topic) for topic in self._topics if acl.matches(topic))
 
     def _places(self, acl: AclBinding) -> list[tuple[str, AclPattern]]:
-        """The names and patterns on the target, none when the ACL is not carried over."""
+        """Names and patterns on the target; empty if the ACL is not copied."""
         if acl.resource not in self._rules.resources:
             return []
         prefixes = AclPattern.PREFIXED in self._rules.patterns
@@ -81,14 +81,14 @@ class AclRewrite:
     def _keeps_its_name(self, acl: AclBinding) -> bool:
         if acl.pattern not in self._rules.patterns:
             return False
-        # A prefix cannot be asked of a filter of whole names; it grants nothing on groups that are not there.
+        # A filter of whole names cannot check a prefix; it grants nothing on groups that do not exist.
         filtered = acl.resource is AclResource.GROUP and acl.pattern is AclPattern.LITERAL and acl.name != WILDCARD
         return not filtered or self._groups.should_replicate_group(acl.name)
 
     def _of_many_topics(self, acl: AclBinding) -> list[tuple[str, AclPattern]]:
-        """One prefix for the remote topics that the policy names by it, and one name for each that is called otherwise.
+        """One prefix for the remote topics whose names start with the renamed prefix; one literal name for each other.
 
-        Where the flow replicates no topic under the prefix, the target's own topics may be, so nothing is granted.
+        Empty if the flow replicates no topic under the prefix: the target's own topics may be there.
         """
         covered = [topic for topic in self._topics if acl.matches(topic)]
         if not covered:

@@ -1,6 +1,6 @@
-"""Grants to write that wait for the cutover: put on the target by `release`, taken back by `revoke`.
+"""Grants to write that wait for the cutover: `release` creates them on the target, `revoke` removes them.
 
-Both need the target and the ledger only: at a failover the source may be gone.
+Both need only the target and the ledger: on a failover the source may be gone.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _EVERYBODY = "User:*"
 
 @dataclass(frozen=True, slots=True)
 class StagedAclChange:
-    """What releasing or revoking did."""
+    """The result of a release or a revocation."""
 
     flow: str
-    #: Put on the target, or taken from it.
+    #: Created on the target, or removed from it.
     changed: tuple[AclBinding, ...] = ()
-    #: On the target already and not by us: revoking will leave them there.
+    #: On the target already, not created by the replicator: revoking leaves them there.
     present: tuple[AclBinding, ...] = ()
-    #: Not released, because the source granted them once and does so no more.
+    #: Not released because the source no longer grants them.
     withdrawn: tuple[AclBinding, ...] = ()
-    #: Released, and without effect: a DENY on the target wins over every grant.
+    #: Released without effect: a DENY on the target wins over every grant.
     denied: tuple[AclBinding, ...] = ()
     failed: tuple[tuple[AclBinding, MirrorError], ...] = ()
-    #: Set when nothing was done because the target keeps no ACLs.
+    #: Set if nothing was done because the target has no authorizer.
     notice: str | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 when nothing was refused, else the highest of the errors'."""
+        """0 if nothing was rejected, else the highest exit code of the errors."""
         return max((error.exit_code for _, error in self.failed), default=0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,15 +57,15 @@ class StagedAclChange:
 def release_acls(
     flow: FlowConfig, ledger: Ledger, *, by: str, with_withdrawn: bool = False, topics: Sequence[str] = ()
 ) -> StagedAclChange:
-    """Put the waiting grants to write on the target. Doing it again does what is left.
+    """Create the waiting grants to write on the target. Repeating it does what remains.
 
     Args:
         flow: the flow.
-        ledger: where the grants wait.
-        by: who does it, for the ledger.
-        with_withdrawn: also those that the source granted once and does no more, such as after its writers were
-            locked out for the cutover.
-        topics: Java regexes; only grants on the target's topics of these names, or prefixes; without any all.
+        ledger: stores the grants.
+        by: the operator or program, for the ledger.
+        with_withdrawn: include grants that the source no longer has, for example after its writers were locked out for
+            the cutover.
+        topics: Java regexes; only grants on target topics with matching names or prefixes; all if empty.
 
     Raises:
         ConfigurationError: one of `topics` is not a regex.
@@ -81,10 +81,10 @@ def release_acls(
             on_target = target.acls([AclResource.TOPIC])
         except SecurityDisabledError:
             return _no_authorizer(flow)
-        # One that we may have created before a crash counts as ours.
+        # A grant that the replicator may have created before a crash counts as its own.
         present = {acl for acl, row in wanted.items() if acl in on_target and row.state == AclState.WAITING}
         ours = {acl: row for acl, row in wanted.items() if acl not in present}
-        # Noted before it is done, so that whatever happens in between can be revoked.
+        # Recorded before it is created, so that it can be revoked after any failure in between.
         _save(ledger, ours.values(), AclState.CREATING, by)
         outcome = target.create_acls(ours) if ours else {}
     done = [acl for acl, error in outcome.items() if error is None]
@@ -102,12 +102,12 @@ def release_acls(
 
 
 def revoke_acls(flow: FlowConfig, ledger: Ledger, *, by: str, topics: Sequence[str] = ()) -> StagedAclChange:
-    """Take the released grants to write from the target; they wait again. Grants of anybody else stay.
+    """Remove the released grants to write from the target; they wait again. Grants of other owners stay.
 
     Args:
         flow: the flow.
-        ledger: knows what was released.
-        by: who does it, for the ledger.
+        ledger: stores which grants were released.
+        by: the operator or program, for the ledger.
         topics: as for `release_acls`.
 
     Raises:

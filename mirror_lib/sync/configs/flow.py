@@ -1,4 +1,4 @@
-"""The topic configs of a flow between two real clusters: read, planned and changed."""
+"""Config sync of a flow's topics between two clusters: read, plan, change."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without
 from mirror_lib.topology import FlowTopology, NameFault
 
 _log = logging.getLogger(__name__)
-#: A log line for each of thousands of topics helps nobody.
+#: A log line for each of thousands of topics does not help.
 _LINES_SHOWN = 50
-#: Names that cannot be used at all; others only keep a topic from being created.
+#: Names that cannot be used; other faults only prevent the creation of a topic.
 _UNUSABLE = (NameFault.COLLISION, NameFault.RESERVED)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigSync:
-    """What was planned for the configs of a flow's topics and, unless it was a dry run, what the cluster refused."""
+    """The plan for the configs of a flow's topics and, unless it was a dry run, the changes that were rejected."""
 
     plan: ConfigPlan
     applied: bool = False
     #: By remote topic.
     failed: tuple[tuple[TopicConfigSteps, MirrorError], ...] = ()
-    #: What the cluster refuses, and topics are done without.
+    #: Configs that the cluster rejects and that are skipped.
     notices: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[MirrorError, ...]:
-        """Everything that went wrong."""
+        """All errors."""
         return (*self.plan.problems, *(error for _, error in self.failed))
 
     @property
     def exit_code(self) -> int:
-        """0 when nothing is in the way, else the highest of the errors'."""
+        """0 without errors, else the highest exit code of the errors."""
         return max((error.exit_code for error in self.errors), default=0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,12 +61,12 @@ class ConfigSync:
 
 
 def plan_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> ConfigSync:
-    """What would be changed now. Reads both clusters, changes nothing.
+    """Return the changes that are due. Reads both clusters, changes nothing.
 
     Args:
         flow: the flow.
-        topology: its rules about topics, perhaps limited to some.
-        ledger: knows which clusters the flow was about so far; None where there is none yet.
+        topology: its rules about topics, possibly limited to some topics.
+        ledger: has the flow's cluster ids; None if there is none yet.
 
     Raises:
         MirrorError: a cluster cannot be used, the flow's rules are wrong, or an alias names another cluster.
@@ -77,11 +77,11 @@ def plan_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger |
 
 
 def apply_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> ConfigSync:
-    """Bring the configs of remote topics to what the rules want. A topic that is refused stops no other.
+    """Set the configs of remote topics as the rules require. A rejected topic does not stop the others.
 
     Args:
         flow: the flow.
-        topology: its rules about topics, perhaps limited to some.
+        topology: its rules about topics, possibly limited to some topics.
         ledger: as in `plan_flow_configs`.
 
     Raises:
@@ -96,13 +96,13 @@ def apply_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger 
 def sync_flow_configs(
     flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, at_once: bool = False
 ) -> dict[str, Any]:
-    """The same as a step of a scheduled run, at MM2's interval: tells the log, returns counts and problems.
+    """Run `apply_flow_configs` as a step of a scheduled run, at MM2's interval; log, and return counts and problems.
 
     Args:
-        at_once: whatever the interval says; a step that is switched off stays so.
+        at_once: ignore the interval; a disabled step stays disabled.
 
     Returns:
-        Plain data; with `skipped` when the step was not due.
+        Plain data; with `skipped` if the step was not due.
 
     Raises:
         MirrorError: as `apply_flow_configs`.
@@ -114,7 +114,7 @@ def sync_flow_configs(
         return {"dry_run": dry_run, "skipped": why_not, "changed": 0, "unchanged": 0, "problems": [], "failed": 0}
     done = (plan_flow_configs if dry_run else apply_flow_configs)(flow, topology, ledger)
     _tell(done)
-    # A run that is limited to some topics leaves the others due.
+    # A run that is limited to some topics leaves the step due for the others.
     if done.applied and not topology.limits and not done.errors:
         ledger.note_sync(str(flow.flow), SyncStep.TOPIC_CONFIGS, now)
     return {
@@ -134,13 +134,13 @@ def gather_config_facts(
     """Read what a plan needs: a few requests for thousands of topics.
 
     Args:
-        named: topics of the source that the configuration calls by their names.
+        named: source topics that the configuration lists by name.
 
     Raises:
         MirrorError: a cluster cannot be reached.
     """
     selected = [topic for topic in source.list_topics() if topology.replicates(topic)]
-    # Of partitions nothing has to be known here.
+    # The number of partitions does not matter here.
     names = topology.name_table(dict.fromkeys(selected, 1))
     unusable = {finding.target for finding in names.findings if finding.fault in _UNUSABLE}
     errors = names.errors(str(topology.flow))
@@ -154,12 +154,12 @@ def gather_config_facts(
     for topic in selected:
         remote = names.targets[topic]
         if remote in existing and remote not in unusable:
-            # Where several sources merge into one target, the first by name gives the configs.
+            # If several sources merge into one target, the first by name provides the configs.
             sources.setdefault(remote, topic)
     source_configs = source.topic_configs(sources.values())
     target_configs = target.topic_configs(sources)
     for answers in (source_configs, target_configs):
-        # A topic that vanished after it was listed is simply not there any more.
+        # A topic that vanished after it was listed was deleted.
         unreadable |= {
             name: error for name, error in answers.errors.items() if not isinstance(error, TopicMissingError)
         }
@@ -169,7 +169,7 @@ def gather_config_facts(
 
 
 def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
-    """Change the target, without the changes that it refuses.
+    """Change the target, without the changes that it rejects.
 
     Raises:
         MirrorError: the cluster as a whole cannot be reached.
@@ -185,7 +185,7 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
             ]
             for topic, configs in wanted.items()
         }
-        # A topic without changes is not asked about.
+        # Topics without changes are not sent.
         return dict.fromkeys(wanted) | target.alter_topic_configs(steps, validate_only=validate_only)
 
     wanted = {topic: {step.name: step.new for step in change.steps} for topic, change in changes.items()}
@@ -199,7 +199,7 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
         rules = {step.name: step.rule for step in changes[topic].steps}
         for name, error in refused.items():
             known = name not in INDISPENSABLE and rules[name] is not ConfigRule.OVERRIDE
-            # Any other refusal is about this topic, such as a value that contradicts another one.
+            # Any other rejection concerns this topic, for example a value that contradicts another one.
             if not known or not isinstance(error, PolicyViolationError):
                 failed.append((changes[topic], error))
             else:

@@ -1,7 +1,7 @@
-"""Topic configs on the target: what the rules want, what has to change for it, and what stays different. Pure.
+"""Plan of topic configs on the target: required values, changes, and remaining differences. Pure.
 
-MM2's rules (`MirrorSourceConnector.syncTopicConfigs`, KIP-894), with the `mirror.configs.*` lists before them. MM2
-writes every config at every interval; only what differs is planned here, to the same end.
+MM2's rules (`MirrorSourceConnector.syncTopicConfigs`, KIP-894), after the `mirror.configs.*` lists. MM2 writes every
+config at every interval; this plan contains only differences, with the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mirror_lib.topology import ConfigPropertyFilter, FlowId, PatternList, compi
 
 
 class ConfigRule(StrEnum):
-    """What decided about a config."""
+    """The rule that decides about a config."""
 
     OVERRIDE = CONFIGS_OVERRIDE
     NEVER = CONFIGS_NEVER
@@ -30,21 +30,21 @@ class ConfigRule(StrEnum):
     SET_ON_BROKERS = "set on the source's brokers"
     SOURCE_DEFAULT = "use.defaults.from=source"
     TARGET_DEFAULT = "default on the source"
-    #: What stands in server.properties is a matter of the cluster (MM2 copies and deletes nothing then).
+    #: Values from server.properties belong to the cluster (MM2 copies and deletes nothing then).
     BROKER_FILE = "server.properties of the source"
     #: Read-only, or sensitive: the source does not show the value.
     HIDDEN = "read-only or hidden on the source"
-    #: The target's version of Kafka has no such config.
+    #: The target's version of Kafka does not know the config.
     UNKNOWN = "unknown to the target"
 
 
 class ConfigWinner(StrEnum):
-    """Whose value counts where source and target differ."""
+    """The side whose value applies if source and target differ."""
 
     SOURCE = "source"
-    #: What is in effect on the remote topic stays.
+    #: The value in effect on the remote topic stays.
     TARGET = "target"
-    #: What the target cluster has for topics without a value of their own.
+    #: The target cluster's default for topics without an own value.
     TARGET_DEFAULT = "target default"
     OVERRIDE = "override"
 
@@ -71,7 +71,7 @@ _ORIGIN_RULES = {
 
 @dataclass(frozen=True, slots=True)
 class WantedConfig:
-    """What the rules want of one config: set it to `value`, delete it, or (None) leave it alone."""
+    """The action for one config: set it to `value`, delete it, or (None) leave it."""
 
     name: str
     operation: ConfigOperation | None
@@ -81,13 +81,13 @@ class WantedConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfigStep:
-    """One config of a remote topic to change."""
+    """A change of one config of a remote topic."""
 
     name: str
     operation: ConfigOperation
     #: The value in effect on the target now.
     old: str | None
-    #: The value to set, None where the target's own applies afterwards.
+    #: The value to set; None if the target's default applies afterwards.
     new: str | None
     rule: ConfigRule
 
@@ -99,7 +99,7 @@ class ConfigStep:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigSteps:
-    """The changes of one remote topic; the cluster makes all of them or none."""
+    """The changes of one remote topic; the cluster applies all of them or none."""
 
     topic: str
     source: str
@@ -111,7 +111,7 @@ class TopicConfigSteps:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDrift:
-    """One config whose value in effect differs between a source topic and its remote topic, and who wins."""
+    """One config whose effective value differs between a source topic and its remote topic, and which side wins."""
 
     topic: str
     source: str
@@ -120,34 +120,34 @@ class ConfigDrift:
     target_value: str | None
     winner: ConfigWinner
     rule: ConfigRule
-    #: Whether applying the plan changes the target.
+    #: True if applying the plan changes the target.
     planned: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFacts:
-    """What was read of both clusters for one flow."""
+    """Topic configs of both clusters for one flow."""
 
-    #: Remote topic -> the source topic whose configs it gets, for those that exist.
+    #: The source topic of each existing remote topic, from which it gets its configs.
     sources: Mapping[str, str]
     #: By source topic, and by remote topic.
     source_configs: Mapping[str, TopicConfigs]
     target_configs: Mapping[str, TopicConfigs]
-    #: Topics that could not be looked at or whose names do not work out, by name on their own cluster.
+    #: Topics that could not be read or whose names cannot be used, by name on their own cluster.
     unreadable: Mapping[str, MirrorError] = field(default_factory=dict)
-    #: Source topics without a remote topic, which gets its configs when it is created.
+    #: Source topics without a remote topic; it gets its configs at creation.
     not_created: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigPlan:
-    """What a flow's remote topics need. Two plans are equal when they would do the same and tell the same."""
+    """Changes to a flow's remote topics. Two plans are equal if they make the same changes and report the same."""
 
     flow: FlowId
     changes: tuple[TopicConfigSteps, ...] = ()
     drift: tuple[ConfigDrift, ...] = ()
     problems: tuple[MirrorError, ...] = ()
-    #: Topics whose configs are as the rules want them.
+    #: Topics without a change.
     unchanged: int = 0
     not_created: int = 0
 
@@ -174,7 +174,7 @@ class ConfigRulebook:
     """The rules of one flow about topic configs."""
 
     def __init__(self, flow: FlowConfig) -> None:
-        """Reads the flow's settings.
+        """Read the flow's settings.
 
         Raises:
             ConfigurationError: the filter class cannot be loaded, or a regex is not valid.
@@ -186,7 +186,7 @@ class ConfigRulebook:
         self._filter: ConfigPropertyFilter = config_property_filter(flow)
 
     def wanted(self, configs: TopicConfigs | None) -> list[WantedConfig]:
-        """What the rules want of every config of a source topic, by name; of the overrides at least."""
+        """The action for every config of a source topic, by name; at least for the overrides."""
         entries = dict(configs.entries) if configs is not None else {}
         return [self._of(name, entries.get(name)) for name in sorted({*entries, *self._overrides})]
 
@@ -200,7 +200,7 @@ class ConfigRulebook:
         assert entry is not None
         rule = self._rule(entry)
         if rule in _SET_BY:
-            # A value that the source does not show cannot be copied.
+            # A value that the source does not return cannot be copied.
             operation = None if entry.value is None else ConfigOperation.SET
             return WantedConfig(name, operation, entry.value, rule)
         return WantedConfig(name, ConfigOperation.DELETE if rule in _DELETED_BY else None, None, rule)
@@ -223,7 +223,7 @@ class ConfigRulebook:
 
 
 def plan_configs(flow: FlowConfig, facts: ConfigFacts) -> ConfigPlan:
-    """What has to change on the target, and what stays different. One topic's problem stops no other.
+    """Plan changes on the target, and list differences that remain. A problem of one topic does not stop the others.
 
     Raises:
         ConfigurationError: the filter class cannot be loaded, or a regex is not valid.
@@ -255,7 +255,7 @@ def plan_configs(flow: FlowConfig, facts: ConfigFacts) -> ConfigPlan:
 
 
 def _step(want: WantedConfig, present: ConfigEntry) -> ConfigStep | None:
-    """Setting pins a value to the topic, also where the cluster's own happens to be the same, as MM2 does."""
+    """Setting pins a value to the topic, as in MM2, even if the cluster's default is the same."""
     on_topic = present.origin is ConfigOrigin.TOPIC
     if want.operation is ConfigOperation.SET and not (on_topic and present.value == want.value):
         return ConfigStep(want.name, ConfigOperation.SET, present.value, want.value, want.rule)
@@ -273,7 +273,7 @@ def _drift(
     *,
     planned: bool,
 ) -> Iterable[ConfigDrift]:
-    """A difference between the clusters; not what nobody can see, and not a default that the target never heard of."""
+    """A difference between the clusters; without hidden values, and without defaults that the target does not know."""
     source_value, target_value = theirs.value if theirs else None, ours.value if ours else None
     if ours is None and want.operation is not ConfigOperation.SET:
         return

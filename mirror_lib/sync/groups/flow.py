@@ -1,4 +1,4 @@
-"""Moving the consumer groups of a flow on the target: planned or done, at once or as steps of a scheduled run."""
+"""Offset translation for a flow's consumer groups: plan or apply, by command or as steps of a scheduled run."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from mirror_lib.sync.topics import checkpoints_topic, ensure_checkpoints_topic
 from mirror_lib.topology import FlowTopology
 
 _log = logging.getLogger(__name__)
-#: A log line for each of thousands of groups helps nobody.
+#: A log line for each of thousands of groups does not help.
 _LINES_SHOWN = 50
 _PROBLEMS_RETURNED = 10
-#: Listing the groups costs a request to each broker; so many commits follow it within a few tenths of a second.
+#: Listing groups costs one request per broker; the commits for one batch follow within a few tenths of a second.
 _GROUPS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSync:
-    """What was planned for a flow's groups; after it was applied, with what the target said to it."""
+    """The plan for a flow's groups; after it was applied, with the target's responses."""
 
     plan: GroupPlan
     applied: bool = False
 
     @property
     def exit_code(self) -> int:
-        """0, or 3 when a cluster did not tell or did not take the offsets of some group: a person has to look."""
+        """0, or 3 if a cluster did not return or accept the offsets of a group: an operator must check."""
         return 3 if self.plan.problems else 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class GroupSync:
 def plan_flow_groups(
     flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None, ledger: Ledger | None = None
 ) -> GroupSync:
-    """What would be done for a flow's groups now. Reads both clusters, changes nothing.
+    """Return the changes to a flow's groups that are due. Reads both clusters, changes nothing.
 
     Args:
         commit: as for `apply_flow_groups`.
@@ -74,11 +74,11 @@ def plan_flow_groups(
 def apply_flow_groups(
     flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None, ledger: Ledger | None = None
 ) -> GroupSync:
-    """Write checkpoints and, if the flow does so, commit offsets on the target. A group that fails stops no other.
+    """Write checkpoints and, if the flow is configured to, commit offsets on the target. Failures are per group.
 
     Args:
-        commit: whether offsets are committed; None leaves it to `sync.group.offsets.enabled`.
-        ledger: has the exact offset maps; without it groups are translated by MM2's rule whatever the flow says.
+        commit: commit offsets; None uses `sync.group.offsets.enabled`.
+        ledger: has the exact offset maps; without it, groups are always translated by MM2's rule.
 
     Raises:
         ConfigurationError: the flow emits no checkpoints.
@@ -102,14 +102,14 @@ def translate_flow_offsets(
     complete: bool = True,
     at_once: bool = False,
 ) -> dict[str, Any]:
-    """Write checkpoints as a step of a scheduled run, at MM2's interval: tells the log, returns counts, never rows.
+    """Write checkpoints as a step of a scheduled run, at MM2's interval; log, and return counts, never rows.
 
     Args:
-        complete: whether the topology is that of the whole flow, so that the interval begins anew.
-        at_once: whatever the interval says; a step that is switched off stays so.
+        complete: the topology is that of the whole flow, so that the interval restarts.
+        at_once: ignore the interval; a disabled step stays disabled.
 
     Returns:
-        Plain data; with `skipped` when nothing was due.
+        Plain data; with `skipped` if nothing was due.
 
     Raises:
         MirrorError: as `apply_flow_groups`.
@@ -128,7 +128,7 @@ def sync_flow_group_offsets(
 ) -> dict[str, Any]:
     """Commit offsets on the target, as a step like `translate_flow_offsets`.
 
-    Groups are looked at anew, for some may have moved since; what is committed always has its checkpoint.
+    The step reads groups again, since they may have moved; it writes the checkpoint of every offset that it commits.
     """
     return _scheduled(
         SyncStep.GROUP_OFFSETS, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once
@@ -146,7 +146,7 @@ def _scheduled(
     at_once: bool,
 ) -> dict[str, Any]:
     now, name = datetime.now(UTC), str(flow.flow)
-    # Whether offsets are committed, too.
+    # True if offsets are committed, too.
     commit = step is SyncStep.GROUP_OFFSETS
     why_not = why_not_due(flow, step, ledger, now, at_once=at_once)
     if why_not:
@@ -182,10 +182,10 @@ def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:
 
 
 def _commit(plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
-    """Commit what is due, of groups that have not moved since they were looked at.
+    """Commit due offsets of groups that have not moved since they were read.
 
-    Kafka has no commit on condition: it refuses only groups that have members at that moment. So some groups at a time
-    are looked at once more right before: a member would have to join, commit and leave within that instant.
+    Kafka has no conditional commit: it rejects only groups that have members at that moment. So a batch of groups is
+    re-read right before its commit: a member would have to join, commit and leave in between.
     """
     refused: dict[GroupPartition, MirrorError] = {}
     for part in batches(list(plan.commits), _GROUPS_AT_ONCE):

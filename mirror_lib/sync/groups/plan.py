@@ -1,6 +1,6 @@
-"""What is to be done for a flow's consumer groups on the target: the plan, row by row, with a reason for every delay.
+"""Plan for a flow's consumer groups on the target, row by row, with a reason for each group that is not in sync.
 
-Values that the rules of `groups` make and that people, the ledger and the gates of a cutover read. Pure.
+The rules in `groups.rules` build it; operators, the ledger and the gates of a cutover read it. Pure.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from mirror_lib.ledger import GroupObservationRow
 from mirror_lib.offsets import IN_SYNC, CheckpointOffsets, GroupReason, why_not_in_sync
 from mirror_lib.topology import FlowId, TopicPartition
 
-#: Those that need somebody to look; the others pass by themselves, or the configuration asks for them.
+#: Reasons that need attention; the others pass by themselves, or follow from the configuration.
 _TROUBLE = frozenset[GroupReason | None](
     {GroupReason.UNREADABLE, GroupReason.REFUSED, GroupReason.TARGET_CHANGED, GroupReason.BEYOND_TARGET_END}
 )
 
 
-#: What no later run changes, with what an operator does about it.
+#: Reasons that no later run changes, with the operator action.
 _NEVER = {
     GroupReason.ROUTED_BY_TRANSFORM: "transforms send their records elsewhere; where a RegexRouter only renames "
     "topics, write it as mirror.topics.rename.regex, else set the offsets by hand (docs/transforms.md)",
@@ -32,7 +32,7 @@ _NEVER = {
 
 
 class GroupPartition(NamedTuple):
-    """A group on one partition of one cluster: what a checkpoint is keyed by on the target."""
+    """A group on one partition of one cluster: the key of a checkpoint on the target."""
 
     group: str
     partition: TopicPartition
@@ -40,62 +40,61 @@ class GroupPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupFinding:
-    """A group that is left out as a whole."""
+    """A group that is skipped as a whole."""
 
     group: str
     reason: GroupReason
-    #: In words, where there is more to say.
+    #: Details, if there are any.
     what: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """One group on one partition: where it stands, where it goes on, and what is to be done for it."""
+    """One group on one partition: its offset on the source, its offset on the target, and the planned changes."""
 
     group: str
     source: TopicPartition
     target: TopicPartition
-    #: What the group has committed on the source.
+    #: The group's committed offset on the source.
     upstream: int | None = None
-    #: The checkpoint that counts: the present translation, or the last checkpoint where that is further on.
+    #: The current checkpoint: the new translation, or the last checkpoint if that is greater.
     checkpoint: CheckpointOffsets | None = None
-    #: Where the group goes on on the target by the exact offset map; None where that has no say.
+    #: Where the group continues on the target by the exact offset map; None if the map does not apply.
     exact: int | None = None
-    #: Records that the group has read and would read again on the target when it goes on at `goes_on_at`; None where no
-    #: map can tell.
+    #: Duplicates on failover (records) if the group continues at `goes_on_at`; None without a usable map.
     read_again: int | None = None
-    #: Records that the group has not read on the source, and that it does not find on the target when it continues at
-    #: `goes_on_at`; at most so many. None where no map can tell.
+    #: Upper bound of the records that the group has not read on the source and would not find on the target if it
+    #: continues at `goes_on_at`. None without a usable map.
     skipped: int | None = None
-    #: What the group has committed on the target; None without, and where nobody looked.
+    #: The group's committed offset on the target; None if there is none, or if it was not read.
     target_committed: int | None = None
-    #: What the group committed along with its offset.
+    #: Metadata that the group committed with its offset.
     metadata: str = ""
-    #: The flow translates the group's offset here; otherwise `reason` says why not.
+    #: The flow translates the group's offset here; otherwise see `reason`.
     translated: bool = False
-    #: The checkpoint is to be written.
+    #: The checkpoint must be written.
     emit: bool = False
-    #: `goes_on_at` is to be committed on the target.
+    #: `goes_on_at` must be committed on the target.
     commit: bool = False
-    #: Why the group will not be in sync when the plan is carried out; None when it will be.
+    #: Why the group will not be in sync after the plan is applied; None if it will be.
     reason: GroupReason | None = None
-    #: In words, where a cluster said something.
+    #: Details from a cluster.
     what: str = ""
 
     @property
     def goes_on_at(self) -> int | None:
-        """The target offset that the group goes on at; None where nothing tells."""
+        """The target offset at which the group continues; None if unknown."""
         if self.exact is not None:
             return self.exact
         return None if self.checkpoint is None else self.checkpoint.downstream_offset
 
     def judged(self) -> GroupRow:
-        """The row with the reason that its numbers ask for."""
+        """The row with the reason that follows from its numbers."""
         return replace(self, reason=self._why_not(due=False))
 
     @property
     def present_reason(self) -> GroupReason | None:
-        """The reason as long as the plan is not carried out."""
+        """The reason before the plan is applied."""
         return self._why_not(due=self.emit or self.commit)
 
     def _why_not(self, *, due: bool) -> GroupReason | None:
@@ -123,20 +122,20 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """What is to be done for a flow's groups. Two plans are equal when they would do the same."""
+    """Changes to a flow's groups. Two plans are equal if they make the same changes."""
 
     flow: FlowId
     rows: tuple[GroupRow, ...] = ()
     findings: tuple[GroupFinding, ...] = ()
     notices: tuple[str, ...] = ()
-    #: Whether what the groups have committed on the target was looked at: without it nothing is committed there.
+    #: True if the groups' committed offsets on the target were read: otherwise nothing is committed there.
     target_read: bool = False
 
     def of_group(self, group: str, *, taken: bool) -> GroupPlan:
-        """The part of the plan that is about one group, and why there is none.
+        """The part of the plan for one group, with a finding if it has no rows.
 
         Args:
-            taken: whether the flow's filter takes the group.
+            taken: the flow's filter accepts the group.
         """
         rows = tuple(row for row in self.rows if row.group == group)
         findings = tuple(finding for finding in self.findings if finding.group == group)
@@ -145,10 +144,10 @@ class GroupPlan:
         return replace(self, rows=rows, findings=findings)
 
     def with_refusals(self, last: Iterable[GroupObservationRow]) -> GroupPlan:
-        """The plan in which a commit that the target refused the last time says so, instead of being due.
+        """The plan with commits that the target rejected last time marked as rejected instead of due.
 
         Args:
-            last: what was stored when the groups were looked at last.
+            last: the rows stored at the last observation.
         """
         refused = {
             (row.group, TopicPartition(row.topic, row.partition), row.goes_on_at): row.what or ""
@@ -165,7 +164,7 @@ class GroupPlan:
         return replace(self, rows=tuple(map(told, self.rows)))
 
     def of_requested_topics(self) -> GroupPlan:
-        """The part of the plan that is about the topics that the command is limited to."""
+        """The part of the plan for the topics that the command is limited to."""
         rows = tuple(row for row in self.rows if row.reason is not GroupReason.TOPIC_NOT_REQUESTED)
         notices = self.notices if rows else (*self.notices, "no group has an offset on the topics that were asked for.")
         return replace(self, rows=rows, notices=notices)
@@ -190,19 +189,19 @@ class GroupPlan:
 
     @property
     def changes(self) -> int:
-        """How many groups and partitions applying the plan would touch."""
+        """The number of groups and partitions that applying the plan changes."""
         return sum(row.emit or row.commit for row in self.rows)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What somebody has to look at: what a cluster did not tell or did not take."""
+        """Problems that need attention: offsets that a cluster did not return or accept."""
         groups = (f"group {each.group}: {each.what}" for each in self.findings if each.reason in _TROUBLE)
         rows = (f"group {row.group} on {row.source}: {row.what}" for row in self.rows if row.reason in _TROUBLE)
         return (*groups, *rows)
 
     @property
     def never_translated(self) -> tuple[str, ...]:
-        """A sentence for each reason for which no run will ever move some positions."""
+        """A sentence for each reason for which no run will ever translate some offsets."""
         found: dict[GroupReason, list[GroupRow]] = {}
         for row in self.rows:
             if row.reason in _NEVER:
@@ -214,17 +213,17 @@ class GroupPlan:
         )
 
     def counts(self, *, present: bool = False) -> dict[str, int]:
-        """Rows and left-out groups by reason, and those in sync.
+        """The number of rows and skipped groups by reason, and of those in sync.
 
         Args:
-            present: as things are now, not as they will be when the plan is carried out.
+            present: before the plan is applied, not after.
         """
         reasons = Counter((row.present_reason if present else row.reason) or IN_SYNC for row in self.rows)
         reasons.update(finding.reason for finding in self.findings)
         return {str(reason): count for reason, count in sorted(reasons.items())}
 
     def summary(self) -> dict[str, Any]:
-        """Counts as plain data; never a row for each of thousands."""
+        """Counts as plain data, without rows."""
         return {
             "flow": str(self.flow),
             "groups": len({row.group for row in self.rows}),

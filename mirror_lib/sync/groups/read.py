@@ -1,6 +1,6 @@
-"""Reading what a plan for a flow's consumer groups needs, from both clusters and the ledger: `groups.GroupFacts`.
+"""Reads the input of a plan for a flow's consumer groups from both clusters and the ledger: `groups.rules.GroupFacts`.
 
-What may not be read is told as a finding or a notice, as far as the rest can be planned without it.
+Missing permissions become findings or notices if the rest can be planned without that input.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def gather_group_facts(
 ) -> GroupFacts:
     """Read what a plan needs: a few requests for thousands of groups.
 
-    Groups are looked for anew every time, as MM2 does when it starts; so `refresh.groups.*` has no say here.
+    Groups are discovered every time, as MM2 does at its start; `refresh.groups.*` does not apply.
 
     Args:
         ledger: has the exact offset maps.
-        commit: whether to look at the groups on the target too.
+        commit: read the groups on the target, too.
 
     Raises:
         MirrorError: a cluster cannot be reached, or a topic or the ledger cannot be read.
@@ -58,7 +58,7 @@ def gather_group_facts(
     every = source.list_groups()
     listed = [each for each in every.values() if takes(each.group)]
     checkpoints, notices = _read_checkpoints(flow)
-    # Groups that we may not describe are not listed: those that are known from elsewhere are asked for all the same.
+    # Groups without permission to describe are not listed: those known from elsewhere are requested by name.
     named = named_groups(flow)
     known = named | supposed_groups(flow, every) | {place.group for place in checkpoints or ()}
     unseen = {group for group in known if takes(group)} - every.keys()
@@ -70,7 +70,7 @@ def gather_group_facts(
     positions = stored_positions(flow)
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
     partitions = {partition for offsets in groups.values() for partition in offsets}
-    # The maps of large topics take long to read; where offsets are committed later, that step counts.
+    # The maps of large topics take long to read; if a later step commits offsets, that step reads them.
     counting = ledger if commit or not flow.sync_group_offsets_enabled else None
     with flow_admins(flow) as admins:
         targets = _targets(flow, topology, admins, ledger, positions, partitions)
@@ -106,7 +106,7 @@ def gather_group_facts(
 
 
 class _LedgerMaps(Mapping[TopicPartition, OffsetMap]):
-    """The exact offset maps of partitions, each read when it is asked for: together they may not fit into memory."""
+    """Exact offset maps of partitions, each read on access: together they may not fit into memory."""
 
     def __init__(self, flow: str, ledger: Ledger, committed: Iterable[Iterable[TopicPartition]]) -> None:
         self._flow, self._ledger = flow, ledger
@@ -136,24 +136,24 @@ def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) 
 
 
 def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGroups:
-    """Read where groups are on the target. Their states first: who has joined since then cannot have committed yet.
+    """Read the groups on the target, states first: a member that has joined since then cannot have committed yet.
 
     Raises:
-        MirrorError: the target cannot be asked.
+        MirrorError: the target cannot be read.
     """
     listed = {name: each for name, each in target.list_groups().items() if name in groups}
-    # The offsets of groups with members are their own affair, those of groups that do not exist are none.
+    # Groups with members commit their own offsets, and groups that do not exist have none.
     idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]
     committed = target.committed(idle)
     errors = dict(committed.errors)
     for (group, _), error in committed.partition_errors.items():
-        # Not knowing where it stands, we could set it back.
+        # Without its committed offset, the group could be set back.
         errors.setdefault(group, error)
     return TargetGroups(listed, committed.offsets, errors)
 
 
 def _read_checkpoints(flow: FlowConfig) -> tuple[dict[GroupPartition, Checkpoint] | None, list[str]]:
-    """The last checkpoint of every group and partition; None where we may not read them (KAFKA-15905)."""
+    """The last checkpoint of every group and partition; None without permission to read them (KAFKA-15905)."""
     topic = checkpoints_topic(flow).name
     connection = Connection.from_settings(flow.clients.target_internal)
     try:
@@ -191,7 +191,7 @@ def _about_hidden_topics(
     copied_to: Iterable[TopicPartition],
     ledger: Ledger | None,
 ) -> Iterator[str]:
-    """A group's offsets come without those on topics that we may not describe."""
+    """A group's offsets are returned without topics that the user may not describe."""
     stopped = ledger.stopped_partitions(str(flow.flow)) if ledger is not None else ()
     unseen = unseen_topics(admin, flow, topology, admin.list_topics(), copied_to, stopped)
     for error in unseen.refused.values():
@@ -200,11 +200,11 @@ def _about_hidden_topics(
 
 
 class _Targets(NamedTuple):
-    """The target partitions of what groups read, by source partition."""
+    """The target partitions of the groups' partitions, by source partition."""
 
     errors: Mapping[TopicPartition, MirrorError]
     ends: Mapping[TopicPartition, int]
-    #: Of target topics that we may not see: nothing is compared there.
+    #: Target topics that the user may not describe: nothing is compared there.
     refused: Mapping[str, MirrorError]
     starts: Mapping[TopicPartition, int]
     source_starts: Mapping[TopicPartition, int]
@@ -212,7 +212,7 @@ class _Targets(NamedTuple):
 
 
 def _left_out(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
-    """Source offsets that were not copied though the source holds them."""
+    """Source offsets that were skipped although the source has their records."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for gap in ledger.gaps(flow, limit=None):
         if gap.cause not in LOSS_REASONS and gap.cause != DISASTER and gap.next_offset > gap.first_offset:
@@ -229,10 +229,10 @@ def _targets(
     positions: Mapping[TopicPartition, Position],
     partitions: Iterable[TopicPartition],
 ) -> _Targets:
-    """Compare the positions of what groups read with what the target holds now.
+    """Compare the positions of the groups' partitions with the target's present state.
 
     Raises:
-        ReplicationError: the ledger is about other clusters.
+        ReplicationError: the ledger belongs to other clusters.
         MirrorError: a cluster or the ledger cannot be used.
     """
     taken = topology.topic_filter.should_replicate_topic
@@ -270,7 +270,7 @@ def _targets(
         elif (error := error or (fact.error if fact else None)) is not None and not isinstance(
             error, TopicMissingError
         ):
-            # Who may only write checkpoints need not see the topic; who commits on it does.
+            # Writing checkpoints does not need access to the topic; committing offsets on it does.
             if isinstance(error, AuthorizationError):
                 refused[place.topic] = error
             else:
@@ -278,7 +278,7 @@ def _targets(
             continue
         own = positions.get(each)
         if own is None:
-            # Whatever is known of it without a position, nothing is committed behind the end of its log.
+            # Without a position, nothing is committed after the log end offset.
             ends.setdefault(each, 0)
             continue
         topic_id = described[place.topic].topic_id if place.topic in described else None

@@ -1,11 +1,11 @@
-"""Where consumer groups go on on the target: the rules that decide what is written and committed. Pure.
+"""Rules that decide which checkpoints are written and which offsets are committed on the target. Pure.
 
-Facts of both clusters in, a plan (`group_plan`) out. The rules are those of `MirrorCheckpointTask` in Kafka's
-connect/mirror, with what a batch knows beyond it: every group, topic and partition that is not where it should be has a
-reason, and nothing is ever committed behind the true position.
+The input is facts of both clusters, the output a plan (`groups.plan`). The rules are those of `MirrorCheckpointTask` in
+Kafka's connect/mirror, extended: every group, topic and partition that is not in sync has a reason, and no committed
+offset is ever greater than the true one.
 
-Checkpoints keep MM2's rule, so that Java's tools and a returning MM2 agree with them. What is committed on the target
-may follow the exact offset map (`mirror.group.translation=exact`): then a group reads nothing again, at any lag.
+Checkpoints keep MM2's rule, so that Java's tools and a returning MM2 agree with them. Offsets committed on the target
+may follow the exact offset map (`mirror.group.translation=exact`): then groups have no duplicates, at any lag.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PRECISION_REASONS = {
     Precision.BEHIND_OLDEST_SYNC: GroupReason.BEHIND_OLDEST_SYNC,
     Precision.NO_SYNC: GroupReason.NO_OFFSET_SYNC_YET,
 }
-#: Nothing is committed for such a group, wherever it would continue.
+#: Reasons for which no offset is committed, regardless of the translation.
 _CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
     Exclusion.NOT_REQUESTED: GroupReason.TOPIC_NOT_REQUESTED,
@@ -48,47 +48,47 @@ _EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
 
 @dataclass(frozen=True, slots=True)
 class TargetGroups:
-    """The flow's groups on the target; those that do not exist there are in neither mapping."""
+    """The flow's groups on the target; groups that do not exist there are in neither mapping."""
 
     listed: Mapping[str, ListedGroup] = field(default_factory=dict)
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]] = field(default_factory=dict)
-    #: Groups whose offsets are not told.
+    #: Groups whose offsets are not returned.
     errors: Mapping[str, MirrorError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """What was read of both clusters for one flow."""
+    """The state of both clusters for one flow."""
 
-    #: What the flow's groups have committed on the source.
+    #: Committed offsets of the flow's groups on the source.
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     #: Loaded from the offset-syncs topic.
     syncs: OffsetSyncStore
     #: The last checkpoint of each group and target partition.
     checkpoints: Mapping[GroupPartition, Checkpoint]
-    #: None when no offsets are to be committed: then nobody needs to look.
+    #: None if no offsets are to be committed: then the target's groups are not read.
     target: TargetGroups | None = None
-    #: The source offset that the copy of each partition goes on from, where it is known.
+    #: The source offset at which the copy of each partition continues, if known.
     copied_to: Mapping[TopicPartition, int] = field(default_factory=dict)
-    #: The exact offset maps, by source partition, as far as there are any.
+    #: The existing exact offset maps, by source partition.
     maps: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
-    #: What is committed on the target follows the maps, and MM2's rule only where there is none.
+    #: Committed offsets follow the maps; MM2's rule applies only without a map.
     exact: bool = False
     findings: tuple[GroupFinding, ...] = ()
-    #: By source partition: why its target partition does not hold what was copied to it, or cannot be asked.
+    #: Why the target partition does not hold the copied records, or cannot be read, by source partition.
     target_errors: Mapping[TopicPartition, MirrorError] = field(default_factory=dict)
-    #: Log end offsets of target partitions, by source partition, as far as they are known.
+    #: Known log end offsets of target partitions, by source partition.
     target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
-    #: Log start offsets of target partitions and of source partitions, by source partition, as far as they are known.
+    #: Known log start offsets of target partitions and of source partitions, by source partition.
     target_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: Log end offsets of source partitions.
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
-    #: Source offsets [first, next) that an operator or the flow's policy has left out of the copy. Ascending.
+    #: Source offsets [first, next) that an operator or the flow's policy has excluded from the copy. Ascending.
     left_out: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
-    #: Committed offsets of single partitions that are not told.
+    #: Committed offsets of single partitions that are not returned.
     unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
-    #: Source topics whose transforms may send records elsewhere.
+    #: Source topics whose transforms may route records elsewhere.
     routed: Container[str] = ()
     notices: tuple[str, ...] = ()
 
@@ -101,7 +101,7 @@ def select_groups(
     """The groups that are translated, with their offsets (mm2 `MirrorCheckpointConnector.findConsumerGroups`).
 
     Args:
-        accepted: groups that the group filter takes; one topic at least must pass the topic filter.
+        accepted: groups that the group filter accepts; at least one topic must pass the topic filter.
     """
     takes = topology.topic_filter.should_replicate_topic
     topics = {partition.topic for offsets in committed.values() for partition in offsets}
@@ -114,10 +114,10 @@ def select_groups(
 
 
 def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
-    """What is to be done for the groups: what is committed always has its checkpoint."""
+    """Plan the changes for the groups: every committed offset has its checkpoint."""
     planner = _Planner(topology, facts)
     rows = [row for group in facts.committed for row in planner.rows(group)]
-    # By partition, so that each map is needed once: those of topics with many holes are large.
+    # By partition, so that each map is read once: maps of topics with many holes are large.
     for number in sorted(range(len(rows)), key=lambda number: rows[number].source):
         if rows[number].translated:
             rows[number] = planner.settled(rows[number]).judged()
@@ -127,11 +127,11 @@ def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
 def after_applying(
     plan: GroupPlan, refused: Mapping[GroupPartition, MirrorError], active: Iterable[GroupPartition] = ()
 ) -> GroupPlan:
-    """The plan with what the target said to its commits.
+    """The plan with the target's responses to its commits.
 
     Args:
         refused: commits that failed, by group and target partition.
-        active: those of them that failed because the group has got members.
+        active: failed commits whose group now has members.
     """
     lost = set(active)
 
@@ -147,13 +147,13 @@ def after_applying(
 
 
 def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> GroupPlan:
-    """The plan with what the target says of the groups just before their offsets are committed.
+    """The plan with the state of groups on the target right before their commit.
 
     A group that has joined, committed and left since the plan was made is not set back.
 
     Args:
-        groups: those that were looked at.
-        now: what was found.
+        groups: the re-read groups.
+        now: their state.
     """
     rows = (
         _compared(replace(row, commit=False), now) if row.commit and row.group in groups else row for row in plan.rows
@@ -162,7 +162,7 @@ def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> 
 
 
 def _compared(row: GroupRow, groups: TargetGroups) -> GroupRow:
-    """A translated row with whether its offset is committed on the target, or why not."""
+    """A translated row with its due commit, or the reason why there is none."""
     if row.group in groups.errors:
         return replace(row, reason=GroupReason.UNREADABLE, what=str(groups.errors[row.group]))
     listed = groups.listed.get(row.group)
@@ -182,7 +182,7 @@ def _compared(row: GroupRow, groups: TargetGroups) -> GroupRow:
 
 
 class _Planner:
-    """Decides row by row; what is the same for all groups of a topic is worked out once."""
+    """Decides row by row; computes what all groups of a topic share once."""
 
     def __init__(self, topology: FlowTopology, facts: GroupFacts) -> None:
         self._topology = topology
@@ -219,7 +219,7 @@ class _Planner:
         yield from self._gone(group, targets)
 
     def _gone(self, group: str, present: Container[TopicPartition]) -> Iterator[GroupRow]:
-        """Checkpoints of partitions that the group has no offset for any more."""
+        """Rows of checkpoints for partitions without a committed offset of the group."""
         for checkpoint in self._former.get(group, ()):
             target = TopicPartition(checkpoint.topic, checkpoint.partition)
             source = None if target in present else self._source_of(checkpoint.topic)
@@ -229,7 +229,7 @@ class _Planner:
                 yield GroupRow(group, partition, target, checkpoint=offsets, reason=GroupReason.NO_COMMITTED_OFFSET)
 
     def _source_of(self, target_topic: str) -> str | None:
-        """The source topic of a remote topic, None when the flow does not take it; what a regex renamed is not seen."""
+        """The source topic of a remote topic; None if the flow does not select it. Regex renames are not reversed."""
         upstream = self._topology.policy.upstream_topic(target_topic)
         for source in (*self._topology.rename.explicit, upstream or target_topic):
             if self._why_not(source) is None and self._topology.checkpointed_topic(source) == target_topic:
@@ -247,7 +247,7 @@ class _Planner:
         if current == previous and last is not None:
             row = replace(row, metadata=last.metadata)
         reason = _PRECISION_REASONS.get(translation.precision)
-        # What a transform leaves where it would be without it has offset syncs.
+        # Records that a transform does not route elsewhere have offset syncs.
         is_copied = row.source in self._facts.copied_to
         if reason is GroupReason.NO_OFFSET_SYNC_YET and is_copied and row.source.topic in self._facts.routed:
             reason = GroupReason.ROUTED_BY_TRANSFORM
@@ -263,13 +263,13 @@ class _Planner:
         return end is not None and downstream > end
 
     def _beyond_end(self, row: GroupRow, downstream: int) -> GroupRow:
-        """The row with nothing to do: a consumer that is committed there resets by its own rules."""
+        """The row without changes: a consumer with that offset is reset by its own policy."""
         end = self._facts.target_ends[row.source]
         what = f"its translated offset is {downstream}, but the log of {row.target} ends at offset {end}"
         return replace(row, checkpoint=None, exact=None, emit=False, reason=GroupReason.BEYOND_TARGET_END, what=what)
 
     def settled(self, row: GroupRow) -> GroupRow:
-        """A translated row with what is committed on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
+        """A translated row with the offset to commit on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
         groups = self._facts.target
         row = self._mapped(row, by_map=self._facts.exact and groups is not None)
         if groups is None:
@@ -286,16 +286,16 @@ class _Planner:
         return self._last_map[1]
 
     def _mapped(self, row: GroupRow, *, by_map: bool) -> GroupRow:
-        """The row with what the exact offset map says of it.
+        """The row with the result of the exact offset map.
 
         Args:
-            by_map: whether the group is to go on where the map says.
+            by_map: the group continues at the map's offset.
         """
         found, upstream = self._map_of(row.source), row.upstream
         if upstream is None or found is None or found.empty:
             return self._behind_nothing(self._at_both_ends(row) if by_map else row)
         lookup = found.goes_on_at(upstream)
-        # What stands on the target before the map begins came from MM2, whose syncs know it.
+        # Records on the target before the map came from MM2, whose syncs cover them.
         if by_map and (lookup.landing is not Landing.BEFORE or self._begins_the_target(row, found)):
             copied_to = max(found.source_next, self._facts.copied_to.get(row.source, 0))
             reason = GroupReason.UPSTREAM_BEYOND_COPIED if upstream > copied_to else None
@@ -306,50 +306,50 @@ class _Planner:
         return replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
 
     def _at_both_ends(self, row: GroupRow) -> GroupRow:
-        """The row of a partition of which nothing was copied, because there is nothing to copy.
+        """The row of a partition that was not copied because it is empty.
 
-        A group without an offset there would skip what is written before its members come (`auto.offset.reset=latest`).
+        Without an offset there, a group would skip records written before a member joins (`auto.offset.reset=latest`).
         """
         first, end = self._facts.source_starts.get(row.source), self._facts.source_ends.get(row.source)
         begin, upstream = self._facts.target_starts.get(row.source), row.upstream
         if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or first is None or upstream is None:
             return row
         copied_to = self._facts.copied_to.get(row.source, first)
-        # Where something is on the target, another program has written it: nobody knows whether the group has read it.
+        # Records on the target come from another program: it is unknown if the group has read them.
         if begin is None or begin != self._facts.target_ends.get(row.source) or copied_to != end:
             return row
-        # What retention has deleted the group does not find on the source either.
+        # Records that retention has deleted are missing for the group on the source, too.
         if max(upstream, first) != end:
             return row
         return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
 
     def _behind_nothing(self, row: GroupRow) -> GroupRow:
-        """The row of a partition without a map, with what a group at the end of the target's log would skip; at most.
+        """The row of a partition without a map, with an upper bound of skipped records at the target's log end.
 
-        As after a target was lost and its copy continues (`mirror gaps accept`): what the group has not read counts as
-        copied, and is not there.
+        For example after the target was lost and the copy continues (`mirror gaps accept`): records that the group has
+        not read count as copied, but are not there.
         """
         end, copied_to = self._facts.target_ends.get(row.source), self._facts.copied_to.get(row.source)
         upstream, start = row.upstream, row.goes_on_at
         if end is None or copied_to is None or upstream is None or start is None or start < end:
             return row
-        # What retention has deleted at the source as well, the group does not find there either.
+        # Records that retention has deleted at the source are missing for the group there, too.
         first = max(upstream, self._facts.source_starts.get(row.source, 0))
         return replace(row, skipped=max(0, copied_to - first))
 
     def _begins_the_target(self, row: GroupRow, found: OffsetMap) -> bool:
-        """Whether nothing was copied to the target in front of a map; markers of take-overs may stand there."""
+        """True if nothing was copied to the target before the map; only markers of take-overs may be there."""
         if found.target_first == 0:
             return True
         sync = None if row.upstream is None else self._facts.syncs.nearest(row.source, row.upstream)
         return sync is not None and sync.upstream_offset == BEFORE_ALL
 
     def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
-        """Records behind the group's offset on the source that the target does not hold; at most so many."""
+        """Upper bound of the records after the group's offset on the source that the target does not hold."""
         upstream, start = row.upstream, row.goes_on_at
         assert upstream is not None
         assert start is not None
-        # What retention has deleted at the source as well, the group does not find there either.
+        # Records that retention has deleted at the source are missing for the group there, too.
         first = max(upstream, self._facts.source_starts.get(row.source, 0))
         skipped = 0
         if self._begins_the_target(row, found):
@@ -375,7 +375,7 @@ class _Planner:
         if known is None:
             reason = None
             if not self._topology.topic_filter.should_replicate_topic(topic):
-                # MM2 asks the topic filter alone; heartbeats topics, which are copied all the same, have no groups.
+                # MM2 uses only the topic filter; heartbeats topics, which are copied in any case, have no groups.
                 reason = GroupReason.TOPIC_NOT_REPLICATED
             else:
                 reason = _EXCLUSION_REASONS.get(self._topology.exclusion(topic))

@@ -1,4 +1,4 @@
-"""Writing the heartbeats of pairs of clusters, and reading what a flow brought to its target."""
+"""Emits the heartbeats of cluster pairs, and checks the heartbeats that a flow copied to its target."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from mirror_lib.topology import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
 
-#: The newest heartbeat came with one of the last runs, or its latency says nothing about now.
+#: The latest heartbeat must have come with one of the last runs, or its latency is out of date.
 _RUNS_LOOKED_AT = 3
 _UNUSABLE = frozenset({HeartbeatState.STALE, HeartbeatState.MISSING})
 
 
 @dataclass(frozen=True, slots=True)
 class EmittedHeartbeat:
-    """A heartbeat that was written, or could not be."""
+    """A heartbeat that was written, or its error."""
 
     pair: FlowId
-    #: The cluster that it goes to: the pair's target.
+    #: The pair's target, to which the heartbeat is written.
     cluster: str
     topic: str
     #: Epoch milliseconds, in the heartbeat and in its record.
@@ -63,15 +63,15 @@ class EmittedHeartbeat:
 
 
 class HeartbeatEmitter:
-    """Writes the heartbeats of some pairs, once or again and again; a pair that fails stops no other."""
+    """Writes heartbeats of some pairs, any number of times; a pair that fails does not stop the others."""
 
     def __init__(
         self, pairs: Sequence[FlowConfig], ledger: Ledger | None = None, *, timeout_seconds: float = 20.0
     ) -> None:
         """Args:
-        pairs: each is written into its own target (see `heartbeats.emitting_flows`).
-        ledger: what clusters their aliases named until now; None where there is none yet.
-        timeout_seconds: longest wait for one answer of a cluster.
+        pairs: heartbeats are written to the target of each (see `heartbeats.rules.emitting_flows`).
+        ledger: has the cluster ids of their aliases; None if there is none yet.
+        timeout_seconds: maximum wait for one response of a cluster.
         """
         self._pairs = tuple(pairs)
         self._ledger = ledger
@@ -88,7 +88,7 @@ class HeartbeatEmitter:
         self._open.close()
 
     def emit(self) -> tuple[EmittedHeartbeat, ...]:
-        """One heartbeat of every pair with the time of now; topics that are missing are created first."""
+        """Write one heartbeat per pair with the current time; create missing topics first."""
         return tuple(self._emit(pair) for pair in self._pairs)
 
     def _emit(self, pair: FlowConfig) -> EmittedHeartbeat:
@@ -99,14 +99,14 @@ class HeartbeatEmitter:
             emitted = replace(emitted, timestamp_ms=_now_ms())
             writer.write([Heartbeat(pair.source_alias, pair.target_alias, emitted.timestamp_ms)])
         except MirrorError as error:
-            # The topic may have been deleted: look again the next time.
+            # The topic may have been deleted: check again next time.
             self._writers.pop(pair.flow, None)
             return replace(emitted, error=error)
         return emitted
 
     def _opened(self, pair: FlowConfig, spec: TopicSpec) -> HeartbeatWriter:
         with ClusterAdmin(Connection.from_settings(pair.clients.target_admin), self._timeout) as admin:
-            # Before anything is created or written: an alias may name another cluster by now.
+            # Before anything is created or written: the alias may name another cluster now.
             check_heartbeats_cluster(pair.flow, self._ledger, admin.cluster_id())
             _ensure_topic(pair, admin, spec)
         connection = Connection.from_settings(pair.clients.data_producer)
@@ -116,7 +116,7 @@ class HeartbeatEmitter:
 
 
 def emit_heartbeats(pairs: Sequence[FlowConfig], ledger: Ledger | None = None) -> tuple[EmittedHeartbeat, ...]:
-    """Write one heartbeat of every pair; what cannot be written is told by its `error`.
+    """Write one heartbeat per pair; a failure is in its `error`.
 
     Raises:
         ConfigurationError: a pair's replication policy cannot be loaded.
@@ -127,15 +127,15 @@ def emit_heartbeats(pairs: Sequence[FlowConfig], ledger: Ledger | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatCheck:
-    """What the heartbeats on a flow's target say about the clusters upstream."""
+    """The state of the upstream clusters according to the heartbeats on a flow's target."""
 
     flow: FlowId
     max_age_seconds: float
-    #: The nearest first; the flow's source is always there.
+    #: Nearest first; always includes the flow's source.
     upstreams: tuple[UpstreamHeartbeat, ...]
-    #: Topics that hold records which are no heartbeats.
+    #: Topics with records that are not heartbeats.
     unreadable: tuple[str, ...] = ()
-    #: What heartbeats call the source, where that is not the flow's name for it.
+    #: The source's name in heartbeats, if it differs from the flow's alias.
     source_alias: str | None = None
 
     @property
@@ -146,12 +146,12 @@ class HeartbeatCheck:
 
     @property
     def source_is_cut_off(self) -> bool:
-        """Whether heartbeats of the flow's source are missing or stale."""
+        """True if heartbeats of the flow's source are missing or stale."""
         return self.source.state in _UNUSABLE
 
     @property
     def exit_code(self) -> int:
-        """0 when every upstream cluster is fresh."""
+        """0 if every upstream cluster is fresh."""
         fresh = all(upstream.state is HeartbeatState.FRESH for upstream in self.upstreams)
         return 0 if fresh else 1
 
@@ -172,12 +172,12 @@ def check_flow_heartbeats(
     max_age_seconds: float | None = None,
     written_ms: int | None = None,
 ) -> HeartbeatCheck:
-    """Read the heartbeats that a flow brought to its target, and judge every cluster upstream by them.
+    """Read the heartbeats that a flow copied to its target, and return the state of every upstream cluster.
 
     Args:
-        ledger: tells when a heartbeat arrived, from which its latency follows.
-        max_age_seconds: older heartbeats are stale; by default what the flow's schedule allows.
-        written_ms: when a heartbeat was written into the source before the last copy, which must therefore be here.
+        ledger: has the arrival time of heartbeats, for their latency.
+        max_age_seconds: older heartbeats are stale; by default derived from the flow's schedule.
+        written_ms: when a heartbeat was written to the source before the last copy; it must have arrived.
 
     Raises:
         MirrorError: the target cannot be used.
@@ -202,7 +202,7 @@ def check_flow_heartbeats(
 
 
 def _ensure_topic(pair: FlowConfig, admin: ClusterAdmin, spec: TopicSpec) -> None:
-    """As MM2: one that cannot be created or seen is taken to be there (`MirrorUtils.createCompactedTopic`)."""
+    """As in MM2, assume that a topic exists that cannot be created or seen (`MirrorUtils.createCompactedTopic`)."""
     if not isinstance(admin.describe_topics([spec.name]).errors.get(spec.name), TopicMissingError):
         return
     error = admin.create_topics([spec])[spec.name]
@@ -231,7 +231,7 @@ def _ends(admin: ClusterAdmin, topics: Sequence[str]) -> dict[str, dict[int, int
 
 
 def _read_tail(connection: Connection, topic: str, ends: dict[int, int]) -> tuple[HeartbeatTail, RecordPlace | None]:
-    """The end of a heartbeats topic, and where its newest heartbeat stands."""
+    """The end of a heartbeats topic, and the place of its latest heartbeat."""
     found = read_last_heartbeats(connection, topic, ends)
     tail = newest_of(topic, (heartbeat for heartbeat, _ in found.heartbeats), unreadable=found.unreadable)
     place = next((place for heartbeat, place in found.heartbeats if heartbeat == tail.newest), None)
@@ -239,7 +239,7 @@ def _read_tail(connection: Connection, topic: str, ends: dict[int, int]) -> tupl
 
 
 def _arrival_ms(ledger: Ledger | None, flow: FlowId, topic: str, place: RecordPlace | None) -> int | None:
-    """When the run that wrote a record stored its end, in epoch milliseconds."""
+    """When the run that copied a record stored its position, in epoch milliseconds."""
     if ledger is None or place is None:
         return None
     for run in ledger.runs(str(flow), _RUNS_LOOKED_AT):

@@ -1,9 +1,9 @@
-"""Heartbeats by MM2's rules: which pair of clusters writes them where, and what those that arrived say. Pure.
+"""Heartbeats by MM2's rules: which pair of clusters writes them where, and what arrived heartbeats mean. Pure.
 
 A pair `X->A` writes its heartbeats into `heartbeats` on A (`MirrorHeartbeatTask`). The flow `A->B` copies them to
-`A.heartbeats` on B, the next one to `B.A.heartbeats` on C. So what stands on B says that the way from A works, and how
-many clusters lie between is read from the names (`MirrorClient.replicationHops`). A flow `A->B` is thus watched by
-the heartbeats of the reverse pair `B->A`, which MM2 emits even where that pair replicates nothing.
+`A.heartbeats` on B, the next one to `B.A.heartbeats` on C. Heartbeats on B thus prove that replication from A works,
+and the names show the number of hops (`MirrorClient.replicationHops`). So heartbeats of the reverse pair `B->A` monitor
+the flow `A->B`; MM2 emits them even if that pair replicates nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mirror_lib.topology import FlowId, FlowTopology, ReplicationPolicy, ancestr
 
 #: As `MirrorUtils.createSinglePartitionCompactedTopic`.
 _CONFIGS = {"cleanup.policy": "compact"}
-#: Clocks of machines that are kept in time differ by less.
+#: Synchronized clocks of machines differ by less.
 _CLOCK_TOLERANCE_SECONDS = 5.0
 _SHORTEST_MAX_AGE_SECONDS = 60.0
 _HOUR, _DAY, _WEEK, _YEAR = 3600.0, 86_400.0, 604_800.0, 366 * 86_400.0
@@ -37,51 +37,51 @@ _PRESET_SECONDS = {
 
 
 class HeartbeatState(StrEnum):
-    """What the newest heartbeat of an upstream cluster says."""
+    """State of an upstream cluster by its latest heartbeat."""
 
     FRESH = "fresh"
-    #: The newest one is older than allowed.
+    #: The latest one is older than allowed.
     STALE = "stale"
     #: None has arrived.
     MISSING = "missing"
-    #: The newest one is from the future: the clocks differ, so its age says nothing.
+    #: The latest one is from the future: the clocks differ, so its age is meaningless.
     CLOCK_AHEAD = "clock-ahead"
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatTail:
-    """What a heartbeats topic on the target holds at its end."""
+    """The heartbeats at the end of a heartbeats topic on the target."""
 
     topic: str
-    #: The newest heartbeat by its own time; None when there is none.
+    #: The latest heartbeat by its own time; None if there is none.
     newest: Heartbeat | None = None
-    #: Pairs that wrote some of those that were read, in order.
+    #: Pairs that wrote the heartbeats that were read, in order.
     emitters: tuple[FlowId, ...] = ()
-    #: When the newest one arrived, in epoch milliseconds, if this is known.
+    #: When the latest one arrived, in epoch milliseconds, if known.
     arrived_ms: int | None = None
-    #: Records that are no heartbeats, such as tombstones.
+    #: Records that are not heartbeats, such as tombstones.
     unreadable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamHeartbeat:
-    """An upstream cluster as its heartbeats show it on the target."""
+    """An upstream cluster according to its heartbeats on the target."""
 
     cluster: str
-    #: Copies between the cluster and the target (`MirrorClient.replicationHops`); None when nothing came from there.
+    #: Copies between the cluster and the target (`MirrorClient.replicationHops`); None if no heartbeat arrived.
     hops: int | None
     state: HeartbeatState
-    #: The topic on the target that holds the newest heartbeat, None without any.
+    #: The topic on the target with the latest heartbeat; None without any.
     topic: str | None = None
-    #: When the newest one was written, by the clock of its writer, in epoch milliseconds.
+    #: When the latest one was written, by its writer's clock, in epoch milliseconds.
     newest_ms: int | None = None
-    #: How long ago that is by this machine's clock; negative when the clocks differ.
+    #: Its age by this machine's clock; negative if the clocks differ.
     age_seconds: float | None = None
-    #: From its writing to the end of the run that brought it here; None unless the ledger knows that run.
+    #: From writing it to the end of the run that copied it; None unless the ledger has that run.
     latency_seconds: float | None = None
     #: The pairs that wrote the heartbeats, `X->A`.
     emitters: tuple[str, ...] = ()
-    #: In words, what is wrong; "" when nothing is.
+    #: Description of the problem; "" without one.
     problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,10 +102,10 @@ class UpstreamHeartbeat:
 def emitting_flows(config: MirrorConfig, flow: FlowId | None = None) -> tuple[FlowConfig, ...]:
     """The pairs of a file that write heartbeats, each into its own target.
 
-    MM2 takes pairs that replicate nothing, too (`MirrorMakerConfig.clusterPairs`, `MirrorHeartbeatConnector`).
+    As in MM2, pairs that replicate nothing are included (`MirrorMakerConfig.clusterPairs`, `MirrorHeartbeatConnector`).
 
     Args:
-        flow: only its reverse pair, which writes into the flow's source, and then the flow itself.
+        flow: return only its reverse pair, which writes into the flow's source, and then the flow itself.
     """
     emitting = [pair for pair in config.flows if pair.emit_heartbeats_enabled]
     if flow is None:
@@ -115,7 +115,7 @@ def emitting_flows(config: MirrorConfig, flow: FlowId | None = None) -> tuple[Fl
 
 
 def heartbeats_topic(pair: FlowConfig, policy: ReplicationPolicy) -> TopicSpec:
-    """The topic on a pair's target that its heartbeats go to, as `MirrorHeartbeatConnector` creates it."""
+    """The topic on a pair's target for its heartbeats, as `MirrorHeartbeatConnector` creates it."""
     return TopicSpec(policy.heartbeats_topic(), 1, pair.heartbeats_topic_replication_factor, _CONFIGS)
 
 
@@ -127,11 +127,11 @@ def heartbeat_topics(policy: ReplicationPolicy, topics: Iterable[str]) -> tuple[
 def mistaken_heartbeats(
     topology: FlowTopology, sources: Mapping[str, TopicDescription], configs: Mapping[str, TopicConfigs]
 ) -> Iterator[str]:
-    """A sentence for each topic that is copied for its name alone and is not as MirrorMaker 2 makes heartbeats topics.
+    """A sentence for each topic that is copied only because of its name and is not configured as a heartbeats topic.
 
     Args:
-        sources: topics of the source that the flow takes.
-        configs: of those that the target lacks.
+        sources: selected topics of the source.
+        configs: of source topics that the target lacks.
     """
     policy = topology.policy
     for name in heartbeat_topics(policy, sources):
@@ -147,12 +147,12 @@ def mistaken_heartbeats(
 
 
 def upstream_clusters(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
-    """All clusters that heartbeats reached this one from (`MirrorClient.upstreamClusters`)."""
+    """All clusters whose heartbeats reached this one (`MirrorClient.upstreamClusters`)."""
     return frozenset(alias for topic in heartbeat_topics(policy, topics) for alias in ancestry(policy, topic))
 
 
 def replication_hops(policy: ReplicationPolicy, topics: Iterable[str], cluster: str) -> int | None:
-    """Copies on the shortest way from a cluster (`MirrorClient.replicationHops`), None where Java says -1."""
+    """Copies on the shortest path from a cluster (`MirrorClient.replicationHops`); None where Java returns -1."""
     found = (hops(policy, topic, cluster) for topic in heartbeat_topics(policy, topics))
     return min((count for count in found if count is not None), default=None)
 
@@ -174,20 +174,20 @@ def check_upstreams(
     max_age_seconds: float,
     written_ms: int | None = None,
 ) -> tuple[UpstreamHeartbeat, ...]:
-    """What the heartbeats that a flow brought say about each cluster upstream, the nearest first.
+    """The state of each upstream cluster by the heartbeats that a flow copied, nearest first.
 
-    The flow's source is always among them, found or not. A cluster is judged by heartbeats that were written into
-    it; where only such have arrived that came over it, by those.
+    Always includes the flow's source. A cluster is judged by heartbeats that were written to it; if only heartbeats
+    that passed through it have arrived, by those.
 
     Args:
-        tails: of the topics that `topics_to_read` gives.
+        tails: of the topics that `topics_to_read` returns.
         max_age_seconds: older heartbeats are stale.
-        written_ms: when a heartbeat was last written into the flow's source before the flow ran: at least this one must
-            have arrived.
+        written_ms: when a heartbeat was last written to the flow's source before the flow ran: this one or a later one
+            must have arrived.
     """
     policy = topology.policy
     own = policy.format_remote_topic(topology.source_alias, policy.heartbeats_topic())
-    # A topic of an application may be called like heartbeats of a cluster: it says nothing about any.
+    # A topic of an application may have the name of a heartbeats topic: it is ignored.
     tails = [tail for tail in tails if tail.newest is not None or not tail.unreadable or tail.topic == own]
     names = [tail.topic for tail in tails]
     clusters = upstream_clusters(policy, names) | {topology.source_alias}
@@ -204,10 +204,10 @@ def check_upstreams(
 
 
 def default_max_age_seconds(schedule: str | None) -> float:
-    """How old a heartbeat may be: a minute, and two of the longest intervals that the flow's schedule may have.
+    """Maximum age of a heartbeat: one minute, plus twice the longest interval of the flow's schedule.
 
     Args:
-        schedule: `mirror.schedule`; without one, runs by hand are taken to happen once a day.
+        schedule: `mirror.schedule`; without one, manual runs are assumed to happen once a day.
     """
     parsed = parse_schedule(schedule)
     if isinstance(parsed, timedelta):
@@ -220,7 +220,7 @@ def default_max_age_seconds(schedule: str | None) -> float:
 
 
 def newest_of(topic: str, heartbeats: Iterable[Heartbeat], *, unreadable: int = 0) -> HeartbeatTail:
-    """Heartbeats of one topic summed up."""
+    """Summarize the heartbeats of one topic."""
     newest: Heartbeat | None = None
     emitters: dict[FlowId, None] = {}
     for heartbeat in heartbeats:
@@ -242,7 +242,7 @@ def describe(upstream: UpstreamHeartbeat) -> str:
 
 
 def _longest_cron_interval(expression: str) -> float:
-    """An upper bound in seconds of the time between two runs, from which fields are free."""
+    """Upper bound in seconds of the time between two runs, from the unrestricted fields."""
     _, hour, day, month, weekday = expression.split()
     if (day, month, weekday) == ("*", "*", "*"):
         return _HOUR if hour == "*" else _DAY
@@ -250,7 +250,7 @@ def _longest_cron_interval(expression: str) -> float:
 
 
 def _tail_of(policy: ReplicationPolicy, tails: Sequence[HeartbeatTail], cluster: str) -> HeartbeatTail | None:
-    """The tail with the newest heartbeat that speaks for a cluster."""
+    """The tail with the latest heartbeat for a cluster."""
     over = {tail.topic: tail for tail in tails if cluster in ancestry(policy, tail.topic)}
     born: Mapping[str, HeartbeatTail] = {
         topic: tail for topic, tail in over.items() if ancestry(policy, topic)[-1] == cluster

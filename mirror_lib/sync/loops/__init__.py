@@ -1,4 +1,4 @@
-"""Loops: flows whose records come back."""
+"""Loops: flows whose records return to their cluster."""
 
 import lazy_loader
 

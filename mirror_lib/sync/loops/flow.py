@@ -1,7 +1,7 @@
-"""Refusing a flow that would copy records back to where they came from, for ever.
+"""Refuses a flow that would copy records back to the cluster on which they were produced, endlessly.
 
-Names that the default policy makes carry their way, so cycles show in them (`FlowTopology.is_cycle`). Identity names
-and renames do not, and MM2 copies in a circle then; here the flow is refused before anything is copied.
+Names of the default policy contain the path, so cycles are visible (`FlowTopology.is_cycle`). Identity names and
+renames hide it, and MM2 then copies in a loop; this check refuses the flow before anything is copied.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def refuse_loops(config: MirrorConfig, flow: FlowConfig, topics: Iterable[str]) 
     """Refuse a flow that is part of a loop.
 
     Args:
-        config: the whole file: all its enabled flows count.
-        flow: the one that is to run.
-        topics: of its source, those that it copies.
+        config: the whole file: all enabled flows count.
+        flow: the flow to run.
+        topics: the source topics that it copies.
 
     Returns:
-        Loops that the flow's records get into further on, by other flows, which are refused when those run.
+        Loops further downstream that the flow's records enter; the flows that close them are refused when they run.
 
     Raises:
         ConfigurationError: the flow closes a loop, or a flow names a class or a regex that cannot be used.
@@ -40,7 +40,7 @@ def refuse_loops(config: MirrorConfig, flow: FlowConfig, topics: Iterable[str]) 
 
 
 def check_loops(config: MirrorConfig, flow: FlowConfig, topology: FlowTopology) -> None:
-    """The same, with the topics that the flow's source has now.
+    """As `refuse_loops`, with the current topics of the flow's source.
 
     Raises:
         ConfigurationError: as `refuse_loops`.
@@ -54,17 +54,17 @@ def check_loops(config: MirrorConfig, flow: FlowConfig, topology: FlowTopology) 
 
 
 def refuse_own_copies(topology: FlowTopology, clusters: ClusterPair | None, remote: Mapping[str, str]) -> None:
-    """Refuse a flow whose aliases name one cluster, where it would take the topics that it writes.
+    """Refuse a flow whose aliases name the same cluster if it selects the topics that it writes.
 
-    Two addresses of a cluster look like two clusters; only the ids tell.
+    Only the cluster ids show that two addresses belong to one cluster.
 
     Args:
         topology: of the flow.
-        clusters: the ids of both; None where they are not known.
+        clusters: the ids of both; None if they are not known.
         remote: the target topic of each selected topic.
 
     Raises:
-        ConfigurationError: the flow would copy its own copies, for ever.
+        ConfigurationError: the flow would copy its own copies, endlessly.
     """
     if clusters is None or clusters.source != clusters.target:
         return

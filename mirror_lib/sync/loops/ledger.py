@@ -1,8 +1,8 @@
-"""Refusing a flow whose records another flow copies back, as runs of that flow have noted in the ledger.
+"""Refuses a flow whose records another flow copies back, according to that flow's runs in the ledger.
 
-`flow_loops` knows the flows of one file. Two files with one direction each show nothing, and with identity names or
-renames both would copy each other's copies for ever. The ledger knows which clusters a flow is between, and which topic
-went to which.
+`loops.flow` knows the flows of one file. Two files with one direction each look harmless, but with identity names or
+renames both would copy each other's copies endlessly. The ledger has the clusters of each flow, and the target topic of
+each copied topic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.ledger import CopiedTopic, Ledger
 from mirror_lib.sync.cluster_identity import ledger_name
 
-#: A flow that has copied a topic within this time is taken to go on with it.
+#: A flow that has copied a topic within this time is assumed to continue.
 _STILL_COPIED = timedelta(days=7)
 _LOOPS_NAMED = 3
 
@@ -24,18 +24,18 @@ _LOOPS_NAMED = 3
 def refuse_ledger_loops(
     flow: FlowConfig, ledger: Ledger | None, clusters: ClusterPair | None, remote: Mapping[str, str]
 ) -> None:
-    """Refuse a flow that would copy what another one copies back to its source.
+    """Refuse a flow that would copy what another flow copies back to its source.
 
     Args:
-        ledger: None where there is none yet.
-        clusters: that the flow is between; None where their ids are not known.
-        remote: the target topic of each topic that it takes.
+        ledger: None if there is none yet.
+        clusters: the flow's clusters; None if their ids are not known.
+        remote: the target topic of each selected topic.
 
     Raises:
-        ConfigurationError: a topic would go in a circle.
+        ConfigurationError: a topic would be copied in a loop.
         LedgerError: the ledger cannot be used.
     """
-    # A way back takes only what a cutover has moved, which the flow there does not copy any more.
+    # A failback flow selects only topics that a cutover has moved, which the other flow no longer copies.
     if ledger is None or clusters is None or flow.way_back:
         return
     name, since = ledger_name(flow.flow), datetime.now(UTC) - _STILL_COPIED
@@ -58,12 +58,12 @@ def refuse_ledger_loops(
 
 
 def loops_with(remote: Mapping[str, str], copied_back: Iterable[CopiedTopic]) -> list[CopiedTopic]:
-    """What another flow copies from this one's target to this one's source so that this one copies it again.
+    """Topics that another flow copies from this one's target to its source so that this one copies them again.
 
-    Either under its own name, or under one that grows with every round.
+    Either under the same name, or under a name that grows with every round.
 
     Args:
-        remote: the target topic of each topic that this flow takes.
+        remote: the target topic of each topic that this flow selects.
         copied_back: all topics of the other flow.
     """
     back = list(copied_back)

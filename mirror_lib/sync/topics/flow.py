@@ -1,4 +1,4 @@
-"""Everything that a flow needs of topics before it can copy, in one call: internal topics and target topics."""
+"""Prepares all topics that a flow needs before it can copy: internal topics and target topics."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from mirror_lib.sync.topics.refusals import INDISPENSABLE, Outcome
 from mirror_lib.topology import FlowTopology
 
 _log = logging.getLogger(__name__)
-#: A log line for each of thousands of topics helps nobody.
+#: A log line for each of thousands of topics does not help.
 _LINES_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSync:
-    """What was planned for a flow's topics and, unless it was a dry run, what became of it."""
+    """The plan for a flow's topics and, unless it was a dry run, its results."""
 
     plan: TopicPlan
     internal: tuple[InternalTopic, ...]
     results: tuple[TopicResult, ...] = ()
-    #: What could not be found out, and what stands in the way of steps next to the copy.
+    #: Facts that could not be read, and obstacles of sync steps.
     notices: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[TopicResult, ...]:
-        """The steps that the cluster refused."""
+        """The steps that the cluster rejected."""
         return tuple(result for result in self.results if result.error is not None)
 
     @property
     def exit_code(self) -> int:
-        """0 when nothing is in the way; 3 when a conflict needs a person, 1 when a step failed."""
+        """0 without obstacles; 3 if a conflict needs an operator, 1 if a step failed."""
         if self.plan.conflicts:
             return 3
         return max((result.error.exit_code for result in self.results if result.error is not None), default=0)
@@ -64,15 +64,15 @@ class TopicSync:
 
 
 def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
-    """What would be done for a flow now. Reads both clusters, changes nothing.
+    """Return the changes that are due for a flow. Reads both clusters, changes nothing.
 
     Args:
         flow: the flow.
-        topology: its rules about topics, perhaps limited to some.
-        ledger: knows which clusters the flow was about so far; None where there is none yet.
+        topology: its rules about topics, possibly limited to some topics.
+        ledger: has the flow's cluster ids; None if there is none yet.
 
     Raises:
-        MirrorError: a cluster cannot be used, or the position topic cannot serve; an alias names another cluster.
+        MirrorError: a cluster cannot be used, the position topic is unsuitable, or an alias names another cluster.
     """
     with flow_admins(flow) as (source, target):
         check_clusters(flow, ledger, cluster_pair(source, target))
@@ -80,7 +80,7 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
-        # If the user may not create topics, creating them says so.
+        # Without permission to create topics, the creation reports it.
         checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
         return TopicSync(plan, internal, notices=(*obstacles, *notices, *_about(internal), *_refused(flow, checked)))
 
@@ -88,9 +88,9 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
 def refused_configs(
     flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
 ) -> tuple[str, ...]:
-    """Return a sentence for each config that topics would be created without, since a cluster refuses it.
+    """Return a sentence for each config that topics would be created without, since a cluster rejects it.
 
-    Nothing where that cannot be found out: creating the topics says why.
+    Empty if that cannot be checked: creating the topics reports why.
     """
     try:
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
@@ -102,11 +102,11 @@ def refused_configs(
 
 
 def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
-    """Create the internal topics, create and grow target topics. A topic that cannot be set up stops no other.
+    """Create the internal topics, create and grow target topics. A topic that fails does not stop the others.
 
     Args:
         flow: the flow.
-        topology: its rules about topics, perhaps limited to some.
+        topology: its rules about topics, possibly limited to some topics.
         ledger: as in `plan_flow_topics`.
 
     Raises:
@@ -124,7 +124,7 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger |
 
 
 def _kept(flow: FlowConfig) -> frozenset[str]:
-    """Configs that the file sets by name: without them the topic would not be what it asks for."""
+    """Configs that the file sets by name: without them the topic would not be as configured."""
     return INDISPENSABLE | flow.config_rules.override.keys()
 
 
@@ -133,7 +133,7 @@ def _about(internal: Iterable[InternalTopic]) -> Iterator[str]:
 
 
 def _refused(flow: FlowConfig, results: Iterable[TopicResult]) -> Iterator[str]:
-    """What the target refuses of new topics, a sentence for each config."""
+    """Rejections of new topics by the target, a sentence for each config."""
     without = {result.step.name: result.without for result in results}
     yield from Outcome(dict.fromkeys(without), without).notices(flow.flow.target)
 
@@ -141,14 +141,14 @@ def _refused(flow: FlowConfig, results: Iterable[TopicResult]) -> Iterator[str]:
 def _facts(
     flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
 ) -> tuple[TopicFacts, tuple[str, ...]]:
-    """What a plan needs, and what could not be found out."""
+    """The input of a plan, and notices about facts that could not be read."""
     notices: list[str] = []
 
     def positions() -> list[Position]:
         try:
             return _positions(flow)
         except AuthorizationError as refused:
-            # The copy task, which may read it, then finds that the topic was created again.
+            # The copy task, which may read it, then finds that the topic was recreated.
             notices.append(f"Whether missing target topics were deleted is not known: {refused}")
             return []
 
@@ -158,7 +158,7 @@ def _facts(
 
 def _positions(flow: FlowConfig) -> list[Position]:
     if flow.flow.work:
-        # The flow's positions are not about the topics of a backfill, which finds its own out of place when it copies.
+        # The flow's positions do not apply to a backfill's topics; the backfill checks its own when it copies.
         return []
     return list(stored_positions(flow).values())
 
@@ -166,9 +166,9 @@ def _positions(flow: FlowConfig) -> list[Position]:
 def sync_flow_topics(
     flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None, *, dry_run: bool
 ) -> dict[str, Any]:
-    """The same as a step of a scheduled run: tells the log, and returns counts and problems as plain data.
+    """Run `apply_flow_topics` as a step of a scheduled run; log, and return counts and problems as plain data.
 
-    Topics in conflict do not fail it: the others are to be copied, and the copy then names what it leaves out.
+    Topics in conflict do not fail the step: the others must be copied, and the copy then reports the skipped ones.
 
     Raises:
         MirrorError: as `apply_flow_topics`.

@@ -1,4 +1,4 @@
-"""The internal topics that a flow needs, created as MM2 and Kafka Connect create them."""
+"""The internal topics of a flow, created as MM2 and Kafka Connect create them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _COMPACT = "compact"
 
 
 class InternalTopicState(StrEnum):
-    """What became of an internal topic."""
+    """State of an internal topic."""
 
     EXISTS = "exists"
     CREATED = "created"
-    #: In a dry run.
+    #: Missing; only in a dry run.
     MISSING = "missing"
-    #: The cluster lets nobody create it: MM2 takes it to be there, and so do we.
+    #: The cluster does not allow its creation: like MM2, assume that it exists.
     ASSUMED = "assumed"
 
 
 @dataclass(frozen=True, slots=True)
 class InternalTopic:
-    """An internal topic of a flow, as found or made."""
+    """An internal topic of a flow, found or created."""
 
     name: str
-    #: Alias of the cluster that it is on.
+    #: Alias of its cluster.
     cluster: str
     state: InternalTopicState
-    #: What could not be found out about it, or what it was made without.
+    #: A fact that could not be read, or configs that it was created without.
     notice: str | None = None
 
 
@@ -61,7 +61,7 @@ def position_topic(flow: FlowConfig) -> TopicSpec:
 
 
 def offset_syncs_topic(flow: FlowConfig) -> TopicSpec:
-    """MM2's offset-syncs topic; its name carries the alias of the cluster that it is not on (KIP-716)."""
+    """MM2's offset-syncs topic; its name contains the alias of the other cluster (KIP-716)."""
     return TopicSpec(
         name=offset_syncs_topic_name(flow),
         partitions=1,
@@ -81,12 +81,12 @@ def checkpoints_topic(flow: FlowConfig) -> TopicSpec:
 
 
 def quarantine_topic(flow: FlowConfig) -> TopicSpec:
-    """The topic for what cannot be copied, on the target. It keeps everything until somebody deletes it."""
+    """The quarantine topic on the target. It keeps all records until an operator deletes it."""
     return TopicSpec(
         name=quarantine_topic_name(flow),
         partitions=1,
         replication_factor=flow.replication_factor,
-        # What is written there is cut to fit Kafka's default, which the cluster may have lowered.
+        # Records are truncated to fit Kafka's default, which the cluster may have lowered.
         configs={_CLEANUP_POLICY: "delete", "retention.ms": "-1", "max.message.bytes": "1048588"},
     )
 
@@ -103,10 +103,10 @@ def factor_setting(flow: FlowConfig, spec: TopicSpec) -> str:
 
 
 def ensure_checkpoints_topic(flow: FlowConfig, target_admin: ClusterAdmin) -> InternalTopic:
-    """Create the topic of checkpoints unless it is there.
+    """Create the checkpoints topic unless it exists.
 
     Raises:
-        MirrorError: it could not be created.
+        MirrorError: it cannot be created.
     """
     return _ensure(flow, target_admin, [checkpoints_topic(flow)], dry_run=False)[0]
 
@@ -116,12 +116,12 @@ def ensure_internal_topics(
 ) -> tuple[InternalTopic, ...]:
     """Create the position topic and, if the flow uses them, the offset-syncs and quarantine topics, unless they exist.
 
-    As in MM2, topics that cannot be created are taken to exist (mm2 `MirrorUtils.createCompactedTopic`): already there,
-    or creation not supported. A position topic that is not compacted would lose positions by retention.
+    As in MM2, topics that cannot be created are assumed to exist (mm2 `MirrorUtils.createCompactedTopic`): they exist
+    already, or creation is not supported. A position topic that is not compacted would lose positions by retention.
 
     Raises:
-        ConfigurationError: the position topic is there but not compacted.
-        MirrorError: a topic could not be created for another reason.
+        ConfigurationError: the position topic exists but is not compacted.
+        MirrorError: a topic cannot be created for another reason.
     """
     topics = _ensure(flow, target_admin, [position_topic(flow)], dry_run=dry_run)
     topics = _check_compacted(flow, target_admin, topics)
@@ -139,7 +139,7 @@ def _ensure(flow: FlowConfig, admin: ClusterAdmin, specs: Iterable[TopicSpec], *
     found = admin.describe_topics(wanted)
     for refused in found.errors.values():
         if isinstance(refused, AuthorizationError):
-            # The copy could neither read nor write it: better known before.
+            # The copy could neither read nor write it: report that before it starts.
             raise refused
     missing = {name for name, error in found.errors.items() if isinstance(error, TopicMissingError)}
     states = dict.fromkeys(found, InternalTopicState.EXISTS) | dict.fromkeys(missing, InternalTopicState.MISSING)
@@ -170,7 +170,7 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
     if isinstance(error, UnsupportedRequestError):
         return InternalTopicState.ASSUMED
     if isinstance(error, AuthorizationError):
-        # We may see that it is missing.
+        # The user may see that it is missing.
         raise type(error)(
             f"{spec.name} does not exist: {error.what}",
             where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),
@@ -186,9 +186,9 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
 
 
 def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[InternalTopic]) -> list[InternalTopic]:
-    """Connect refuses to start on such a topic too, and goes on where it may not look.
+    """Check the cleanup policy; without permission to read it, continue and add a notice, as Connect does.
 
-    Its `TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`. Returns the topics, with a notice where we may not look.
+    See its `TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`. Returns the topics.
     """
     answers = admin.topic_configs([topic.name for topic in topics if topic.state is InternalTopicState.EXISTS])
     for name, configs in answers.items():

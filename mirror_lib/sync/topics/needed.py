@@ -1,7 +1,7 @@
-"""Topics that a flow needs next to its copies, and why clusters would refuse to make them: everything at once.
+"""Topics that a flow needs in addition to its copies, and all reasons why clusters would refuse to create them.
 
-Two of them brokers make by themselves when they are needed first: `__transaction_state` and `__consumer_offsets`. Where
-they cannot, the coordinators are "not available" for ever, which looks like brokers that do not answer.
+Brokers create two of them on first use: `__transaction_state` and `__consumer_offsets`. If they cannot, the
+coordinators stay "not available", which looks like brokers that do not respond.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ _TRANSACTIONS, _GROUPS = "__transaction_state", "__consumer_offsets"
 
 @dataclass(frozen=True, slots=True)
 class NeededTopic:
-    """A topic that the flow cannot do without, as it would be made."""
+    """A topic that the flow needs, as it would be created."""
 
     name: str
     replication_factor: int
-    #: Where the factor comes from, and what else can be done.
+    #: The origin of the replication factor, and alternatives.
     setting: str
     instead: str = ""
-    #: In-sync replicas that the brokers want before they write to it, and the setting.
+    #: In-sync replicas that brokers require before they write to it, and the setting.
     in_sync: int | None = None
     in_sync_setting: str = ""
-    #: Without it nothing can be copied; the others concern a step next to the copy.
+    #: Nothing can be copied without it; other topics concern a sync step.
     is_for_copy: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a topic cannot be made, as a sentence."""
+    """Why a topic cannot be created, as a sentence."""
 
     cluster: str
     what: str
-    #: Nothing can be copied.
+    #: True if nothing can be copied.
     stops_copy: bool
 
     def __str__(self) -> str:
@@ -57,11 +57,11 @@ class Obstacle:
 def find_obstacles(
     cluster: str, needed: Iterable[NeededTopic], brokers: int, present: Iterable[str]
 ) -> Iterator[Obstacle]:
-    """Why missing topics cannot be made. Pure.
+    """Why missing topics cannot be created. Pure.
 
     Args:
         needed: topics that the cluster lacks.
-        brokers: how many the cluster has.
+        brokers: number of brokers in the cluster.
         present: names of topics that exist.
     """
     similar = {name.replace(".", "_"): name for name in present}
@@ -88,14 +88,14 @@ def _reasons(topic: NeededTopic, brokers: int, similar: Mapping[str, str]) -> It
 
 
 def check_needed_topics(flow: FlowConfig, source: ClusterAdmin, target: ClusterAdmin) -> tuple[str, ...]:
-    """Refuse a flow that cannot copy since topics cannot be made; brokers are asked only where topics are missing.
+    """Refuse a flow that cannot copy because topics cannot be created; brokers are asked only if topics are missing.
 
     Returns:
-        The obstacles of the steps next to the copy.
+        The obstacles of sync steps.
 
     Raises:
         TopicNotCreatableError: with all obstacles of both clusters.
-        MirrorError: a cluster cannot be asked.
+        MirrorError: a cluster cannot be read.
     """
     found = [*_obstacles_on(flow, source, is_target=False), *_obstacles_on(flow, target, is_target=True)]
     if any(each.stops_copy for each in found):
@@ -122,7 +122,7 @@ def _obstacles_on(flow: FlowConfig, admin: ClusterAdmin, *, is_target: bool) -> 
     found = list(find_obstacles(admin.cluster, needed, brokers, admin.list_topics()))
     yield from found
     if any(each.stops_copy for each in found) and is_target and flow.replication_factor > brokers:
-        # Target topics have conflicts of their own, which would be told only after these.
+        # Target topics have conflicts of their own, which would be reported only after these.
         what = f"target topics would get {flow.replication_factor} replicas ({flow.flow}.replication.factor)."
         yield Obstacle(admin.cluster, what, stops_copy=False)
 

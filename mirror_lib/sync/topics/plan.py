@@ -1,4 +1,4 @@
-"""Topics on the target: what has to be created or grown before records can be copied, and doing it.
+"""Plan of topics on the target: what must be created or grown before the copy; and its execution.
 
 The plan is a pure function of what was read (mm2 `MirrorSourceConnector.computeAndCreateTopicPartitions`), so it can be
 shown, compared and tested without a cluster. Topics are never shrunk and never deleted.
@@ -24,13 +24,13 @@ from mirror_lib.sync.topics.refusals import INDISPENSABLE, Configs, Outcome, don
 from mirror_lib.sync.topics.waiting import wait_until_visible
 from mirror_lib.topology import FlowId, FlowTopology, NameTable
 
-#: How long a topic that somebody else changed is waited for.
+#: Maximum wait for a topic that another program has changed.
 _LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What was read of both clusters for one flow."""
+    """Topics of both clusters for one flow."""
 
     #: The selected source topics by name.
     sources: Mapping[str, TopicDescription]
@@ -38,16 +38,16 @@ class TopicFacts:
     source_configs: Mapping[str, TopicConfigs]
     #: The target topics that exist, by name.
     targets: Mapping[str, TopicDescription]
-    #: How many brokers the target has, None when it is not known.
+    #: The number of brokers of the target; None if it is not known.
     target_brokers: int | None = None
-    #: Topics that could not be looked at, by name on their own cluster.
+    #: Topics that could not be read, by name on their own cluster.
     unreadable: Mapping[str, MirrorError] = field(default_factory=dict)
-    #: The topic configs that the target's version of Kafka has, None when it is not known.
+    #: The topic configs that the target's version of Kafka knows; None if they are not known.
     target_config_names: frozenset[str] | None = None
-    #: Missing target topics whose records were copied before -> the topic that they were copied to: the same one, which
-    #: was deleted, or, after a change of the flow's rules, another.
+    #: Missing target topics whose records were copied before, with the topic that they were copied to: the same one,
+    #: which was deleted, or, after a change of the flow's rules, another one.
     copied: Mapping[str, str] = field(default_factory=dict)
-    #: Every topic of the target cluster; needed only where target topics are missing.
+    #: Every topic of the target cluster; needed only if target topics are missing.
     target_names: frozenset[str] = frozenset()
 
 
@@ -59,7 +59,7 @@ class CreateTopic:
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
-    #: Configs of the source that the target's version of Kafka does not have; it would refuse the topic for them.
+    #: Configs of the source that the target's version of Kafka does not know; with them it would reject the topic.
     left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class GrowPartitions:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A topic that cannot be set up as things are."""
+    """A topic that cannot be set up, and why."""
 
     name: str
     what: str
@@ -94,22 +94,22 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """What a flow's target topics need. Two plans are equal when they would do the same."""
+    """Changes to a flow's target topics. Two plans are equal if they make the same changes."""
 
     flow: FlowId
     create: tuple[CreateTopic, ...] = ()
     grow: tuple[GrowPartitions, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
-    #: Topics that are as they should be.
+    #: Topics without a change.
     unchanged: int = 0
-    #: Target topics that held copied records and were deleted; created once an operator has decided (`mirror gaps`).
+    #: Deleted target topics that held copied records; recreated after an operator's decision (`mirror gaps`).
     deleted: tuple[str, ...] = ()
-    #: Target topics that do not exist, while records were copied to another one: (topic, the other one). Likewise.
+    #: Missing target topics whose records were copied to another one: (topic, the other one). Recreated likewise.
     renamed: tuple[tuple[str, str], ...] = ()
 
     @property
     def changes(self) -> int:
-        """How many topics applying the plan would touch."""
+        """The number of topics that applying the plan changes."""
         return len(self.create) + len(self.grow)
 
     @property
@@ -147,24 +147,24 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """What became of one step of a plan."""
+    """The result of one step of a plan."""
 
     step: CreateTopic | GrowPartitions
     error: MirrorError | None = None
-    #: Configs that the cluster refused, and that a new topic was made without; each with what the cluster said.
+    #: Configs that the cluster rejected and a new topic was created without, each with the error.
     without: Mapping[str, MirrorError] = field(default_factory=dict)
 
 
 def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> TopicPlan:
-    """What the target lacks. Topics in conflict are left out of it; the others go on.
+    """Plan what the target lacks, without topics in conflict.
 
-    A target topic with more partitions than its source is fine. Where several sources merge into one target, the
-    first by name gives the configs.
+    A target topic with more partitions than its source is fine. If several sources merge into one target, the first by
+    name provides the configs.
     """
     counts = {name: len(topic.partitions) for name, topic in facts.sources.items()}
     names = topology.name_table(counts, {*facts.targets, *facts.target_names})
     conflicts = _name_conflicts(names)
-    # Of a name that does not work out the cluster says the same in other words.
+    # For an invalid name, the cluster reports the same in other words.
     named = {conflict.name for conflict in conflicts}
     conflicts += [
         Conflict(name, error.what, error.action)
@@ -204,7 +204,7 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
 def _creation(
     flow: FlowConfig, target: str, partitions: int, configs: Mapping[str, str], known: frozenset[str] | None
 ) -> CreateTopic:
-    # What the flow itself sets is a mistake if it does not exist: then the cluster may say so.
+    # A config that the flow sets itself and that does not exist is a mistake: the cluster may report it.
     overrides = flow.config_rules.override
     unknown = tuple(sorted(name for name in configs if known and name not in known and name not in overrides))
     kept = {name: value for name, value in configs.items() if name not in unknown}
@@ -214,14 +214,14 @@ def _creation(
 def apply_plan(
     plan: TopicPlan, target_admin: ClusterAdmin, *, kept: Collection[str] = INDISPENSABLE, validate_only: bool = False
 ) -> tuple[TopicResult, ...]:
-    """Create and grow topics, and wait until the new partitions have leaders. One topic's error stops no other.
+    """Create and grow topics, and wait until the new partitions have leaders. A failed topic does not stop the others.
 
-    A topic that somebody has created or grown in the meantime is no error. A config that the cluster refuses is done
-    without.
+    A topic that was created or grown by another program in the meantime is no error. Configs that the cluster rejects
+    are dropped.
 
     Args:
-        kept: configs that no topic is done without.
-        validate_only: let the target check every step, its policies too, and change nothing.
+        kept: configs that are never dropped.
+        validate_only: let the target check every step, including its policies, without a change.
 
     Raises:
         MirrorError: the cluster as a whole cannot be reached.
@@ -238,7 +238,7 @@ def apply_plan(
     steps: tuple[CreateTopic | GrowPartitions, ...] = (*plan.create, *plan.grow)
     if not validate_only:
         done = {step.name: _partitions_after(step) for step in steps if step.name not in errors}
-        # Somebody else may have been quicker: then the topic is as wanted all the same.
+        # Another program may have been faster: then the topic is as wanted.
         doubtful = {step.name: _partitions_after(step) for step in steps if _is_doubtful(errors.get(step.name))}
         errors |= wait_until_visible(target_admin, done)
         late = wait_until_visible(target_admin, doubtful, seconds=_LOOK_SECONDS)
@@ -250,10 +250,10 @@ def apply_plan(
 def create_topics(
     admin: ClusterAdmin, specs: Iterable[TopicSpec], *, kept: Collection[str], validate_only: bool = False
 ) -> Outcome:
-    """Create topics, without the configs that the cluster refuses.
+    """Create topics, without the configs that the cluster rejects.
 
     Args:
-        kept: configs that no topic is done without.
+        kept: configs that are never dropped.
         validate_only: the cluster checks everything and creates nothing.
     """
     by_name = {spec.name: spec for spec in specs}
@@ -279,8 +279,8 @@ def gather_topic_facts(
     """Read what a plan needs.
 
     Args:
-        named: topics of the source that the configuration calls by their names.
-        positions: reads the positions of all source partitions; called when target topics are missing.
+        named: source topics that the configuration lists by name.
+        positions: reads the positions of all source partitions; called if target topics are missing.
 
     Raises:
         MirrorError: a cluster cannot be reached.
@@ -292,7 +292,7 @@ def gather_topic_facts(
     refuse_own_copies(topology, cluster_pair(source_admin, target_admin), remote)
     targets = target_admin.describe_topics(set(remote.values()))
     unreadable: dict[str, MirrorError] = {
-        # A topic that vanished after it was listed is simply not there any more.
+        # A topic that vanished after it was listed was deleted.
         name: error
         for name, error in {**hidden, **sources.errors, **targets.errors}.items()
         if not isinstance(error, TopicMissingError)
@@ -300,7 +300,7 @@ def gather_topic_facts(
     missing = [topic for topic, name in remote.items() if name not in targets and name not in unreadable]
     target_names = target_admin.list_topics() if missing else []
     source_configs = source_admin.topic_configs(missing)
-    # Created with the cluster's own settings, a compacted topic would begin to delete its records.
+    # With the cluster's default configs, a compacted topic would begin to delete its records.
     unreadable |= {
         remote[topic]: error for topic, error in source_configs.errors.items() if isinstance(error, AuthorizationError)
     }
@@ -317,10 +317,10 @@ def gather_topic_facts(
 
 
 def _copied(missing: Mapping[str, str], positions: Iterable[Position]) -> dict[str, str]:
-    """Of missing target topics, by source topic, those whose records were copied, and the topic that they went to.
+    """Missing target topics whose records were copied, by source topic, with the topic that they went to.
 
-    Creating one would hide that its records are gone, or elsewhere. One partition about which is decided (its position
-    says that nothing was copied, and names no topic that it was not copied to) is enough to create the topic.
+    Creating one would hide that its records are gone, or elsewhere. One partition with an operator's decision (its
+    position says that nothing was copied, and names no other topic) is enough to create the topic.
     """
     copied: dict[str, str] = {}
     decided: set[str] = set()
@@ -329,7 +329,7 @@ def _copied(missing: Mapping[str, str], positions: Iterable[Position]) -> dict[s
         if target is None:
             continue
         if (former := copied_to(position)) is not None:
-            # MirrorMaker 2 and version 0.1.0 stored no name.
+            # MirrorMaker 2 and version 0.1.0 did not store the name.
             copied[target] = former.topic or target
         elif position.target_topic_id is None:
             decided.add(target)
@@ -337,14 +337,14 @@ def _copied(missing: Mapping[str, str], positions: Iterable[Position]) -> dict[s
 
 
 def _config_names(admin: ClusterAdmin, topics: Sequence[str]) -> frozenset[str] | None:
-    """The topic configs of a cluster's version of Kafka, told by any of its topics; None without one."""
+    """The topic configs that a cluster's version of Kafka knows, from any of its topics; None without a topic."""
     for configs in admin.topic_configs(topics[:1]).values():
         return frozenset(configs.entries)
     return None
 
 
 def _name_conflicts(names: NameTable) -> list[Conflict]:
-    """A finding blocks every target topic it speaks of."""
+    """A finding blocks every target topic that it mentions."""
     conflicts = []
     for finding in names.findings:
         involved = sorted({names.targets[source] for source in finding.sources})

@@ -1,8 +1,8 @@
-"""Topic configs that a cluster refuses, found out by asking, and done without.
+"""Finds topic configs that a cluster rejects, and repeats the request without them.
 
-Managed services accept a few configs of topics, and some values of them. A request with one that is refused changes
-nothing, and its error seldom names the config in a form that programs can read: so each config of a refused topic is
-tried by itself, without effect, and the request is sent again with those that are accepted.
+Managed services accept only some topic configs and values. A request with a rejected one changes nothing, and its error
+rarely names the config in a machine-readable form: so each config of a rejected topic is validated alone, and the
+request is repeated with the accepted ones.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from dataclasses import dataclass, field
 from mirror_lib.cluster.protocol import RequestRefusedError, UnsupportedRequestError
 from mirror_lib.errors import MirrorError
 
-#: Config -> value, None where it is deleted.
+#: Value by config; None for a deletion.
 Configs = Mapping[str, str | None]
-#: Sends a request for several topics. True asks the cluster to check everything and to change nothing.
+#: Sends a request for several topics. True: the cluster only validates it.
 Attempt = Callable[[Mapping[str, Configs], bool], Mapping[str, MirrorError | None]]
 
-#: What must not be left to the cluster's default: a compacted topic would begin to delete its records.
+#: Configs without which the cluster's default is unacceptable: a compacted topic would begin to delete its records.
 INDISPENSABLE = frozenset({"cleanup.policy"})
 _TOPICS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a request about the configs of topics."""
+    """The result of a request about the configs of topics."""
 
     #: By topic; None for success.
     errors: Mapping[str, MirrorError | None]
-    #: By topic, the configs that it was done without, and why.
+    #: By topic, the dropped configs with their errors.
     without: Mapping[str, Mapping[str, MirrorError]] = field(default_factory=dict)
 
     def notices(self, cluster: str) -> Iterator[str]:
-        """Yield a sentence for each config that topics were done without."""
+        """Yield a sentence for each dropped config."""
         refused: dict[str, dict[str, MirrorError]] = {}
         for topic, names in self.without.items():
             for name, error in names.items():
@@ -43,12 +43,12 @@ class Outcome:
 
 
 def notice(cluster: str, name: str, topics: Mapping[str, MirrorError]) -> str:
-    """Return a sentence about a config that topics are done without.
+    """Return a sentence about a dropped config.
 
     Args:
         cluster: its alias.
         name: of the config.
-        topics: that are done without it, each with what the cluster said.
+        topics: affected topics, each with the cluster's error.
     """
     shown = ", ".join(sorted(topics)[:_TOPICS_SHOWN])
     more = f" and {len(topics) - _TOPICS_SHOWN:,} more" if len(topics) > _TOPICS_SHOWN else ""
@@ -60,19 +60,19 @@ def notice(cluster: str, name: str, topics: Mapping[str, MirrorError]) -> str:
 
 
 def unsupported(outcome: Mapping[str, MirrorError | None]) -> bool:
-    """Return true if the cluster does not know the request at all."""
+    """Return true if the cluster does not support the request at all."""
     return bool(outcome) and all(isinstance(error, UnsupportedRequestError) for error in outcome.values())
 
 
 def done_without_refused(
     wanted: Mapping[str, Configs], attempt: Attempt, *, kept: Collection[str] = (), validate_only: bool = False
 ) -> Outcome:
-    """Send a request for topics, and again without the configs that the cluster refuses.
+    """Send a request for topics; repeat it without the configs that the cluster rejects.
 
     Args:
         wanted: configs by topic.
         attempt: sends the request.
-        kept: configs that no topic is done without: then it stays refused.
+        kept: configs that are never dropped: the topic's request fails then.
         validate_only: change nothing.
     """
     errors = dict(attempt(wanted, validate_only)) if wanted else {}
@@ -101,7 +101,7 @@ def _refused(
     kept: Collection[str],
     known: Mapping[tuple[str, str | None], MirrorError],
 ) -> dict[tuple[str, str | None], MirrorError]:
-    """Which configs the cluster refuses, each tried by itself, of topics that it would take without them."""
+    """The rejected configs, each validated alone, of topics that the cluster would accept without them."""
     alone = {topic: {name: value for name, value in doubtful[topic].items() if name in kept} for topic in doubtful}
     possible = {topic for topic, error in attempt(alone, True).items() if error is None}
     untried: dict[tuple[str, str | None], str] = {}
@@ -111,7 +111,7 @@ def _refused(
                 untried.setdefault((name, value), topic)
     found: dict[tuple[str, str | None], MirrorError] = {}
     while untried:
-        # A request has a topic once.
+        # A request contains each topic once.
         pairs: dict[str, tuple[str, str | None]] = {}
         for pair, topic in untried.items():
             pairs.setdefault(topic, pair)

@@ -1,4 +1,4 @@
-"""Waiting for what a cluster has promised: new topics and partitions show up on its brokers a little later."""
+"""Waits for new topics and partitions, which brokers show some time after their creation."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PATIENCE_SECONDS = 15.0
 def wait_until_visible(
     admin: ClusterAdmin, topics: Mapping[str, int], *, seconds: float = _PATIENCE_SECONDS
 ) -> dict[str, TransientError]:
-    """Return when topics have at least so many partitions, each with a leader; the errors of those that do not.
+    """Wait until topics have at least these numbers of partitions, each with a leader; return the errors of others.
 
     Args:
-        seconds: how long to wait while no further topic gets there. Thousands of them take a controller minutes.
+        seconds: maximum wait without progress. Thousands of topics take a controller minutes.
     """
     missing = sorted(topics)
     deadline = time.monotonic() + seconds

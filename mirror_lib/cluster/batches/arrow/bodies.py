@@ -1,9 +1,9 @@
-"""Batches of a fetch as rows, by columns, of which no more are made at once than there is memory for.
+"""Batches of a fetch as columnar rows, limited to what fits into memory at once.
 
-Small batches are put together until their bodies are worth a set of arrays. What is large once it is decompressed is
-read piece by piece: a fetch of some kilobytes may hold gigabytes, and a megabyte a hundred thousand headers.
+Small batches are joined until their bodies are worth a set of arrays. Bodies that are large when decompressed are read
+in pieces: a fetch of some kilobytes may expand to gigabytes, and a megabyte may hold a hundred thousand headers.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mirror_lib.cluster.batches.record_blocks import Int64s, _varints
 from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError
 from mirror_lib.errors import OversizedBatchError
 
-#: Records of which columns are made at once: they take some 200 bytes each meanwhile, however small they are.
+#: Maximum number of records converted at once: each needs about 200 bytes of temporary columns, however small it is.
 _MOST_AT_ONCE = 1 << 16
 _SMALLEST_PIECE = 512
 
@@ -48,7 +48,7 @@ class OffsetsWanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bodies:
-    """Batches with their uncompressed bodies; `nexts` says for each from which offset to go on."""
+    """Batches with their uncompressed bodies; `nexts` has the offset after each."""
 
     headers: NDArray[np.void]
     nexts: Int64s
@@ -63,7 +63,7 @@ class _Bodies:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Large:
-    """A batch that is read piece by piece; `headers` and `nexts` have one element."""
+    """A batch that is read in pieces; `headers` and `nexts` have one element."""
 
     headers: NDArray[np.void]
     nexts: Int64s
@@ -80,15 +80,15 @@ def of_batches(
     wanted: OffsetsWanted,
     limits: DecodeLimits,
 ) -> Iterator[Rows]:
-    """Rows of batches whose checksums were looked at, none of which is aborted.
+    """Rows of batches with checked checksums, none of which is aborted.
 
     Args:
-        starts: where the bodies begin in `data`.
-        ends: where they end.
+        starts: start of each body in `data`.
+        ends: end of each body.
 
     Raises:
-        RecordError, CodecError: a batch cannot be read; the rows of those before it have been given.
-        OversizedBatchError: as these, or a record does not fit into the limits; then its offset is in the error.
+        RecordError, CodecError: a batch cannot be read; the rows of the batches before it have been yielded.
+        OversizedBatchError: likewise, or a record exceeds the limits; then its offset is in the error.
     """
     firsts = headers["base"].astype(np.int64)
     nexts = firsts + headers["last_delta"] + 1
@@ -98,7 +98,7 @@ def of_batches(
     if not len(numbers):
         yield no_rows(int(nexts[-1]))
         return
-    # What shows nothing is done with the batch before it.
+    # A batch without visible rows is skipped together with the batch before it.
     nexts = nexts[np.append(numbers[1:], len(headers)) - 1]
     for found in _laid_out(data, headers[numbers], nexts, starts[numbers], ends[numbers], limits):
         if isinstance(found, _Large):
@@ -108,7 +108,7 @@ def of_batches(
 
 
 def no_rows(next_offset: int) -> Rows:
-    """Nothing but where to go on."""
+    """No rows, only the next offset."""
     none = np.empty(0, dtype=np.int64)
     (rows,) = taken_apart_in_parts(Columns(next_offset, none, none, none.astype(np.int32), b"", none, none))
     return rows
@@ -121,7 +121,7 @@ def _of_bodies(bodies: _Bodies, wanted: OffsetsWanted, limits: DecodeLimits) -> 
             yield rows
             reached = rows.next_offset
     except RecordError:
-        # One of them cannot be read: those before it can.
+        # One of them cannot be read; those before it can.
         for number in range(len(bodies.headers)):
             if bodies.nexts[number] > reached:
                 rest = OffsetsWanted(max(reached, wanted.start), wanted.end)
@@ -131,7 +131,7 @@ def _of_bodies(bodies: _Bodies, wanted: OffsetsWanted, limits: DecodeLimits) -> 
 def _laid_out(
     data: memoryview, headers: NDArray[np.void], nexts: Int64s, starts: Int64s, ends: Int64s, limits: DecodeLimits
 ) -> Iterator[_Bodies | _Large]:
-    """Bodies, uncompressed, as many at once as are not too large together; uncompressed ones stay where they are."""
+    """Uncompressed bodies, in groups that are not too large together; uncompressed ones are not copied."""
     codecs, counts = (headers["attributes"] & CODEC_BITS).tolist(), headers["count"].tolist()
     found: list[Bytes] = []
     first = size = records = 0
@@ -174,7 +174,7 @@ def _laid_out(
 
 
 def _body(body: memoryview, codec: int, count: int, limits: DecodeLimits) -> Bytes | None:
-    """A body as a whole; None where it takes too much for that."""
+    """A whole body; None if it is too large for that."""
     if count > MOST_RECORDS:
         raise oversized(f"has {count} records, more than the {MOST_RECORDS} that are looked at")
     whole: Bytes | None = decompress_up_to(codec, body, limits.body) if codec else body
@@ -187,7 +187,7 @@ def _decoded(bodies: _Bodies, wanted: OffsetsWanted) -> Columns:
     """The records of all bodies.
 
     Raises:
-        RecordError: one of them is not what its header says.
+        RecordError: a body does not match its header.
     """
     counts = bodies.headers["count"].astype(np.int64)
     try:
@@ -199,14 +199,14 @@ def _decoded(bodies: _Bodies, wanted: OffsetsWanted) -> Columns:
 
 
 def _columns(headers: NDArray[np.void], counts: Int64s, content: Bytes, starts: Int64s, ends: Int64s) -> Columns:
-    """Records, given where each begins behind its length.
+    """Records, from the position of each after its length.
 
     Raises:
-        RecordError: one of them is no record.
+        RecordError: one of them is not a record.
     """
     octets = octets_of(content)
     try:
-        # The attributes of a record, a byte, have no meaning yet.
+        # The attributes of a record, one byte, have no meaning yet.
         times, at = _varints(octets, starts + 1)
         offsets, at = _varints(octets, at)
     except IndexError as error:
@@ -241,7 +241,7 @@ def _within(found: Columns, wanted: OffsetsWanted, next_offset: int) -> Columns:
 
 
 def _of_large(batch: _Large, wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
-    """The rows of a batch that is large once decompressed, or has very many records.
+    """The rows of a batch that is large when decompressed, or has very many records.
 
     Raises:
         RecordError, CodecError, OversizedBatchError: as of `of_batches`.

@@ -1,6 +1,6 @@
-"""Where records lie in a body that comes piece by piece.
+"""Finds records in a body that arrives in pieces.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from mirror_lib.cluster.batches.record_blocks import Int64s
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.varint import decode_varint
 
-#: Bytes in which the length, the attributes and both deltas of a record fit.
+#: Maximum bytes of a record's length, attributes and both deltas.
 _LONGEST_BEGINNING = 31
 _ONE_BYTE = 0x80
 
 
 class Found(NamedTuple):
-    """Whole records: where each begins behind its length, and where it ends."""
+    """Whole records: the start of each after its length, and its end."""
 
     content: bytes
     starts: Int64s
@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 
 class Giant(NamedTuple):
-    """A record that is too large to be held; it is passed over."""
+    """A record that is too large to be held; it is skipped."""
 
     size: int
     offset_delta: int
@@ -37,7 +37,7 @@ class Giant(NamedTuple):
 class _Walked(NamedTuple):
     starts: list[int]
     ends: list[int]
-    #: Where the next record begins with its length, and the bytes that must be there from it on.
+    #: The start of the next record, before its length, and the number of bytes needed from there on.
     position: int
     needed: int
 
@@ -45,16 +45,16 @@ class _Walked(NamedTuple):
 def record_pieces(
     body: Iterable[bytes], count: int, *, at_once: int, piece: int, largest: int
 ) -> Iterator[Found | Giant]:
-    """All records of a body, in their order, as they become whole.
+    """Yield all records of a body, in their order, as they become complete.
 
     Args:
         count: of the records in it.
-        at_once: records of one `Found`, at most.
-        piece: bytes of one `Found`, about, but for a single record that takes more.
-        largest: bytes that a record may take.
+        at_once: maximum number of records in one `Found`.
+        piece: approximate size in bytes of one `Found`, except for a larger single record.
+        largest: maximum bytes of a record.
 
     Raises:
-        RecordError: while iterating, the body holds something else.
+        RecordError: while iterating, the body does not match.
     """
     waiting: list[bytes] = []
     size, needed, left, dropped = 0, 1, count, 0
@@ -83,10 +83,10 @@ def record_pieces(
             else:
                 yield Giant(needed, _offset_delta(content, position))
                 left -= 1
-                # It is longer than what is here of it.
+                # The record is longer than the available bytes.
                 dropped, position, here, needed = needed - here, len(content), 0, 1
         waiting, size = [content[position:]] if here else [], here
-        # Nothing of it is held while the next piece is made.
+        # Release it before the next piece is created.
         del content
     content, position = b"".join(waiting), 0
     while left:
@@ -115,13 +115,13 @@ def _offset_delta(content: bytes, position: int) -> int:
 
 
 def _walked(content: bytes, position: int, most: int) -> _Walked:
-    """The records from `position` on that are whole."""
+    """The complete records from `position` on."""
     starts: list[int] = []
     ends: list[int] = []
     size = len(content)
     for _ in range(most):
         try:
-            # The cost of batches with very many records, nearly all of which are short.
+            # The main cost of batches with very many records, nearly all of which are short.
             length, start = content[position], position + 1
             if length < _ONE_BYTE:
                 length = (length >> 1) ^ -(length & 1)

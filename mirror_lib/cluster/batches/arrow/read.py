@@ -1,8 +1,9 @@
-"""What a fetch returned for one partition, as Arrow: the rows that Spark's own Kafka source would make of it.
+"""A fetched partition as Arrow: the same rows as Spark's own Kafka source.
 
-Batches are put together until their bodies are worth a set of arrays; no record is an object here (see `arrow_rows`).
+Batches are joined until their bodies are worth a set of arrays; there is no Python object per record (see
+`arrow.rows`).
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from mirror_lib.cluster.batches.spans import Span, read_spans
 from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
 
 DEFAULT_LIMITS = DecodeLimits()
-#: What a row takes beside its key, value, headers and topic.
+#: Memory of a row in addition to its key, value, headers and topic.
 _ROW_BYTES = 48
-#: And a header beside its name and value.
+#: Memory of a header in addition to its name and value.
 _HEADER_BYTES = 16
-#: Rows of one part: what handles them one by one makes some objects of each.
+#: Maximum number of rows in one part: consumers of single rows create some objects per row.
 _MOST_ROWS = 1 << 14
 
 
@@ -55,8 +56,8 @@ class ArrowPart(NamedTuple):
     """Some records of a partition.
 
     Attributes:
-        records: of `KAFKA_SCHEMA`, in the order of their offsets; may be without rows where nothing is to be seen.
-        next_offset: the source offset to go on from once these are done.
+        records: of `KAFKA_SCHEMA`, in the order of their offsets; may be empty if no record is visible.
+        next_offset: the source offset to continue from after these.
     """
 
     records: pa.RecordBatch
@@ -74,24 +75,24 @@ def read_arrow(
     read_committed: bool,
     limits: DecodeLimits = DEFAULT_LIMITS,
 ) -> Iterator[ArrowPart]:
-    """The records of offsets [start, end), in parts of bounded size; no part means that there is no whole batch.
+    """Yield the records of offsets [start, end), in parts of bounded size; no part means that there is no whole batch.
 
-    Transaction markers and, where `read_committed`, aborted transactions show no rows, as `read_spans` has it.
-    What cannot be read ends the parts; it is an error once it is the first thing at `start`, so that everything before
-    it is had first, and that a fault of the way may be gone with the next fetch.
+    Transaction markers and, with `read_committed`, aborted transactions have no rows, as in `read_spans`. Data that
+    cannot be read ends the parts; it raises an error only as the first data at `start`: the data before it is delivered
+    first, and a transmission error may be gone with the next fetch.
 
-    Header names are text in Spark. Its own source replaces what is not UTF-8 in them, which makes another record of it
-    without a word; such a record is an error here, as is a timestamp that microseconds cannot say in 64 bits. To pass
-    over the record that the error names, go on behind its offset.
+    Header names are text in Spark. Its own source replaces invalid UTF-8 in them, which silently changes the record;
+    here such a record raises an error, as does a timestamp that does not fit into 64 bits as microseconds. To skip the
+    record that the error names, continue after its offset.
 
     Args:
-        data: batches in a row as they were fetched from `start`; the last one may be incomplete.
+        data: consecutive batches as fetched from `start`; the last one may be incomplete.
         aborted: (producer id, first offset) of the aborted transactions in it.
-        limits: what rows may take, and what they are made of meanwhile.
+        limits: of rows, and of temporary memory.
 
     Raises:
         CorruptBatchError: while iterating, the batch at `start` is damaged.
-        OversizedBatchError: while iterating, the batch at `start` would take too much memory, or the record at the
+        OversizedBatchError: while iterating, the batch at `start` would exceed the memory limit, or the record at the
             offset of its `where` (`BeyondMemoryError`).
         InexactRowError: while iterating, the record at the offset of its `where` has no exact row.
     """
@@ -130,7 +131,7 @@ def _fetched(
     limits: DecodeLimits,
 ) -> Iterator[Rows]:
     position = 0
-    # Which batches of a fetch are aborted is told by all of its batches in their order.
+    # Only all batches of a fetch in their order show which of them are aborted.
     if len(data) and not (read_committed and aborted):
         headers, bounds = _headers(data)
         position = bounds[-1]
@@ -149,7 +150,7 @@ def _fetched(
 
 
 def _with_timestamp_types(data: memoryview, spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
-    """Each span with the type of an old format's timestamps, which it does not know itself.
+    """Each span with its timestamp type in old formats, which the span itself lacks.
 
     Messages inside a compressed one have the type of the outer one (Java `AbstractLegacyRecordBatch`).
     """
@@ -162,7 +163,7 @@ def _with_timestamp_types(data: memoryview, spans: Sequence[Span]) -> Iterator[t
 
 
 def _of_messages(run: Iterator[tuple[Span, int]], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
-    """Rows of old formats, where each uncompressed message is a span of its own."""
+    """Rows of old formats, where each uncompressed message is a separate span."""
     offsets: list[int] = []
     times: list[int] = []
     types: list[int] = []
@@ -209,7 +210,7 @@ def _of_stretches(run: Sequence[Span], wanted: OffsetsWanted, limits: DecodeLimi
 
 
 def _header_of(span: Span) -> BatchHeader:
-    """Its header; that of a control batch where a reader sees nothing."""
+    """The span's header; the header of a control batch if no record is visible."""
     if span.header is not None:
         return span.header
     covered = span.next_offset - span.first - 1
@@ -217,7 +218,7 @@ def _header_of(span: Span) -> BatchHeader:
 
 
 def _parts(rows: Rows, topic: str, partition: int, part_bytes: int) -> Iterator[ArrowPart]:
-    """The rows, cut to size, up to the first that is not exact.
+    """The rows in parts of bounded size, up to the first row that is not exact.
 
     Raises:
         InexactRowError: after the rows before it.
@@ -237,7 +238,7 @@ def _parts(rows: Rows, topic: str, partition: int, part_bytes: int) -> Iterator[
             row, why = inexact
             offset = int(part.offsets[row])
             if row:
-                # Made anew: a slice would keep the bytes that are no text.
+                # Built again: a slice would keep the invalid text.
                 yield ArrowPart(record_batch(part.part(0, row), topic, partition), offset)
             raise InexactRowError(
                 f"the record cannot be a row of Spark: {why}.",

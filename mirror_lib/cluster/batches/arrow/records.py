@@ -1,7 +1,7 @@
-"""Rows of Arrow as records, by columns: the way back of `arrow_rows`.
+"""Arrow rows as encoded records, by columns: the inverse of `arrow.rows`.
 
-Records in a row are one array of Arrow, joined from columns: what stands in front of a key, the key, the length of the
-value, the value, the headers. Lengths, deltas and their variable-length encodings are columns of numpy.
+Consecutive records are one Arrow array, joined from columns: the bytes before the key, the key, the length of the
+value, the value, the headers. Lengths, deltas and their variable-length encodings are numpy columns.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from mirror_lib.cluster.batches.record_blocks import Int64s
 from mirror_lib.errors import Where
 
 _MILLISECONDS_PER_SECOND = 1000
-#: How many of a unit of Arrow's timestamps make a millisecond.
+#: Units of Arrow's timestamps per millisecond.
 _PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _BITS = 0x7F
 _SHIFT = np.uint64(7)
 _CONTINUES = np.uint8(0x80)
-#: Null keys and values add no bytes to the joined ones; their length says that they are null.
+#: Null keys and values add no bytes to the joined array; their length marks them as null.
 _NULLS_ADD_NOTHING = pc.JoinOptions(null_handling="replace", null_replacement="")
-#: What the joined columns are parted by. Not made by `pyarrow.scalar`, which might load pandas.
+#: The separator of joined columns. Not created by `pyarrow.scalar`, which might load pandas.
 _NOTHING = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.zeros(2, dtype=np.int32)), pa.py_buffer(b"")])[
     0
 ]
@@ -34,15 +34,15 @@ _NOTHING = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.zeros(2,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutgoingRows:
-    """Rows that go to one partition, by columns.
+    """Rows for one partition, by columns.
 
     Attributes:
-        value_lengths: as varints; below zero where the value is null.
+        value_lengths: as varints; negative if the value is null.
         header_counts: as varints.
-        headers: the encoded headers of each row, without their number; None where no row has any.
-        key_lengths: below zero where the key is null.
+        headers: the encoded headers of each row, without their number; None if no row has headers.
+        key_lengths: negative if the key is null.
         times: epoch milliseconds.
-        tail_ends: bytes of the tails (`records.Record.tail`) up to each row, counted from some row on.
+        tail_ends: total bytes of the tails (`records.Record.tail`) up to each row, counted from some row on.
         tail_sizes: bytes of each tail.
     """
 
@@ -77,12 +77,12 @@ class OutgoingRows:
         )
 
     def at_most(self, room: int) -> int:
-        """More rows than these cannot fit into so many bytes."""
+        """An upper bound of the number of rows that fit into `room` bytes."""
         before = int(self.tail_ends[0] - self.tail_sizes[0])
         return int(np.searchsorted(self.tail_ends, before + room, side="right"))
 
     def sizes(self, first_delta: int, first_timestamp: int) -> Int64s:
-        """The bytes of each record in a batch.
+        """The size of each record in a batch.
 
         Args:
             first_delta: the number of the first one in the batch.
@@ -92,18 +92,18 @@ class OutgoingRows:
         return _varint_sizes(inner) + inner
 
     def encoded(self, first_delta: int, first_timestamp: int) -> pa.Buffer:
-        """The records as they stand in a batch; arguments as of `sizes`."""
+        """The encoded records of a batch; arguments as in `sizes`."""
         times, deltas = self.times - first_timestamp, self._deltas(first_delta)
-        # The attributes are a byte without a meaning yet; as a number of its own, 0 is that byte too.
+        # The attributes are one byte without meaning yet; the varint 0 is the same byte.
         attributes = np.zeros(len(self), dtype=np.int64)
         return self._behind([self._lengths(times, deltas), attributes, times, deltas])
 
     def tails(self) -> pa.Buffer:
-        """The tails of the rows (`records.Record.tail`), one behind the other."""
+        """The consecutive tails of the rows (`records.Record.tail`)."""
         return self._behind([])
 
     def _behind(self, numbers: list[Int64s]) -> pa.Buffer:
-        """The rows, one behind the other, each with its numbers in front of its tail."""
+        """The consecutive rows, each with its numbers before its tail."""
         columns = [
             _varints([*numbers, self.key_lengths]),
             self.keys,
@@ -120,14 +120,14 @@ class OutgoingRows:
         return np.arange(first_delta, first_delta + len(self), dtype=np.int64)
 
     def _lengths(self, times: Int64s, deltas: Int64s) -> Int64s:
-        """What the records say of their own length."""
+        """The length fields of the records."""
         return 1 + _varint_sizes(times) + _varint_sizes(deltas) + self.tail_sizes
 
 
 def outgoing_rows(
     keys: pa.Array, values: pa.Array, headers: pa.Array, timestamps: pa.Array, source_offsets: pa.Array
 ) -> OutgoingRows:
-    """Rows, one at least, given by the columns that `ArrowBatchBuilder.feed` describes.
+    """Convert rows, at least one, from the columns that `ArrowBatchBuilder.feed` describes.
 
     Raises:
         InexactRowError: a row has no timestamp, or a header without a name.
@@ -162,7 +162,7 @@ def outgoing_rows(
 
 
 def _encoded_headers(column: pa.Array, source_offsets: Int64s) -> tuple[Int64s, pa.Array | None]:
-    """How many headers each row has, and all of a row's headers as they stand in its record."""
+    """The number of headers of each row, and all headers of a row as encoded in its record."""
     if not pa.types.is_list(column.type):
         column = column.cast(HEADERS_TYPE)
     counts = np.diff(_edges(column))
@@ -195,7 +195,7 @@ def _binary(column: pa.Array) -> pa.Array:
 
 
 def _valid(column: pa.Array) -> NDArray[np.bool_]:
-    """Which elements are not null, of a column that has nulls."""
+    """True for elements that are not null, in a column with nulls."""
     octets = np.frombuffer(column.buffers()[0], dtype=np.uint8)
     bits = np.unpackbits(octets, count=column.offset + len(column), bitorder="little")
     return bits[column.offset :].astype(np.bool_)
@@ -217,13 +217,13 @@ def _milliseconds(column: pa.Array) -> Int64s:
 
 
 def _edges(column: pa.Array) -> Int64s:
-    """Where the elements of a binary or list array begin, and the last one ends."""
+    """The start of each element of a binary or list array, and the end of the last one."""
     numbers = np.frombuffer(column.buffers()[1], dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
     return numbers.astype(np.int64)
 
 
 def _field_lengths(column: pa.Array) -> Int64s:
-    """Lengths as records say them: -1 is null."""
+    """Lengths as in records: -1 is null."""
     lengths = np.diff(_edges(column))
     if column.null_count:
         lengths[~_valid(column)] = -1
@@ -231,7 +231,7 @@ def _field_lengths(column: pa.Array) -> Int64s:
 
 
 def _joined(columns: Sequence[pa.Array]) -> pa.Array:
-    """The elements of all columns in a row, for each row."""
+    """The consecutive elements of all columns, for each row."""
     return pc.binary_join_element_wise(*columns, _NOTHING, options=_NULLS_ADD_NOTHING)
 
 
@@ -240,12 +240,12 @@ def _zigzag(values: Int64s) -> NDArray[np.uint64]:
 
 
 def _width(numbers: NDArray[np.uint64]) -> int:
-    """How many bytes the largest of them takes as a varint."""
+    """The number of bytes of the largest as a varint."""
     return max(1, -(-int(np.maximum.reduce(numbers, initial=0)).bit_length() // 7))
 
 
 def _varint_sizes(values: Int64s) -> Int64s:
-    """How many bytes numbers take as zigzag varints."""
+    """The number of bytes of each number as a zigzag varint."""
     numbers = _zigzag(values)
     sizes = np.ones(len(values), dtype=np.int64)
     for size in range(1, _width(numbers)):
@@ -254,7 +254,7 @@ def _varint_sizes(values: Int64s) -> Int64s:
 
 
 def _varints(columns: Sequence[Int64s]) -> pa.Array:
-    """For each row its numbers as zigzag varints, one behind the other."""
+    """The consecutive zigzag varints of each row's numbers."""
     numbers = [_zigzag(column) for column in columns]
     widths = [_width(column) for column in numbers]
     octets = np.empty((len(columns[0]), sum(widths)), dtype=np.uint8)

@@ -1,8 +1,8 @@
-"""Records as rows of Spark's own Kafka source, by columns: from where their bytes lie to an Arrow record batch.
+"""Records as rows of Spark's own Kafka source, by columns: from their positions in bytes to an Arrow record batch.
 
-Fields follow one another in a record, each with its length in front, and so do records in a body. Where they begin is
-found for many of them at once, or in one short loop where a chain is long; all else is columns of numpy, and Arrow
-gathers the bytes into its arrays, which share nothing with where they came from.
+Fields are consecutive in a record, each after its length, and so are records in a body. Their positions are found for
+many of them at once, or in one short loop if a chain is long; all else is numpy columns, and Arrow gathers the bytes
+into its own arrays, which do not reference the fetched bytes.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ KAFKA_SCHEMA = pa.schema(
 #: Values of the column timestampType (Java `TimestampType`); records of magic 0 have no timestamp.
 NO_TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME = -1, 0, 1
 _MICROSECONDS = 1000
-#: Milliseconds that microseconds can still say in 64 bits.
+#: The largest number of milliseconds that fits into 64 bits as microseconds.
 _LATEST = (2**63 - 1) // _MICROSECONDS
-#: Where fewer chains of fields than these go on, each is walked through alone.
+#: If fewer chains of fields than these continue, each is read in its own loop.
 _FEWEST_CHAINS = 128
-#: What a header takes beside its own bytes, from the arrays of numbers in which it is found to those of Arrow.
+#: Memory of a header in addition to its own bytes, including the temporary arrays and Arrow's.
 HEADER_BYTES = 128
 _HEADERS_AT_ONCE = 1 << 16
 _ONE_BYTE = 0x80
@@ -57,14 +57,14 @@ Octets = NDArray[np.uint8]
 
 
 class InexactRowError(ClusterError):
-    """A record has no row that says the same, or a row no record."""
+    """A record without an exact row, or a row without an exact record."""
 
     reason = "inexact-row"
     exit_code = 3
 
 
 class Fields(NamedTuple):
-    """Where the bytes of one column lie; a length below zero is null."""
+    """Positions of the bytes of one column; a negative length is null."""
 
     starts: Int64s
     lengths: Int64s
@@ -72,13 +72,13 @@ class Fields(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Records, taken apart.
+    """Decoded records, by columns.
 
     Attributes:
-        next_offset: the offset to go on from.
+        next_offset: the offset to continue from.
         times: epoch milliseconds as a reader sees them.
         sizes: bytes of key, value and headers.
-        content: bytes in which all fields lie.
+        content: bytes that contain all fields.
         header_counts: of each record; names and values of headers are in the order of records.
     """
 
@@ -115,7 +115,7 @@ class Rows:
 
 
 class Columns(NamedTuple):
-    """Records, and where their tails (`records.Record.tail`) lie in the content; all else is as of `Rows`."""
+    """Records, with the positions of their tails (`records.Record.tail`) in the content; otherwise as `Rows`."""
 
     next_offset: int
     offsets: Int64s
@@ -127,16 +127,16 @@ class Columns(NamedTuple):
 
 
 def taken_apart_in_parts(columns: Columns, *, largest: int = sys.maxsize) -> Iterator[Rows]:
-    """Records as rows, of which no more have headers at once than there is memory for; one part at least.
+    """Records as rows, in parts whose headers fit into memory; at least one part.
 
-    A length below zero is null for keys and values of any kind, as in Java's `DefaultRecord`.
+    A negative length is null for all keys and values, as in Java's `DefaultRecord`.
 
     Args:
-        largest: bytes that a record may take, with what its headers take beside their own bytes.
+        largest: maximum bytes of a record, including the overhead of its headers.
 
     Raises:
-        RecordError: while iterating, a tail is not what its lengths say.
-        BeyondMemoryError: while iterating, a record takes more; its offset is the error's.
+        RecordError: while iterating, a tail does not match its lengths.
+        BeyondMemoryError: while iterating, a record exceeds the limit; the error has its offset.
     """
     next_offset, offsets, times, types, content, starts, ends = columns
     octets = octets_of(content)
@@ -175,7 +175,7 @@ def taken_apart_in_parts(columns: Columns, *, largest: int = sys.maxsize) -> Ite
 
 
 def _parts_by(headers: Int64s) -> Iterator[tuple[int, int]]:
-    """(first, stop) of rows that have few headers together, but for a single one; given their numbers added up."""
+    """(first, stop) of rows with few headers in total, or of a single row; from their cumulative numbers."""
     first, whole = 0, len(headers)
     if not whole:
         yield 0, 0
@@ -204,28 +204,28 @@ def octets_of(content: Bytes) -> Octets:
 
 
 def _after(starts: Int64s, lengths: Int64s, limits: Int64s) -> Int64s:
-    """Where fields end."""
+    """The ends of fields."""
     taken = np.maximum(lengths, 0)
-    # A sum might have no room in 64 bits.
+    # A sum might overflow 64 bits.
     if (taken > limits - starts).any():
         raise RecordError("a field does not fit its record")
     return starts + taken
 
 
 def chained(content: Bytes, octets: Octets, starts: Int64s, limits: Int64s, counts: Int64s) -> Fields:
-    """The fields of chains in which each begins, with its length, where the one before it ends.
+    """The fields of chains, in which each field starts, with its length, at the end of the one before it.
 
     Args:
-        starts: where the chains begin.
-        limits: where they must end.
-        counts: how many fields each has.
+        starts: start of each chain.
+        limits: required end of each chain.
+        counts: number of fields of each.
 
     Raises:
         RecordError: a chain ends elsewhere.
-        IndexError: it ends nowhere.
+        IndexError: a chain has no end.
     """
     places = np.empty(int(counts.sum()), dtype=np.int64)
-    # The longest first, so that those which still go on are always the first ones.
+    # Longest first, so that the chains that still continue are always the first ones.
     order = np.argsort(-counts, kind="stable")
     position, limit, first, left = starts[order], limits[order], (np.cumsum(counts) - counts)[order], counts[order]
     number, negated = 0, -left
@@ -247,8 +247,8 @@ def chained(content: Bytes, octets: Octets, starts: Int64s, limits: Int64s, coun
 
 
 def _walked(content: Bytes, position: int, count: int) -> tuple[list[int], int]:
-    """Where the fields of one chain begin with their lengths, and where the last one ends."""
-    # The cost of large batches. Odd numbers are negative (zigzag): nothing follows a null.
+    """The start of each field of one chain with its length, and the end of the last one."""
+    # The main cost of large batches. Odd numbers are negative (zigzag): no bytes follow a null.
     found: list[int] = []
     add = found.append
     for _ in range(count):
@@ -272,10 +272,10 @@ def _walked(content: Bytes, position: int, count: int) -> tuple[list[int], int]:
 
 
 def first_inexact(rows: Rows, table: pa.RecordBatch) -> tuple[int, str] | None:
-    """The number of the first row that does not say what its record says, and why.
+    """The number of the first row that differs from its record, and why.
 
     Args:
-        table: what `record_batch` made of the rows.
+        table: the result of `record_batch` for the rows.
     """
     found: list[tuple[int, str]] = []
     beyond = np.flatnonzero((rows.times > _LATEST) | (rows.times < -_LATEST))
@@ -297,7 +297,7 @@ def first_inexact(rows: Rows, table: pa.RecordBatch) -> tuple[int, str] | None:
 
 def record_batch(rows: Rows, topic: str, partition: int) -> pa.RecordBatch:
     """The rows as Arrow, of `KAFKA_SCHEMA`."""
-    # Nothing here goes through `pyarrow.array`, which would load pandas.
+    # `pyarrow.array` would load pandas.
     count, name = len(rows.offsets), topic.encode()
     edges = np.arange(count + 1, dtype=np.int32) * np.int32(len(name))
     headers = rows.header_counts
@@ -335,10 +335,10 @@ def _validity(valid: NDArray[np.bool_]) -> pa.Buffer:
 
 
 def _gathered(content: Bytes, fields: Fields, kind: pa.DataType) -> pa.Array:
-    """The fields, one behind the other.
+    """The consecutive fields.
 
-    To Arrow the content is an array in which every other element is a field, and the rest what lies between them: to
-    take those elements is a loop in C++, while an index for each byte would take eight times their memory.
+    For Arrow, the content is an array in which every second element is a field, and the others are the bytes in
+    between: taking those elements is a loop in C++, while an index per byte would take eight times their memory.
     """
     count = len(fields.starts)
     edges = np.zeros(max(2 * count, 1), dtype=np.int32)

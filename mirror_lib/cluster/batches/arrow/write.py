@@ -1,9 +1,9 @@
-"""Rows of Arrow as batches for the target: the way back from Spark's DataFrames.
+"""Arrow rows as batches for the target, for writing Spark's DataFrames.
 
-How many rows fit into a batch is told by columns of numpy, and a batch is encoded as a whole (see `arrow_records`): no
-record is an object here.
+numpy columns determine how many rows fit into a batch, and a batch is encoded as a whole (see `arrow.records`): there
+is no Python object per record.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -21,35 +21,34 @@ from mirror_lib.cluster.batches.record_blocks import Int64s
 from mirror_lib.cluster.batches.records import MOST_RECORDS
 from mirror_lib.errors import RecordTooLargeError, Where
 
-#: A batch that was compressed too little says how much may be gathered for the next one; the next may differ by this.
+#: Safety factor for the size of the next batch, which is derived from the compression ratio of the last one.
 _SURELY = 0.95
-#: `BatchBuilder` has no earlier one, whatever the records say: -1 is the absence of a timestamp.
+#: `BatchBuilder` never has an earlier one: -1 means no timestamp.
 _EARLIEST_MAX_TIMESTAMP = -1
 
 
 class ArrowBatchBuilder:
-    """Puts the rows that go to one partition of the target, in their order, into dense batches of one codec.
+    """Packs the rows for one partition of the target, in their order, into dense batches of one codec.
 
-    Feed it, then flush it; both give batches as they become ready, and do so while they are iterated over. An error
-    ends its use.
+    Call `feed`, then `flush`; both are generators of finished batches. After an error, it cannot be used any more.
 
-    Several rows may come from the same source offset. Then each of them is a source run of its own, (offset, 1), and
-    runs of one batch, or of two that follow one another, may overlap in source offsets. A batch ends between two source
-    offsets wherever it can. Where the rows of one offset alone are too many for a batch, it ends among them, and its
-    `source_next` is that offset again: who goes on from there finds the rows that it has written already.
+    Several rows may have the same source offset. Then each of them is a source run of its own, (offset, 1), and the
+    runs of one batch, or of two consecutive ones, may overlap in source offsets. If possible, a batch ends between two
+    source offsets. If the rows of one offset do not fit into one batch, it ends among them, and its `source_next` is
+    that offset again: a reader that continues there finds rows that were already written.
     """
 
     def __init__(self, codec: Codec, *, batch_max_bytes: int, max_message_bytes: int) -> None:
-        """Begin without rows.
+        """Start without rows.
 
         Args:
-            batch_max_bytes: what a batch may take uncompressed, but for a single record that takes more.
-            max_message_bytes: the target's `max.message.bytes`: what a batch may take as it is sent.
+            batch_max_bytes: maximum uncompressed size of a batch, except for a larger single record.
+            max_message_bytes: the target's `max.message.bytes`: maximum size of a batch as sent.
         """
         self._codec = codec
-        #: Bytes of a body that are certain to be accepted: where compression makes more of it, it goes uncompressed.
+        #: Body size that is always accepted: a body that compression enlarges is sent uncompressed.
         self._accepted = max_message_bytes - HEADER_SIZE
-        # Nobody of ours would look into more.
+        # The project's own readers would not decode more.
         self._most = min(batch_max_bytes - HEADER_SIZE, LARGEST_BODY)
         if codec == Codec.NONE:
             self._most = min(self._most, self._accepted)
@@ -67,19 +66,19 @@ class ArrowBatchBuilder:
         timestamps: pa.Array,
         source_offsets: pa.Array,
     ) -> Iterator[ReadyBatch]:
-        """Take rows, given by their columns, and give the batches that they fill.
+        """Take rows by columns, and yield the batches that they fill.
 
         Args:
             keys: binary or string; null is a null key.
             values: binary or string; null is a null value.
-            headers: lists of (name, value) structs, of which a value may be null; an absent list is an empty one.
-            timestamps: int64 in epoch milliseconds, or timestamps of any unit; what is finer than milliseconds is cut
-                off, as Spark does.
-            source_offsets: int64, never descending: of the records from which the rows were made.
+            headers: lists of (name, value) structs, with nullable values; a missing list is an empty one.
+            timestamps: int64 in epoch milliseconds, or timestamps of any unit; units below milliseconds are truncated,
+                as in Spark.
+            source_offsets: int64, never descending: of the records that the rows come from.
 
         Raises:
-            RecordTooLargeError: a row is too large for the target even alone; `Where` holds its source offset only.
-            InexactRowError: a row has no timestamp, or a header without a name; `Where` holds its source offset only.
+            RecordTooLargeError: a row is too large for the target even alone; `Where` has only its source offset.
+            InexactRowError: a row has no timestamp, or a header without a name; `Where` has only its source offset.
             ValueError: source offsets descend or are missing.
         """
         if not len(source_offsets):
@@ -97,11 +96,11 @@ class ArrowBatchBuilder:
                 yield from full
 
     def flush(self, source_next: int | None = None) -> Iterator[ReadyBatch]:
-        """Give what waits for more rows.
+        """Yield the remaining rows as batches.
 
         Args:
-            source_next: the source offset to go on from once the target has all that was fed; without it, the one
-                behind the last row's.
+            source_next: the source offset to continue from after all fed rows; by default the one after the last
+                row's.
 
         Raises:
             RecordTooLargeError: as in `feed`.
@@ -119,7 +118,7 @@ class ArrowBatchBuilder:
         self._last_source_offset = int(source_offsets[-1])
 
     def _take(self, rows: OutgoingRows) -> int:
-        """Let as many of the first rows wait as fit, one at least where none waits yet; returns how many."""
+        """Buffer as many of the first rows as fit, at least one if the buffer is empty; return their number."""
         room = self._limit - self._size
         candidates = rows.part(0, max(rows.at_most(room), 0 if self._count else 1))
         first_timestamp = int(self._rows[0].times[0] if self._count else rows.times[0])
@@ -134,10 +133,10 @@ class ArrowBatchBuilder:
         return taken
 
     def _cut(self, following: int) -> tuple[Iterator[ReadyBatch], list[OutgoingRows]]:
-        """What waited as batches, and those last rows that share the following row's source offset, if others do not.
+        """The buffered rows as batches, and the last rows that share the following row's source offset, if not all do.
 
         Args:
-            following: the source offset of the row that comes next.
+            following: the source offset of the next row.
         """
         waiting = self._released()
         before = int(np.searchsorted(_source_offsets(waiting), following))
@@ -152,7 +151,7 @@ class ArrowBatchBuilder:
         return waiting
 
     def _ready(self, parts: list[OutgoingRows], source_next: int) -> Iterator[ReadyBatch]:
-        """The rows as one batch, or as more where compression does not make it small enough."""
+        """The rows as one batch, or as several if compression does not make it small enough."""
         first_timestamp, count = int(parts[0].times[0]), 0
         bodies = []
         for part in parts:
@@ -160,7 +159,7 @@ class ArrowBatchBuilder:
             count += len(part)
         body = b"".join(bodies)
         codec, compressed = self._codec, compress(self._codec, body)
-        # By how much rows become smaller says how many of the next ones will fit.
+        # The compression of these rows shows how many of the next ones will fit.
         self._limit = min(self._most, max(self._accepted, int(_SURELY * self._accepted * len(body) / len(compressed))))
         if len(compressed) > self._accepted and len(body) < len(compressed):
             codec, compressed = Codec.NONE, body
@@ -218,7 +217,7 @@ def _split(parts: Sequence[OutgoingRows], at: int) -> tuple[list[OutgoingRows], 
 
 
 def _source_runs(offsets: Int64s) -> tuple[tuple[int, int], ...]:
-    """(first source offset, records) where offsets ascend without a hole; those that occur again stand alone."""
+    """(first source offset, records) of ascending offsets without holes; repeated offsets are separate."""
     steps = np.diff(offsets)
     if (steps == 1).all():
         return ((int(offsets[0]), len(offsets)),)

@@ -1,4 +1,4 @@
-"""The codecs of record batches, and decompression piece by piece."""
+"""The codecs of record batches, and decompression in pieces."""
 
 import lazy_loader
 

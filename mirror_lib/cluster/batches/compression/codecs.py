@@ -1,7 +1,7 @@
-"""The five codecs of record batches, in the frames that Java clients write and read.
+"""The five codecs of record batches, in the frames of Java clients.
 
-What is read is never trusted: a few bytes may claim, or become, gigabytes. No body becomes larger than `LARGEST_BODY`,
-whatever it says of itself.
+Input is never trusted: a few bytes may claim, or expand to, gigabytes. No body expands beyond `LARGEST_BODY`, whatever
+size it claims.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ Bytes = bytes | memoryview
 _LZ4_FAST = 1
 _ZSTD_LEVEL = 3
 _GZIP_FRAME = 31
-#: Clients write one gzip member. What lies behind a member is copied for the next, so that very many take very long.
+#: Clients write one gzip member. The data after a member is copied for the next, so very many would take very long.
 _MOST_MEMBERS = 64
-#: Bytes that a decompressed body may have. Brokers bound what is sent (`socket.request.max.bytes`, 100 MiB), not what
-#: it becomes: a larger one is not damaged, but nobody should need to look into it.
+#: Maximum size of a decompressed body in bytes. Brokers limit the sent bytes (`socket.request.max.bytes`, 100 MiB), not
+#: the decompressed ones: a larger body is not damaged, but it should never be necessary to decode it.
 LARGEST_BODY = 128 * 1024 * 1024
-#: A buffer that has held more is given back, so that one huge batch does not keep its memory for good.
+#: A buffer that has held more is released, so that one huge batch does not keep its memory for good.
 _KEPT_BUFFER = 16 * 1024 * 1024
 #: Xerial's frame around snappy blocks: its magic, then version and oldest compatible version (`SnappyCodec` in Java).
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEAD_SIZE = 16
-#: A snappy element of three bytes copies 64 bytes at most, and no other element does better (`format_description.txt`).
+#: A snappy element of three bytes copies at most 64 bytes, and no other has a better ratio (`format_description.txt`).
 _SNAPPY_MOST_RATIO = 22
 _BLOCK_SIZE = struct.Struct(">i")
 
 
 class CodecError(ValueError):
-    """The compressed bytes cannot be read."""
+    """The compressed bytes cannot be decompressed."""
 
 
 class _Larger(Exception):
-    """The body becomes more than it may."""
+    """The decompressed body exceeds its limit."""
 
 
 def _gzip(data: bytes) -> bytes:
@@ -53,17 +53,17 @@ def _gzip(data: bytes) -> bytes:
 
 
 def _lz4(data: bytes) -> bytes:
-    # Brokers refuse linked blocks (KIP-57).
+    # Brokers reject linked blocks (KIP-57).
     compressor = cramjam.lz4.Compressor(level=_LZ4_FAST, content_checksum=False, block_linked=False)
     compressor.compress(data)
     return bytes(compressor.finish())
 
 
 def gunzipped(data: Bytes, piece: int) -> Iterator[bytes]:
-    """As `gzip.decompress`, in pieces of at most so many bytes: one member or several, with zeros behind them.
+    """As `gzip.decompress`, in pieces of at most `piece` bytes: one member or several, with trailing zeros.
 
     Raises:
-        CodecError: while iterating, it is no gzip.
+        CodecError: while iterating, the data is not gzip.
     """
     rest: Bytes = data
     members = 0
@@ -93,11 +93,11 @@ def unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
     """Blocks in Xerial's frame, as Java writes them, or one bare block.
 
     Args:
-        largest: bytes that a block may become.
+        largest: maximum size of a decompressed block in bytes.
 
     Raises:
-        OversizedBatchError: while iterating, a block becomes more.
-        CodecError: while iterating, it is no snappy.
+        OversizedBatchError: while iterating, a block exceeds it.
+        CodecError: while iterating, the data is not snappy.
     """
     try:
         yield from _unsnapped(data, largest)
@@ -138,7 +138,7 @@ def _joined(pieces: Iterator[bytes], most: int) -> bytes:
 
 
 def _snappy_block(block: bytes, largest: int) -> bytes:
-    # The library allocates what the block says that it becomes.
+    # The library allocates the size that the block claims.
     try:
         claim = cramjam.snappy.decompress_raw_len(block)
         if claim > _SNAPPY_MOST_RATIO * len(block):
@@ -151,13 +151,13 @@ def _snappy_block(block: bytes, largest: int) -> bytes:
 
 
 class _Space(threading.local):
-    """A buffer that each thread uses again and again. A mapping, since its pages take no memory until written to."""
+    """A buffer that each thread reuses. It is mapped, since its pages take no memory until written to."""
 
     def __init__(self) -> None:
         self._buffer: memoryview | None = None
 
     def decompressed(self, into: Callable[[Bytes, memoryview], int], data: Bytes, most: int) -> bytes:
-        """What a library writes into a buffer of `most` bytes; it fails where the buffer is too small."""
+        """The output of a library in a buffer of `most` bytes; the library fails if the buffer is too small."""
         if self._buffer is None:
             try:
                 # Private: processes that are forked later must not write into each other's.
@@ -180,9 +180,9 @@ class _Space(threading.local):
 
 
 _space = _Space()
-#: What the library says when there is no room for more.
+#: The library's error if the buffer is full.
 _FULL = "failed to write whole buffer"
-#: And when it got no memory for its own work.
+#: The library's error if it cannot allocate its own memory.
 _NO_MEMORY = "not enough memory"
 
 
@@ -216,8 +216,8 @@ def decompress(codec: int, data: Bytes) -> bytes:
     """The encoded body of a batch.
 
     Raises:
-        OversizedBatchError: it becomes more than `LARGEST_BODY`; no more than that was taken of memory.
-        CodecError: unknown codec, or bytes that are not what they should be.
+        OversizedBatchError: it exceeds `LARGEST_BODY`; no more than that was allocated.
+        CodecError: the codec is unknown, or the data is damaged.
     """
     found = decompress_up_to(codec, data, LARGEST_BODY)
     if found is None:
@@ -226,10 +226,10 @@ def decompress(codec: int, data: Bytes) -> bytes:
 
 
 def decompress_up_to(codec: int, data: Bytes, most: int) -> bytes | None:
-    """The encoded body of a batch; None where it becomes more than `most` bytes, which are all that is taken of memory.
+    """The encoded body of a batch; None if it exceeds `most` bytes, the maximum that is allocated.
 
     Raises:
-        CodecError: unknown codec, or bytes that are not what they should be.
+        CodecError: the codec is unknown, or the data is damaged.
     """
     decoder = _DECOMPRESS.get(codec)
     if decoder is None:
@@ -239,7 +239,7 @@ def decompress_up_to(codec: int, data: Bytes, most: int) -> bytes | None:
     except _Larger:
         return None
     except (CodecError, MemoryError):
-        # Want of memory is no damage: the same body can be read where there is more.
+        # Missing memory is not damage: the same body can be decompressed with more.
         raise
     except Exception as error:  # The libraries share no exception type.
         raise CodecError(f"its {Codec(codec).name.lower()} body cannot be read: {error}") from error

@@ -1,7 +1,7 @@
-"""LZ4 frames of small batches, which hold one block: read without the cost of a frame decoder.
+"""LZ4 frames of small batches, which contain one block: read without the cost of a frame decoder.
 
-A frame decoder's set-up costs more than decompressing a kilobyte. Any frame of another shape is left to it. The frame's
-own checksums are not looked at, since the batch's CRC covers every byte of them.
+A frame decoder's set-up costs more than decompressing a kilobyte. It handles all other frames. The frame's own
+checksums are not checked, since the batch's CRC covers all its bytes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ UNCOMPRESSED_BLOCK = 0x80000000
 SMALLEST_BLOCKS = 0x40
 CHECKSUM_SIZE = 4
 END_MARK = b"\0\0\0\0"
-#: What one block of the smallest block size may become; Java clients write no other.
+#: The decompressed size of one block of the smallest block size; Java clients use no other.
 LARGEST = 64 * 1024
 
 
 class _Space(threading.local):
-    """A buffer that each thread uses again and again."""
+    """A buffer that each thread reuses."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(LARGEST)
@@ -35,7 +35,7 @@ _space = _Space()
 
 
 def decompress_single_block(frame: bytes | memoryview) -> bytes | None:
-    """The content of a frame with one compressed block of at most 64 kB, None when it is any other frame.
+    """The content of a frame with one compressed block of at most 64 kB; None for any other frame.
 
     Raises:
         Exception: the block is damaged.

@@ -1,6 +1,6 @@
-"""The contents of many small LZ4 frames at once, for those who compare logs.
+"""Decompresses many small LZ4 frames at once, for log comparisons.
 
-Apart from `lz4_frames`, since numpy is not for the copy task: Spark forks its workers before anything heavy is loaded.
+Separate from `lz4_frames`, since the copy task must not load numpy: Spark forks its workers before heavy imports.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from mirror_lib.cluster.batches.compression.lz4_frames import (
     VERSION_BITS,
 )
 
-#: Where contents are laid out before they are kept.
+#: Size of the buffer in which contents are collected.
 _SCRATCH = 16 * LARGEST
 
 
 class LaidOut:
-    """Contents that are written one behind the other, as what many small frames decompress to."""
+    """Consecutive contents, such as the decompressed bytes of many small frames."""
 
     def __init__(self, largest: int) -> None:
-        """Begin with nothing.
+        """Start empty.
 
         Args:
-            largest: bytes that all contents may take; soon after that `ValueError` is raised.
+            largest: maximum size of all contents in bytes; soon after that, `ValueError` is raised.
         """
         self._largest = largest
         self._scratch = memoryview(bytearray(_SCRATCH))
         self._filled = 0
         self._full: list[bytes] = []
         self._before = 0
-        #: Where each content begins, and the last one ends.
+        #: The start of each content, and the end of the last one.
         self.bounds = [0]
 
     def add_blocks(self, data: bytes, starts: Iterable[int], ends: Iterable[int]) -> None:
@@ -66,7 +66,7 @@ class LaidOut:
         self._filled = filled
 
     def add(self, content: bytes) -> None:
-        """Take a content as it is."""
+        """Add a content unchanged."""
         self._empty()
         self._full.append(content)
         self._before += len(content)
@@ -88,14 +88,14 @@ class LaidOut:
 def single_blocks(
     octets: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Which of many frames `decompress_single_block` would read, and from where to where their blocks go.
+    """Select the frames that `decompress_single_block` would read, with start and end of their blocks.
 
     Args:
-        starts: where the frames begin in `octets`.
-        ends: where they end.
+        starts: start of each frame in `octets`.
+        ends: end of each.
     """
     fits = ends - starts >= HEAD.size + len(END_MARK)
-    # The shortest of all would be read beyond its end; the result does not count then.
+    # The shortest frames would be read beyond their end; the result does not count then.
     safe = np.where(fits, starts, 0)
     head = octets[safe[:, None] + np.arange(HEAD.size)]
     magic, block = (

@@ -1,6 +1,6 @@
-"""Bodies of batches decompressed piece by piece: for those that are too large to be held as a whole.
+"""Decompresses bodies of batches in pieces, for those that are too large to be held as a whole.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: no module that it imports may import this one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RLE = 1
 
 
 def zstd_windows(data: bytes | memoryview) -> Iterator[int]:
-    """The window of each frame in bytes; ends where something is no frame, which the decoder has to tell."""
+    """The window size of each frame in bytes; ends at invalid data, which the decoder reports."""
     plain, position, size = bytes(data), 0, len(data)
     while size - position > 2 * _WORD:
         magic = int.from_bytes(plain[position : position + _WORD], "little")
@@ -49,7 +49,7 @@ def zstd_windows(data: bytes | memoryview) -> Iterator[int]:
         position += _DICTIONARY_SIZES[described & 3]
         content_size = _CONTENT_SIZES[described >> 6] or (1 if single else 0)
         if single:
-            # Its decoder remembers all of it.
+            # Its decoder keeps all of it.
             yield int.from_bytes(plain[position : position + content_size], "little")
         position += content_size
         position = _behind_blocks(plain, position) + (_WORD if described & _CHECKSUM else 0)
@@ -68,19 +68,19 @@ _ARROW_NAMES = {Codec.LZ4: "lz4", Codec.ZSTD: "zstd"}
 
 
 def pieces(codec: int, data: Bytes, *, piece: int, largest: int) -> Iterator[bytes]:
-    """A body in pieces; joined they are what `codecs.decompress` gives.
+    """A body in pieces; joined they equal the result of `codecs.decompress`.
 
     Args:
-        piece: bytes of one, but for blocks of snappy, which are decompressed as a whole.
-        largest: bytes that a decoder may take for its own work, whatever a header asks for.
+        piece: maximum bytes of one, except for blocks of snappy, which are decompressed as a whole.
+        largest: maximum bytes that a decoder may allocate for itself, regardless of the header.
 
     Raises:
-        OversizedBatchError: it becomes more than `LARGEST_BODY`, before the first piece; or its decoder needs more
-            than `largest`.
-        CodecError: the bytes are not what they should be.
+        OversizedBatchError: it exceeds `LARGEST_BODY`, before the first piece; or its decoder needs more than
+            `largest`.
+        CodecError: the data is damaged.
     """
     for _ in _pieces(codec, data, piece, largest) if codec else ():
-        # Nothing of a body is given that cannot be read as a whole.
+        # No piece of a body is yielded unless the whole body can be decompressed.
         pass
     yield from _pieces(codec, data, piece, largest)
 
@@ -119,7 +119,7 @@ def _by_arrow(name: str, data: Bytes, piece: int) -> Iterator[bytes]:
 
 
 def _check_windows(data: Bytes, largest: int) -> None:
-    """Refuse frames that have their decoder remember more than there is room for."""
+    """Raise for frames whose decoder needs more memory than allowed."""
     for window in zstd_windows(data):
         if window > largest:
             raise beyond_memory(f"a batch needs {window} bytes to be decompressed, and {largest} are given to it.")

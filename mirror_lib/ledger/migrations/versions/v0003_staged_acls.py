@@ -1,4 +1,4 @@
-"""ACLs that the replicator created or keeps for the cutover, and when steps with an interval were last done."""
+"""ACLs that the replicator created or keeps for the cutover, and the last times of steps with an interval."""
 
 from __future__ import annotations
 

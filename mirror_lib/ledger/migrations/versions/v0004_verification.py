@@ -1,4 +1,4 @@
-"""What verifications found, by partition."""
+"""Results of verifications, by partition."""
 
 from __future__ import annotations
 

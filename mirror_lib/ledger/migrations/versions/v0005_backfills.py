@@ -1,4 +1,4 @@
-"""What backfills copy."""
+"""Definitions of backfills."""
 
 from __future__ import annotations
 

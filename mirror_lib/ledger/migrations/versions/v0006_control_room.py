@@ -1,4 +1,4 @@
-"""What was observed of flows, what people did, and cutovers."""
+"""Observations of flows, the audit log, and cutovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each round of a run was expected to take, what it took, and how old its records were."""
+"""Estimate and result of each round of a run, and the age of its records."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "number", name=op.f("pk_round")),
     )
     op.create_index(op.f("ix_round_flow_began_at"), "round", ["flow", "began_at"], unique=False)
-    # The largest rounds are looked for before each round, and a flow may make one every second.
+    # The largest rounds are queried before each round, and a flow may run one every second.
     op.create_index(op.f("ix_round_flow_heaviest_bytes"), "round", ["flow", "heaviest_bytes"], unique=False)
 
 

@@ -1,4 +1,4 @@
-"""How much of a cluster's limits each run that copies now has for itself."""
+"""The share of a cluster's limits that each current run has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where on the target the runs of a flow have written what transforms send to other partitions."""
+"""Target ranges of records that transforms route to other partitions."""
 
 from __future__ import annotations
 

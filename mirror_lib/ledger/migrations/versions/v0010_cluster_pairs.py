@@ -1,4 +1,4 @@
-"""The ids of the clusters that the rows of a flow are about."""
+"""The cluster ids that the rows of a flow belong to."""
 
 from __future__ import annotations
 

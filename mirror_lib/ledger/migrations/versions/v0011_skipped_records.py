@@ -1,4 +1,4 @@
-"""Records that consumer groups would skip, next to those that they would read again."""
+"""Records that consumer groups would skip on failover, next to their duplicates on failover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifications that compare the newest record of each key."""
+"""Verifications that compare the latest record of each key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOW = "mode IN ('full', 'sample', 'recent', 'state')"
 
 def _set_modes(condition: str) -> None:
     name = op.f("ck_verification_mode")
-    # SQLite cannot change a constraint: the table is made again there.
+    # SQLite cannot change a constraint: the table is recreated there.
     with op.batch_alter_table("verification") as table:
         table.drop_constraint(name, type_="check")
         table.create_check_constraint(name, condition)

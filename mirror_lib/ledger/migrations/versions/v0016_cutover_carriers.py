@@ -1,4 +1,4 @@
-"""The processes that carry cutovers out."""
+"""The processes that run cutovers."""
 
 from __future__ import annotations
 
