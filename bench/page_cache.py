@@ -3,7 +3,7 @@
 A log is appended to pages of memory. On a broker in use all memory is taken, so these are pages that held older, clean
 data a moment ago. Where memory is free instead, they come from there, and on a virtual machine whose host takes free
 memory back (free page reporting) each must be had from the host again: that took 3 s for a gigabyte on the machine of
-docs/performance.md, more than the whole append, and whoever writes right after somebody else's topics were deleted
+docs/engineering/performance-notes.md, more than the whole append, and whoever writes right after somebody else's topics were deleted
 is spared it.
 """
 

@@ -83,8 +83,10 @@ def _commands() -> dict[tuple[str, ...], set[str]]:
         found[path] = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
         if any(each.param_type_name == "argument" for each in command.params):
             found[path].add("...")
-        for child in getattr(command, "commands", {}).values():
-            collect(child, (*path, child.name))
+        if hasattr(command, "list_commands"):
+            context = typer.Context(command)
+            for name in command.list_commands(context):
+                collect(command.get_command(context, name), (*path, name))
 
     collect(typer.main.get_command(app), ())
     return found
