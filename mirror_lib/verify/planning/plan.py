@@ -210,8 +210,7 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
 
 
 def _mark(fact: VerifyFacts, mode: VerifyMode) -> VerifiedMark | None:
-    """Return up to where nothing is left to compare: what was verified last, or what retention deleted on either side.
-    """
+    """Return up to where nothing is left to compare: verified last time, or deleted by retention on either side."""
     if mode is VerifyMode.RECENT and _still_holds(fact):
         return fact.verified
     if fact.runs and not _held(fact):
