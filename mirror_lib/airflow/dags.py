@@ -36,16 +36,16 @@ KINDS: Final = tuple(_BUILDERS)
 def mirror_dags(
     config: str | Path | Iterable[str | Path] | None = None, *, only: Iterable[str] = KINDS
 ) -> dict[str, DAG]:
-    """The DAGs of every enabled flow of configuration files, by their ids.
+    """Return the DAGs of every enabled flow of configuration files, by DAG id.
 
-    A task's process gets just the DAG that it runs. Nothing is contacted, and the DAGs hold no secrets.
+    The process of a task gets just the DAG that it runs. No cluster is contacted, and the DAGs hold no secrets.
 
     Args:
         config: one file or several; None takes those that the environment variable `MIRROR_CONFIG` names.
         only: which kinds of DAGs: `flows`, `verifications`, `backfills`, `cutovers`,
             `after_disaster`, `heartbeats`.
 
-    What is wrong with a file is told by one more DAG, `mirror_broken_files`, and on the DAGs that are made of it.
+    An additional DAG, `mirror_broken_files`, shows the problems of broken files; so do the DAGs made from such a file.
 
     Raises:
         ConfigurationError: no file is named, none can be used, or there is no such kind. Airflow shows it as the
