@@ -305,7 +305,7 @@ class FlowTransforms:
         """Return the transforms of a source topic; an empty chain means a raw copy.
 
         Args:
-            heartbeats: True if it holds heartbeats, which monitoring reads: only transforms that name topics apply to it.
+            heartbeats: True if it holds heartbeats, which monitoring reads: only transforms that name topics apply.
         """
         taken = tuple(each for each in self.of(topic) if not heartbeats or each.topics is not None)
         return TransformChain(taken, self.smt, self.source_registry, self.target_registry)
