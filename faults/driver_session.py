@@ -68,7 +68,7 @@ class RunEnd:
 
 
 def serve(pipe: Pipe, cores: int, log: str) -> None:
-    """Warm up, then serve requests until told to stop, or until the parent process is gone."""
+    """Warm up, then serve requests until stopped, or until the parent process is gone."""
     os.setsid()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, sys.stdout.fileno())

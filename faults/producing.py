@@ -81,7 +81,7 @@ class Written:
 def serve(
     pipe: Pipe, bootstrap_servers: str, topics: Mapping[str, int], rate: float, seed: int, age_seconds: float
 ) -> None:
-    """Write until told to finish, or until the parent process is gone."""
+    """Write until the command to finish, or until the parent process is gone."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     writer = _Writer(bootstrap_servers, topics, seed, age_seconds)

@@ -1,4 +1,4 @@
-"""The flows of the page: those of the configuration files that Airflow serves, read again when they change."""
+"""The flows of the page: those of the configuration files that Airflow serves, reloaded when they change."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def uncollected() -> Iterator[None]:
 
 
 def load_readable(path: Path) -> ReadablePart:
-    """Return the readable part of a file; read again when it, or a file that its providers read, has changed.
+    """Return the readable part of a file; reload it when it, or a file that its providers read, has changed.
 
     Only for parsing: Airflow's connections are not looked up. Tasks read the file anew, because its variables may have
     other values by then, and reject a file with errors.
