@@ -19,16 +19,16 @@ _MOST_HELD_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LineQuality:
-    """How long, how wide and how good a line is, each way.
+    """Delay, loss and rate of a line, in each direction.
 
     Args:
-        round_trip_seconds: half of it on each way.
+        round_trip_seconds: half of it in each direction.
         loss: the share of segments that are lost. A lost one arrives a round trip later (a fast retransmission), and so
-            does all behind it; and a connection is no faster than TCP with Cubic or Reno is then in the long run:
+            does all after it; and a connection is no faster than TCP with Cubic or Reno is then in the long run:
             1.22 segments per round trip, over the root of the loss (Mathis et al. 1997; RFC 8312 section 5: below its
             own formula for long fat lines Cubic keeps Reno's). BBR does better.
         bytes_per_second: of all connections together; 0: no limit.
-        window_bytes: how much one connection may have under way (the smaller of the sender's and the receiver's
+        window_bytes: the bytes in flight of one connection (the smaller of the sender's and the receiver's
             socket buffers): a broker's default of `socket.send.buffer.bytes` is 102400; 0: no limit.
     """
 
@@ -39,7 +39,7 @@ class LineQuality:
 
     @property
     def bytes_per_second_of_a_connection(self) -> float:
-        """What loss and window leave to one connection; 0: no limit."""
+        """The rate that loss and window allow to one connection; 0: no limit."""
         limits = []
         if self.round_trip_seconds and self.window_bytes:
             limits.append(self.window_bytes / self.round_trip_seconds)

@@ -15,7 +15,7 @@ from mirror_lib.topology import TopicPartition
 
 
 class Verdict(StrEnum):
-    """What a verification says of a partition."""
+    """The verdict of a verification on a partition."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -85,13 +85,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeOutcome:
-    """What was found in one range, as far as it was compared."""
+    """The findings in one range, as far as it was compared."""
 
     source_first: int
     source_next: int
     target_first: int
     target_next: int
-    #: Whether the end of the range was reached.
+    #: True if the end of the range was reached.
     complete: bool
     #: Records found equal.
     records: int = 0
@@ -127,12 +127,12 @@ class RangeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionVerdict:
-    """What a verification says of one partition."""
+    """The result of a verification for one partition."""
 
     source: TopicPartition
     target: TopicPartition
     verdict: Verdict
-    #: Stable code of why it is unverifiable: `no-map`, `budget`, one of `verify.chains`, or `MirrorError.reason`.
+    #: Stable code of why it is unverifiable: `no-map`, `budget`, of `verify.planning.chains`, or `MirrorError.reason`.
     reason: str | None = None
     detail: str | None = None
     outcomes: tuple[RangeOutcome, ...] = ()
@@ -180,7 +180,7 @@ class PartitionVerdict:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all was compared, and neither the logs nor the map have a record of it."""
+        """True if everything was compared, and neither the logs nor the map have a record of it."""
         ended = self.verdict is Verdict.EQUAL and self.stopped is None
         return ended and not (self.records or self.expired or self.compacted or self.left_out or self.pending)
 
@@ -226,7 +226,7 @@ class PartitionVerdict:
 
     @property
     def timestamps_compared(self) -> bool:
-        """Whether timestamps could be compared everywhere."""
+        """True if timestamps could be compared everywhere."""
         return all(each.timestamps_compared for each in self.outcomes)
 
     @property
@@ -244,7 +244,7 @@ class PartitionVerdict:
 
     @property
     def source_next(self) -> int | None:
-        """Up to where it came."""
+        """Where the comparison ended."""
         return self.outcomes[-1].source_next if self.outcomes else None
 
     def to_dict(self) -> dict[str, Any]:

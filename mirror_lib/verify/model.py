@@ -47,11 +47,11 @@ class RoutedSpan:
 
 
 class Obstacle(NamedTuple):
-    """Why something of a target partition cannot be verified.
+    """Why a part of a target partition cannot be verified.
 
     Attributes:
         reason: a stable code.
-        lasting: whether it will still be so the next time.
+        lasting: True if this will be the same the next time.
     """
 
     reason: str
@@ -166,7 +166,7 @@ NO_OPPOSITE = OppositeFacts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyFacts:
-    """What the ledger and both clusters say about one partition, before anything of it is read."""
+    """The facts of the ledger and both clusters about one partition, before anything of it is read."""
 
     source: TopicPartition
     target: TopicPartition
@@ -179,7 +179,7 @@ class VerifyFacts:
     target_end: int
     #: Source offset to copy next and target offset expected next, when no run was writing; None while one may be.
     settled: VerifiedMark | None = None
-    #: Whether `cleanup.policy` of the topic contains `compact`.
+    #: True if `cleanup.policy` of the topic contains `compact`.
     source_compacted: bool = False
     target_compacted: bool = False
     #: Bytes of the source's partition on disk, None where the cluster does not say.
@@ -232,7 +232,7 @@ class CheckRange:
     to_end: bool = False
     #: It is read only for what transforms send to other partitions.
     routed_only: bool = False
-    #: The opposite flow has copied it: see `verify.inverted`.
+    #: The opposite flow has copied it: see `verify.compare.inverted`.
     by_opposite: bool = False
 
     @property
@@ -248,7 +248,7 @@ class PartitionCheck:
     source: TopicPartition
     target: TopicPartition
     ranges: tuple[CheckRange, ...]
-    #: The target's end when this was planned; nothing is read behind it.
+    #: The target's end when this was planned; nothing after it is read.
     target_end: int
     source_compacted: bool = False
     target_compacted: bool = False
@@ -291,7 +291,7 @@ class PartitionCheck:
 
     @property
     def weight(self) -> int:
-        """What balances bins: bytes, or records where bytes are unknown."""
+        """The weight for balancing bins: bytes, or records where bytes are unknown."""
         return max(self.estimated_bytes, self.records)
 
 

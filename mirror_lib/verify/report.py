@@ -67,7 +67,7 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """How a verification ended."""
+    """The result of a verification."""
 
     verification_id: str
     flow: str

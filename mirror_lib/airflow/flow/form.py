@@ -48,7 +48,7 @@ class TriggerChoices:
     poll_seconds: float | None = None
     dry_run: bool = False
     gaps: str = ASK
-    #: Sync steps that this run skips (`steps.OPTIONAL_STEPS`).
+    #: Sync steps that this run skips (`OPTIONAL_STEPS`).
     left_out: frozenset[str] = frozenset()
     bytes_per_second: int | None = None
     log_level: str = USUAL_LOG_LEVEL

@@ -66,7 +66,7 @@ class CheckedFlow:
     topology: FlowTopology
     selected_topics: int
     source_topics: int
-    #: What the run would copy now; None where that could not be planned.
+    #: What the run would copy now; None if it could not be planned.
     plan: RunPlan | None
     warnings: frozenset[str]
 

@@ -1,6 +1,6 @@
 """Names that are ambiguous under MirrorMaker 2's naming rules: what a file must not configure. Pure.
 
-`flow_meetings` warns of loops that need topics which may not exist; here the naming rules themselves are the cause.
+`flow_conflicts` warns of loops that need topics which may not exist; here the naming rules themselves are the cause.
 """
 
 from __future__ import annotations

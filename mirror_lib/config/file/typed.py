@@ -55,7 +55,7 @@ def flow_config(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFOR
         transforms: that `flow_transforms` read from the same settings.
 
     Raises:
-        ValueError: a value is not valid; `check.problems` names them all before this is called.
+        ValueError: a value is not valid; `check.key_problems` names them all before this is called.
     """
     values: dict[str, Any] = {}
     for fields, texts in ((_CONNECTOR_FIELDS, settings.connector), (_WORKER_FIELDS, settings.worker)):

@@ -2,7 +2,7 @@
 
 The rows restate the ConfigDefs of `MirrorMakerConfig`, `MirrorConnectorConfig`, `MirrorSourceConfig`,
 `MirrorCheckpointConfig`, `MirrorHeartbeatConfig` and the filters. Client and worker names are in `kafka_names`, names
-of other versions and of vendor documents in `foreign_names`, the project's own keys in `own_keys`.
+of other versions and of vendor documents in `unknown_names`, the project's own keys in `mirror_keys`.
 """
 
 from __future__ import annotations

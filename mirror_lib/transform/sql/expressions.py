@@ -40,10 +40,10 @@ _STATEMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CheckedSchema:
-    """What is known of a schema in Spark's DDL.
+    """The properties of a schema in Spark's DDL.
 
     Attributes:
-        fields: the names at its top, None when it is no struct or could not be read.
+        fields: the names at its top, None if it is not a struct or could not be read.
         findings: errors and warnings.
     """
 

@@ -4,7 +4,7 @@ Of transformed records, the source side is the output of the transforms, as bloc
 
 Batches that were copied untouched are compared as bytes (`whole_batches`). Where batches do not line up, both sides are
 decoded into columns and compared list by list; single records are compared only where the lists differ. After a
-difference both sides are aligned again by content (`alignment.explain`); `Placement` keeps the distance to the map.
+difference both sides are aligned again by content (`differences.explain`); `Placement` keeps the distance to the map.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def whole_partition(source: TopicPartition, target: TopicPartition, range_: Chec
 class RangeComparer:
     """The comparison of one range.
 
-    Call `walk`, then feed the sides that `needs_source` and `needs_target` ask for, until it is `finished`.
+    Call `walk`, then feed the sides for which `needs_source` and `needs_target` are set, until it is `finished`.
     """
 
     def __init__(self, check: PartitionCheck, range_: CheckRange, *, keep: int = 20) -> None:
@@ -46,7 +46,7 @@ class RangeComparer:
         self._check = check
         self._range = range_
         self._placement = Placement(range_.runs, several=check.several)
-        # Several rows of one source record each need a number: see `places.RowPlaces`.
+        # Several rows of one source record each need a number: see `expected_offsets.RowPlaces`.
         self._row_bits = self._placement.row_bits
         self.source = Side(range_.source_first << self._row_bits, range_.source_next << self._row_bits)
         # A target log may end before the map does: then its last records were lost.
@@ -310,7 +310,7 @@ class RangeComparer:
         self.target.advance(1)
 
     def _is_foreign(self, target_offset: int) -> bool:
-        """Whether the ledger knows that others wrote this record."""
+        """Return True if, by the ledger, other producers wrote this record."""
         return any(first <= target_offset < following for first, following in self._check.known_foreign)
 
     def _skip_source(self) -> None:

@@ -95,7 +95,7 @@ def _nullable(tail: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def differing(source: bytes, target: bytes, *, times_differ: bool) -> tuple[str, ...]:
-    """Which parts of two records are unequal."""
+    """Return the parts in which two records differ."""
     try:
         pairs = zip(_PARTS, parts(source), parts(target), strict=True)
         found = [name for name, mine, theirs in pairs if mine != theirs]

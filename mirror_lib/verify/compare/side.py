@@ -143,7 +143,7 @@ class Side:
         self.passed = self.offsets[self.at - 1] + 1
 
     def visible(self, count: int) -> int:
-        """How many of the next `count` decoded records lie in the range."""
+        """Return how many of the next `count` decoded records lie in the range."""
         count = min(count, self.pending)
         while count and self.offsets[self.at + count - 1] >= self.end:
             count -= 1

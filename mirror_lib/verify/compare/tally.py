@@ -1,4 +1,4 @@
-"""What the comparison of one range has found so far: counts, differences, and a digest of the target's batches."""
+"""Findings of the comparison of one range so far: counts, differences, and a digest of the target's batches."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class StateFindings:
     differences: list[Difference] = field(default_factory=list)
     #: Target offsets of the newest records of all keys whose deletion was lost.
     lost: list[Offsets] = field(default_factory=list)
-    #: Whether `lost` is wanted; it takes 8 bytes for each key.
+    #: True if `lost` is to be filled; it takes 8 bytes for each key.
     keep_lost: bool = False
 
     def note(self, state: KeyState, chosen: NDArray[np.bool_]) -> None:
@@ -181,7 +181,7 @@ def _without(entries: Entries, places: NDArray[np.intp]) -> Entries:
 
 
 def _among(entries: Entries, others: Entries) -> NDArray[np.bool_]:
-    """Which of the keys of some entries are among those of others."""
+    """Return which of the keys of some entries are among those of others."""
     found = np.zeros(len(entries), bool)
     if len(others) and len(entries):
         found[joined(entries, others)[0]] = True
@@ -189,7 +189,7 @@ def _among(entries: Entries, others: Entries) -> NDArray[np.bool_]:
 
 
 def _within(offsets: Offsets, ranges: Ranges) -> NDArray[np.bool_]:
-    """Which offsets lie in one of some ranges, which are sorted and apart."""
+    """Return which offsets lie in one of some ranges, which are sorted and apart."""
     if not ranges:
         return np.zeros(offsets.shape, bool)
     firsts = np.array([first for first, _ in ranges], np.int64)

@@ -56,7 +56,7 @@ class Digester:
         return hashlib.blake2b(key, digest_size=_KEY_BYTES, key=self._secret).digest()
 
     def _of_content(self, content: bytes) -> bytes:
-        """The digest of value and headers. All tombstones say the same, whatever their headers."""
+        """Return the digest of value and headers. All tombstones have the same digest, regardless of their headers."""
         if decode_varint(content, 0)[0] < 0:
             return TOMBSTONE.to_bytes(_CONTENT_BYTES, "little")
         found = hashlib.blake2b(content, digest_size=_CONTENT_BYTES, key=self._secret).digest()
@@ -111,7 +111,7 @@ class Spill:
 
     @property
     def on_disk(self) -> bool:
-        """Whether it was too large for memory."""
+        """True if it was too large for memory."""
         return self._file is not None
 
     def newest(self, bucket: int) -> Entries:

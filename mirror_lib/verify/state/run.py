@@ -247,7 +247,7 @@ class StateComparison:
         )
 
     def outcome(self) -> RangeOutcome:
-        """What was found."""
+        """Return the findings."""
         found, counts = self.findings, self.findings.counts
         return RangeOutcome(
             source_first=self._range.source_first,

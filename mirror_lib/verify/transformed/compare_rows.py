@@ -1,7 +1,7 @@
 """The comparing half of a transformed comparison: rows as they come from Spark against the target's log, in order.
 
 Rows become blocks of records, and are compared like the records of an untransformed source (`verify.compare`), through
-the same map. Routed rows are summed up (`verify.transformed.elsewhere`).
+the same map. Routed rows are summed up (`verify.routed.routed_rows`).
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class _Walk:
             self._stream = None
 
     def outcome(self) -> RangeOutcome:
-        """What was found so far."""
+        """Return the findings so far."""
         found = self._comparer.outcome()
         return replace(found, left_out=found.left_out + self._left_out)
 
@@ -239,7 +239,7 @@ class _Account:
     error: MirrorError | None = None
     stopped: Stopped | None = None
     seconds: float = 0.0
-    #: Which source offsets have come as rows.
+    #: Ranges of source offsets whose rows have arrived.
     read: list[tuple[int, int]] = field(default_factory=list)
 
     @property
