@@ -1,4 +1,4 @@
-"""- (1 - share)^n for n records; a sample of everything misses nothing."""
+"""The summary of a verification: for the console, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Confidence:
     spans: int
 
     def of(self, share: float) -> float:
-        """Return the probability that the sample would have shown a difference if this share of the records differed at
-        random.
+        """Return the probability that the sample would have shown a difference if this share of all records differed.
+
+        1 - (1 - share)^n for n records, with differences spread at random; a sample of everything misses nothing.
         """
         return 1.0 if self.sampled >= self.population else 1 - (1 - share) ** self.sampled
 
@@ -37,9 +38,7 @@ class Confidence:
 
     @property
     def share_found(self) -> float:
-        """Return the share of differing records, spread at random, that the sample would have shown with 95 %
-        confidence.
-        """
+        """The share of differing records, spread at random, that the sample would have shown with 95 % confidence."""
         if self.sampled >= self.population:
             return 0.0
         return 1 - math.pow(0.05, 1 / self.sampled) if self.sampled else 1.0

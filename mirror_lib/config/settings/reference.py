@@ -164,7 +164,7 @@ def _transforms() -> str:
 
 
 def transform_keys() -> tuple[tuple[str, str], ...]:
-    """Return the settings of a transform, with `<name>` for its name, and their meaning."""
+    """Return the settings of the transforms in `mirror.transforms`, with `<name>` for a name, and their meaning."""
     return (
         *((f"{PREFIX}<name>.{rest}", meaning) for rest, meaning in SUB_KEYS.items()),
         *((f"{PREFIX}{REGISTRY}.{rest}", meaning) for rest, meaning in REGISTRY_KEYS.items()),
