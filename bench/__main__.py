@@ -25,13 +25,13 @@ from testbed.record_age import add_record_age
 
 #: Of tables that go to a file or a pipe.
 _WIDTH = 118
-#: Stands among the copiers for what no copier can beat.
+#: Name for the limit, next to the copiers.
 _LIMIT = "limit"
 _MEASURED = (*Copier, _LIMIT)
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     known = ", ".join(workload.name for workload in (*WORKLOADS, *EXTRA_WORKLOADS))
     parser = argparse.ArgumentParser(
         prog="bench",
@@ -67,10 +67,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def make_options(arguments: argparse.Namespace) -> Options:
-    """What to compare, by the arguments.
+    """Return what to compare, from the arguments.
 
     Raises:
-        ValueError: a workload or copier is not known, the scale is not above zero, or a property has no value.
+        ValueError: a workload or copier is unknown, the scale is not above zero, or a property has no value.
     """
     workloads = select(arguments.workloads, quick=arguments.quick)
     if arguments.scale <= 0:
@@ -87,7 +87,7 @@ def make_options(arguments: argparse.Namespace) -> Options:
     return Options(
         workloads=workloads,
         copiers=_copiers(names, quick=arguments.quick),
-        # Copies of a few milliseconds have no limit worth telling.
+        # For copies of a few milliseconds the limit is meaningless.
         limit=_LIMIT in names if names else not arguments.quick,
         partitions=arguments.partitions,
         processes=arguments.processes,
@@ -100,7 +100,7 @@ def make_options(arguments: argparse.Namespace) -> Options:
 
 
 def _copiers(names: Sequence[str], *, quick: bool) -> tuple[Copier, ...] | None:
-    """Who was asked for; None when nobody was."""
+    """Return the named copiers; None if none is named."""
     if names:
         return tuple(copier for copier in Copier if copier in names)
     # Each start of MM2 takes longer than a small copy.
@@ -111,8 +111,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the comparison.
 
     Returns:
-        The exit code: 0 when every copy equals its source, 1 when one does not or could not be made, 2 for wrong
-        arguments. Goals that are not reached do not fail it: whether they are depends on the machine.
+        The exit code: 0 if every copy equals its source, 1 if one does not or could not be made, 2 for wrong
+        arguments. Missed goals do not fail it: they depend on the machine.
     """
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)

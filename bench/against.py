@@ -74,7 +74,7 @@ class _Sides:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """This / other over all rounds, and what both took: medians, lowest and highest."""
+    """This checkout / the other one over all rounds, and the values of both: medians, lowest and highest."""
 
     median: float
     low: float
@@ -87,10 +87,10 @@ class Ratio:
 
 
 def ratios(rounds: Sequence[tuple[Spent, Spent]]) -> dict[str, Ratio]:
-    """What came of the rounds, by what was measured.
+    """Return the result of the rounds, by measure.
 
     Args:
-        rounds: what this checkout spent, and the other.
+        rounds: costs of this checkout, and of the other.
     """
     found = {}
     for name in _MEASURES:
@@ -104,7 +104,7 @@ def ratios(rounds: Sequence[tuple[Spent, Spent]]) -> dict[str, Ratio]:
 def compare(
     pair: Pair, folder: Path, other: Path, workload: Workload, rounds: int, own: Mapping[str, str]
 ) -> dict[str, Ratio]:
-    """Copy by both checkouts in each round; returns the ratios by what was measured."""
+    """Copy by both checkouts in each round; return the ratios by measure."""
     pair.source.create(workload.name, _PARTITIONS)
     load(pair.source.bootstrap_servers, workload, _PARTITIONS)
     sides = _Sides(pair, folder, other, own)
@@ -117,7 +117,7 @@ def compare(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; returns the exit code."""
+    """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="bench against", description=__doc__)
     parser.add_argument("checkout", type=Path, help="another checkout, set up by its own `./run setup`")
     parser.add_argument("--workloads", default=_WORKLOADS, help="which ones, with commas between")

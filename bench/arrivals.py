@@ -1,7 +1,7 @@
-"""How late records arrive: the lag of each of them, as far as the headers of their batches tell. Pure.
+"""The lag of each record at its arrival, as far as the batch headers show it. Pure.
 
-A batch's header has the create time of its oldest and of its newest record; the records between are taken to be spread
-evenly. The lag of a record is the time at which an observer on the target got its batch less its create time.
+A batch's header has the create time of its oldest and of its newest record; the records between are assumed to be
+spread evenly. The lag of a record is the time at which an observer on the target got its batch, minus its create time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Arrival(NamedTuple):
-    """A batch as the observer got it; times in epoch milliseconds."""
+    """A batch with its time of arrival; times in epoch milliseconds."""
 
     at: int
     partition: int
@@ -24,7 +24,7 @@ class Arrival(NamedTuple):
 
 @dataclass(slots=True)
 class LagHistogram:
-    """Records by their lag in whole milliseconds. A clock that was set back between makes a lag of 0."""
+    """Records by their lag in whole milliseconds. If the clock was set back in between, the lag is 0."""
 
     counts: Counter[int] = field(default_factory=Counter)
 
@@ -40,11 +40,11 @@ class LagHistogram:
 
     @property
     def records(self) -> int:
-        """How many were counted."""
+        """The number of counted records."""
         return self.counts.total()
 
     def percentile(self, percent: float) -> float:
-        """The smallest lag, in seconds, that at least this share of the records did not exceed.
+        """Return the smallest lag, in seconds, that at least this share of the records did not exceed.
 
         Raises:
             ValueError: nothing was counted.
@@ -68,7 +68,8 @@ class Lag:
 
     @classmethod
     def of(cls, arrivals: Iterable[Arrival], *, created_from: int, created_to: int) -> Lag:
-        """The records created in this span, whenever they arrived; a batch belongs where its oldest record does.
+        """Return the lag of records created in this span, whenever they arrived; a batch belongs to the span of its
+        oldest record.
 
         Raises:
             ValueError: there are none.
@@ -89,15 +90,15 @@ class Lag:
 class Second:
     """One second of the time line, by time of arrival."""
 
-    #: Since the load began.
+    #: Since the beginning of the load.
     number: int
     records: int
-    #: The largest lag of what arrived in it, in seconds; None when nothing did.
+    #: The largest lag of its arrivals, in seconds; None without arrivals.
     most: float | None
 
 
 def time_line(arrivals: Iterable[Arrival], began: int) -> tuple[Second, ...]:
-    """Every second from the beginning of the load to the last arrival, also those in which nothing arrived."""
+    """Return every second from the beginning of the load to the last arrival, including those without arrivals."""
     by_second: dict[int, list[Arrival]] = {}
     for arrival in arrivals:
         by_second.setdefault((arrival.at - began) // 1000, []).append(arrival)

@@ -1,7 +1,7 @@
-"""A copier as one would write it with confluent-kafka: consume from the source, produce to the target, one by one.
+"""A simple copier with confluent-kafka: consume from the source, produce to the target, record by record.
 
 Some processes share the partitions of a topic. Each has a consumer and an idempotent producer, both tuned for
-throughput, and hands every record on with its key, value, headers, timestamp and partition. It keeps no positions.
+throughput, and forwards every record with its key, value, headers, timestamp and partition. It stores no positions.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bench.workloads import Workload
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import ClientSettings
 
-#: What one would set for throughput, and what keeps order and every record once while a process lives.
+#: Usual settings for throughput, with ordering and no duplicates as long as a process lives.
 PRODUCER: Mapping[str, Any] = {
     "enable.idempotence": True,
     "linger.ms": 50,
     "batch.size": 512 * 1024,
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 256 * 1024,
-    # A report of each record that arrived would cost a call into Python.
+    # A delivery report for each record would cost a call into Python.
     "delivery.report.only.error": True,
 }
 CONSUMER: Mapping[str, Any] = {
@@ -50,7 +50,7 @@ _STOP_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LoopShare:
-    """What one process copies: partitions of a topic, each from 0 to its end offset."""
+    """The share of one process: partitions of a topic, each from 0 to its end offset."""
 
     consumer: Mapping[str, Any]
     producer: Mapping[str, Any]
@@ -60,7 +60,7 @@ class LoopShare:
 
 
 def shares(setup: CopySetup, workload: Workload, partitions: int) -> list[LoopShare]:
-    """The configuration of each process; the target is written with the workload's own codec."""
+    """Return the configuration of each process; the target is written with the workload's own codec."""
 
     def client(role: str, bootstrap_servers: str) -> dict[str, Any]:
         properties = {"bootstrap.servers": bootstrap_servers, **setup.client}
@@ -83,7 +83,7 @@ def shares(setup: CopySetup, workload: Workload, partitions: int) -> list[LoopSh
 
 
 class ClientLoop:
-    """The processes, which start to copy at once; use as a context manager, within which their CPU can be told."""
+    """The processes, which start to copy at once; a context manager, within which their CPU can be read."""
 
     def __init__(self, parts: list[LoopShare]) -> None:
         context = multiprocessing.get_context("spawn")
@@ -111,11 +111,11 @@ class ClientLoop:
                 process.join()
 
     def cpu_seconds(self) -> float:
-        """User and system seconds that all of them have used so far."""
+        """Return user and system seconds of all of them so far."""
         return sum(tree.cpu_seconds() for tree in self._trees)
 
     def still_running(self) -> None:
-        """Raise when a process has failed; one that is through stays until the end."""
+        """Raise if a process has failed; a finished one stays until the end."""
         for pipe in self._pipes:
             try:
                 why = pipe.recv() if pipe.poll() else None
@@ -126,7 +126,7 @@ class ClientLoop:
 
 
 def _serve(pipe: Pipe, share: LoopShare) -> None:
-    """The process: copy, then stay until told to end, so that its CPU time can still be read."""
+    """Copy, then stay until stopped, so that the CPU time can still be read."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         copy(share)

@@ -20,7 +20,9 @@ _SPOTS, _RECORDS_AT_A_SPOT = 4, 50
 
 
 class Record(NamedTuple):
-    """What must arrive unchanged, at the same offset: sources here are dense, and each target topic is new."""
+    """The parts that must arrive unchanged, at the same offset: sources here are dense, and each target topic is
+    new.
+    """
 
     offset: int
     key: bytes | None
@@ -30,7 +32,7 @@ class Record(NamedTuple):
 
 
 def spots(records: int, count: int, length: int) -> tuple[range, ...]:
-    """`count` spans of `length` offsets, spread evenly over a partition, with its first and its last record."""
+    """Return `count` spans of `length` offsets, spread evenly over a partition, with its first and its last record."""
     if records <= count * length:
         return (range(records),) if records else ()
     step = (records - length) / (count - 1)
@@ -56,21 +58,21 @@ def compare(source: Topics, target: Topics, workload: Workload, target_topic: st
 
 
 def count_differences(expected: Sequence[Record], found: Sequence[Record]) -> int:
-    """Records that are missing, additional or unequal."""
+    """Return the number of records that are missing, additional or unequal."""
     unequal = sum(left != right for left, right in zip(expected, found, strict=False))
     return unequal + abs(len(expected) - len(found))
 
 
 @contextmanager
 def reader(topics: Topics) -> Iterator[Consumer]:
-    """What `read_at` reads a cluster with."""
+    """Consumer for `read_at`."""
     consumer = Consumer(
         {
             "bootstrap.servers": topics.bootstrap_servers,
             "group.id": "bench-compare",
             "enable.auto.commit": False,
             "enable.partition.eof": False,
-            # A spot is small: what is read beyond it is thrown away.
+            # A spot is small: records read beyond it are discarded.
             "fetch.wait.max.ms": 10,
             "max.partition.fetch.bytes": 256 * 1024,
             "log_level": 3,
@@ -83,7 +85,7 @@ def reader(topics: Topics) -> Iterator[Consumer]:
 
 
 def read_at(consumer: Consumer, topic: str, wanted: Mapping[int, range]) -> dict[int, list[Record]]:
-    """The records at some spans of offsets, one of each partition.
+    """Return the records at some spans of offsets, one of each partition.
 
     Raises:
         BenchError: they do not come.

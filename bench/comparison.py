@@ -1,4 +1,6 @@
-"""The whole comparison: start everything once, then load, copy by each, compare, forget, workload by workload."""
+"""The whole comparison: start everything once, then load, copy by each copier, compare, delete, workload by
+workload.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ from bench.results import Measurement, Results
 from bench.settings import Copier, CopySetup
 from bench.workloads import BatchKind, Workload
 
-#: Called with one sentence about what happens now.
+#: Called with one sentence about the present step.
 Tell = Callable[[str], None]
 
 _Step = TypeVar("_Step")
 
 #: Brokers are warm after two to six dozen copies.
 WARM_UP_COPIES = 80
-#: And after another copier has used them, so many copies later.
+#: And, after another copier has used them, after this many copies.
 _COPIES_AFTER_ANOTHER = 4
 
 
@@ -41,13 +43,14 @@ class Options:
         copiers: of every workload; None for the usual ones of each.
         limit: measure fetching alone and producing alone as well.
         partitions: of every topic.
-        processes: `tasks.max` of MM2 and ours, cores of the Spark session, processes of the client loop and the limit.
+        processes: `tasks.max` of MM2 and this project, cores of the Spark session, processes of the client loop and
+            the limit.
         rounds: how often everything is measured.
-        warm_up: fill the page cache, and let brokers and session work before the first copy, which else pays for the
-            warm-up of their JVMs.
-        warm_up_copies: brokers that are not warm after so many are measured as they are.
+        warm_up: fill the page cache, and warm up brokers and session before the first copy, which would otherwise
+            include the warm-up of their JVMs.
+        warm_up_copies: maximum number of copies to warm up the brokers.
         keep: leave the folder with logs and data.
-        settings: further properties of our flow.
+        settings: further properties of this project's flow.
     """
 
     workloads: tuple[Workload, ...]
@@ -62,22 +65,22 @@ class Options:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def copiers_of(self, workload: Workload) -> tuple[Copier, ...]:
-        """Who copies a workload: by default all, but the client loop where the goals speak of it."""
+        """Return the copiers of a workload: by default all, the client loop only for workloads with a goal for it."""
         if self.copiers is not None:
             return self.copiers
         return tuple(each for each in Copier if each is not Copier.CLIENT_LOOP or workload.kind is BatchKind.SMALL)
 
     def others_of(self, workload: Workload) -> tuple[Copier, ...]:
-        """Who copies a workload beside us."""
+        """Return the other copiers of a workload."""
         return tuple(each for each in self.copiers_of(workload) if each is not Copier.MIRROR)
 
     def measures_limit(self, workload: Workload) -> bool:
-        """Whether the limit of a workload is measured; over TLS it would tell of TLS."""
+        """Return True if the limit of a workload is measured; over TLS it would measure TLS."""
         return self.limit and not workload.tls
 
 
 def order(steps: Sequence[_Step], turn: int) -> tuple[_Step, ...]:
-    """Who comes first, second, ...: another one begins each time, so that no place favours one."""
+    """Return the steps in another order each time, so that no position has an advantage."""
     if not steps:
         return ()
     shift = turn % len(steps)
@@ -85,10 +88,10 @@ def order(steps: Sequence[_Step], turn: int) -> tuple[_Step, ...]:
 
 
 def run(options: Options, tell: Tell) -> Results:
-    """Measure everything; whatever was started has ended when this returns or raises.
+    """Measure everything; everything that was started has ended when this returns or raises.
 
     Raises:
-        BenchError: a copy did not come about.
+        BenchError: a copy failed.
         MirrorError: a cluster or MirrorMaker could not be started.
     """
     with _folder(keep=options.keep, tell=tell) as folder:
@@ -100,12 +103,12 @@ def run(options: Options, tell: Tell) -> Results:
             return _Comparison(options, tell, folder, pair, host).run()
 
 
-#: So often each way of a half is taken before the fastest is chosen.
+#: Each way of a half is measured this often before the fastest is chosen.
 _CHOOSING_TURNS = 3
 
 
 class _Comparison:
-    """Everything that is running, and what was measured so far."""
+    """Everything that is running, and the measurements so far."""
 
     def __init__(self, options: Options, tell: Tell, folder: Path, pair: Pair, host: RelayHost) -> None:
         self._options = options
@@ -117,7 +120,7 @@ class _Comparison:
         self._idle_seconds: list[float] = []
         self._idle_worker_bytes = 0
         self._limit_runs: list[LimitRun] = []
-        #: How the halves of the workload are measured; until the brokers are warm nothing is chosen.
+        #: How the halves of the workload are measured; nothing is chosen until the brokers are warm.
         self._ways: Ways | None = None
 
     def run(self) -> Results:
@@ -134,16 +137,16 @@ class _Comparison:
         )
 
     def _steps(self, workload: Workload) -> list[Callable[[int], None]]:
-        """What is measured in each round."""
+        """Return the measurements of each round."""
         if not self._options.measures_limit(workload):
             return [partial(self._copy, workload, copier) for copier in self._options.copiers_of(workload)]
         others = [partial(self._copy, workload, copier) for copier in self._options.others_of(workload)]
         return [*others, partial(self._copy_beside_limit, workload)]
 
     def _copy_beside_limit(self, workload: Workload, number: int) -> None:
-        """Measure ours and the limit one right after the other, in turns the one and the other first."""
+        """Measure this project's copy and the limit right after each other, in alternating order."""
         if self._options.others_of(workload):
-            # Whoever comes first would pay for what the brokers have to get over from another copier.
+            # The first one would include the brokers' recovery from another copier.
             for _ in range(min(_COPIES_AFTER_ANOTHER, self._options.warm_up_copies)):
                 self._copy_unrecorded(workload)
         own_too = Copier.MIRROR in self._options.copiers_of(workload)
@@ -175,10 +178,10 @@ class _Comparison:
             self._warm_up(workload)
 
     def _warm_up(self, workload: Workload) -> None:
-        # All ways of reading and of appending: brokers become faster up to the fourth time.
+        # All ways of fetching and of producing: brokers become faster up to the fourth time.
         self._halves(workload, 0)
         for copier in self._options.others_of(workload):
-            # What it asks of the brokers is then no news to their compilers in the first round.
+            # Then the brokers' compilers have already seen its requests in the first round.
             self._copy_by(workload, copier, 0)
         brokers = [process.pid for process in self._pair.processes]
         warm_up, copies = WarmUp(), 0
@@ -195,7 +198,7 @@ class _Comparison:
             self._ways = self._choose_ways(workload)
 
     def _copy_unrecorded(self, workload: Workload) -> None:
-        """Copy for the brokers' sake; a session that is warm has copied before, too."""
+        """Copy to warm up the brokers; a warm session has also copied before."""
         self._copy_by(workload, Copier.MIRROR, 0)
 
     def _choose_ways(self, workload: Workload) -> Ways:
@@ -215,7 +218,7 @@ class _Comparison:
         self._tell(f"{workload.name}: {copier.label}, {measurement.window.rate:,.0f} records/s")
 
     def _copy_by(self, workload: Workload, copier: Copier, number: int) -> tuple[Measurement, float | None]:
-        """Copy, and forget the copy; returns also how long a run of ours with nothing to copy took."""
+        """Copy, and delete the copy; return also how long this project's run with nothing to copy took."""
         copy = self._planned(workload, copier, number)
         idle_seconds = None
         if copier is Copier.MIRROR:

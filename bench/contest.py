@@ -1,4 +1,4 @@
-"""Who copies a topic, from the moment of being asked to, and when each of them is done, as seen from outside."""
+"""Copiers in a race, from the request to copy a topic to the end of each, observed from outside."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from mirror_lib.spark.submit import checkout_path, find_spark_home
 from mirror_lib.sync.topics.flow import apply_flow_topics
 from testbed.mm2 import MirrorMaker
 
-#: From being asked to the first record on the target; and from the last record to the end of the run.
+#: Maximum time from the request to the first record on the target; and from the last record to the end of the run.
 _FIRST_RECORD_SECONDS, _COMMIT_SECONDS = 180.0, 120.0
 #: As Kafka's own start script (connect-mirror-maker.sh).
 _MM2_HEAP_MEGABYTES = 2048
@@ -42,32 +42,32 @@ _POLL_SECONDS = 0.01
 
 
 class Started(Protocol):
-    """A copier at work."""
+    """A running copier."""
 
     def cpu_seconds(self) -> float:
-        """User and system seconds that its processes have used so far."""
+        """Return user and system seconds of its processes so far."""
 
     def still_running(self) -> None:
-        """Raise `BenchError` when it has failed."""
+        """Raise `BenchError` if it has failed."""
 
     def finish(self) -> None:
-        """Return when it has ended of itself, with all positions committed; end it if it never does."""
+        """Return when it has ended by itself, with all positions committed; end it if it never does."""
 
     def end(self) -> None:
-        """Leave nothing running, whatever happened."""
+        """End all processes, in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A copier with a flow of its own."""
+    """A copier with its own flow."""
 
     label: str
     setup: CopySetup
-    #: Holds its properties file, logs and ledger.
+    #: For its properties file, logs and ledger.
     directory: Path
     #: Starts it; the properties file is written.
     start: Callable[[Contestant], Started]
-    #: Its target topics are not made by itself: that is a step before, whose time counts.
+    #: It does not create its target topics: that is a separate step first, whose time counts.
     topics_first: bool = True
 
     @property
@@ -78,11 +78,11 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What one contestant took, in seconds since it was asked."""
+    """The timing of one contestant, in seconds since the request."""
 
     label: str
     copier: Copier
-    #: Until its process was started: the target topics were made before, where that is a step of its own.
+    #: Until its process was started: after the target topics were created, if that is a separate step.
     started: float
     first_record: float
     last_record: float
@@ -90,12 +90,12 @@ class Timing:
     done: float
     #: Of the copier's processes, until the last record.
     cpu_seconds: float
-    #: The target has as many records as the source, and those compared are the same.
+    #: The target has as many records as the source, and the compared ones are the same.
     equal: bool
 
 
 def measure(pair: Pair, workload: Workload, partitions: int, contestants: Sequence[Contestant]) -> tuple[Timing, ...]:
-    """Ask all of them at the same moment to copy the same topic, each to a topic of its own.
+    """Start all of them at the same moment to copy the same topic, each to its own topic.
 
     Raises:
         BenchError: one of them did not copy everything.
@@ -149,7 +149,7 @@ def _copy(pair: Pair, target: Topics, workload: Workload, partitions: int, conte
 
 
 def _sync_topics(contestant: Contestant) -> None:
-    """What the flow's DAG does in the task before."""
+    """Do what the previous task of the flow's DAG does."""
     flow = load(contestant.config).flow(contestant.setup.flow)
     done = apply_flow_topics(flow, flow_topology(flow))
     if done.failed:
@@ -157,41 +157,47 @@ def _sync_topics(contestant: Contestant) -> None:
 
 
 class WarmSession:
-    """A run asked of a process that holds a warm session: driver and session are one, and both are there already."""
+    """A run on request in a process with a warm session: driver and session are the same process, which already
+    exists.
+    """
 
     def __init__(self, host: RelayHost) -> None:
-        """Args:
-        host: with its session warm.
+        """Use a host.
+
+        Args:
+            host: with its session warm.
         """
         self._host = host
 
     def start(self, contestant: Contestant) -> Started:
-        """Ask for the run."""
+        """Request the run."""
         self._host.begin(str(contestant.config), contestant.setup.flow)
         return self
 
     def cpu_seconds(self) -> float:
-        """Of driver, JVM and workers."""
+        """Return those of driver, JVM and workers."""
         return self._host.tree.cpu_seconds()
 
     def still_running(self) -> None:
-        """As the host says."""
+        """Raise if the host has failed."""
         self._host.still_running()
 
     def finish(self) -> None:
-        """Wait for the answer."""
+        """Wait for the response."""
         self._host.finish(_COMMIT_SECONDS)
 
     def end(self) -> None:
-        """The session stays for the next run."""
+        """Do nothing: the session stays for the next run."""
 
 
 class RunningMirrorMaker:
-    """MirrorMaker 2, which runs until it is told to end."""
+    """MirrorMaker 2, which runs until it is stopped."""
 
     def __init__(self, maker: MirrorMaker) -> None:
-        """Args:
-        maker: running.
+        """Use a running one.
+
+        Args:
+            maker: running.
         """
         self._maker = maker
         self._tree = ProcessTree(maker.pid)
@@ -203,32 +209,32 @@ class RunningMirrorMaker:
         return cls(maker.start(contestant.config.read_text(encoding="utf-8")))
 
     def cpu_seconds(self) -> float:
-        """Of its JVM."""
+        """Return those of its JVM."""
         return self._tree.cpu_seconds()
 
     def still_running(self) -> None:
-        """It ends only when it fails."""
+        """Raise if it has ended: it ends only on failure."""
         if self._maker.process is None:
             raise BenchError(f"MirrorMaker ended. The end of its log:\n{self._maker.log_tail()}")
 
     def finish(self) -> None:
-        """The last record on the target is its end."""
+        """Do nothing: it has no end but the last record on the target."""
 
     def end(self) -> None:
-        """In order."""
+        """Shut it down."""
         self._maker.stop()
 
 
 class DriverProcess:
-    """A driver of ours as a process of its own, which ends when its run does."""
+    """A driver of this project as a separate process, which ends when its run does."""
 
     def __init__(
         self, command: Sequence[str], log: Path, environment: Mapping[str, str], *, server: ProcessTree | None = None
     ) -> None:
-        """Start it, as the leader of a session of its own.
+        """Start it, as the leader of its own session.
 
         Args:
-            server: what works for it besides.
+            server: process tree that works for it in addition.
         """
         self._log = log
         self._server = server
@@ -245,13 +251,13 @@ class DriverProcess:
         self._used = 0.0
 
     def cpu_seconds(self) -> float:
-        """Of everything that it started here, and of the server; a server elsewhere is not in it."""
+        """Return those of all processes that it started here, and of the server; a remote server is not included."""
         with suppress(psutil.NoSuchProcess):
             self._used = max(self._used, self._tree.cpu_seconds())
         return self._used + (self._server.cpu_seconds() if self._server else 0.0)
 
     def still_running(self) -> None:
-        """It may end well before the last look at the target, and not otherwise."""
+        """Raise if it has failed; it may have ended successfully just before the last look."""
         if self._process.poll():
             code, said = self._process.returncode, tail(self._log, 20)
             raise BenchError(f"the driver ended with exit code {code}. The end of its log:\n{said}")
@@ -266,7 +272,7 @@ class DriverProcess:
         self.still_running()
 
     def end(self) -> None:
-        """Kill it with its children if it still runs."""
+        """Kill it with its children if it is still running."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, 9)
@@ -274,7 +280,7 @@ class DriverProcess:
 
 
 def spark_submit(cores: int) -> Callable[[Contestant], Started]:
-    """The job as the flow's DAG starts it, with a JVM and a session of its own."""
+    """Return a starter of the job like the flow's DAG, with its own JVM and session."""
 
     def start(contestant: Contestant) -> Started:
         home = find_spark_home(os.environ)
@@ -286,7 +292,7 @@ def spark_submit(cores: int) -> Callable[[Contestant], Started]:
 
 
 def mirror_run(cores: int) -> Callable[[Contestant], Started]:
-    """The command that people use: it makes the topics itself and starts the same job."""
+    """Return a starter of the command `mirror run`: it creates the topics itself and starts the same job."""
 
     def start(contestant: Contestant) -> Started:
         program = str(Path(sys.executable).with_name("mirror"))
@@ -298,11 +304,11 @@ def mirror_run(cores: int) -> Callable[[Contestant], Started]:
 
 
 def spark_connect(remote: str, server_pid: int | None = None) -> Callable[[Contestant], Started]:
-    """A driver process that uses the warm session of a Spark Connect server.
+    """Return a starter of a driver process with the warm session of a Spark Connect server.
 
     Args:
         remote: the server's address, `sc://host:port`.
-        server_pid: its process, if it runs on this machine and its share is to be counted.
+        server_pid: its process, if it runs on this machine and its CPU is to be counted.
     """
     server = None if server_pid is None else ProcessTree(server_pid)
 

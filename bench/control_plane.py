@@ -74,24 +74,24 @@ mirror.ledger.url = sqlite:///{folder}/ledger.sqlite3
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One piece of work at one size."""
+    """One operation at one size."""
 
     what: str
     size: str
     seconds: float
     #: Of this process: what one core has to do for it.
     cpu_seconds: float
-    #: Requests to both clusters, where they are counted.
+    #: Requests to both clusters, if they are counted.
     requests: int | None = None
 
     @property
     def reached(self) -> bool:
-        """Whether it took less than the goal."""
+        """True if it took less than the goal."""
         return max(self.seconds, self.cpu_seconds) < GOAL_SECONDS
 
 
 class SimulatedAdmin:
-    """A cluster with many topics that answers at once, in as many requests as `ClusterAdmin` needs."""
+    """A cluster with many topics that responds at once, in as many requests as `ClusterAdmin` needs."""
 
     def __init__(self, cluster: str, topics: int, *, prefix: str = "", value: str = "1000") -> None:
         self.cluster = cluster
@@ -100,18 +100,18 @@ class SimulatedAdmin:
         self._topics = [f"{prefix}topic-{number:05}" for number in range(topics)]
 
     def list_topics(self) -> list[str]:
-        """All topics."""
+        """Return all topics."""
         self.requests += 1
         return list(self._topics)
 
     def topic_configs(self, names: Iterable[str]) -> PerTopic[TopicConfigs]:
-        """As many configs as a topic has, one of them set on the topic."""
+        """Return as many configs as a topic has, one of them set on the topic."""
         wanted = list(names)
         self.requests += -(-len(wanted) // _TOPICS_AT_ONCE)
         return PerTopic({name: TopicConfigs(name, self._entries()) for name in wanted}, {})
 
     def acls(self, _: Iterable[AclResource]) -> frozenset[AclBinding]:
-        """Some for each topic."""
+        """Return some ACLs for each topic."""
         self.requests += 1
         return frozenset(
             AclBinding(
@@ -129,7 +129,7 @@ class SimulatedAdmin:
 
 
 def simulated(topics: int, folder: Path) -> Iterator[Measured]:
-    """Plans for topics of which every one has a config and ACLs to bring along."""
+    """Yield plans for topics of which each has a config and ACLs to copy."""
     flow = _flow(folder, "localhost:1", "localhost:1", topics=".*")
     topology = flow_topology(flow)
 
@@ -163,7 +163,7 @@ def simulated(topics: int, folder: Path) -> Iterator[Measured]:
 
 
 def real_topics(topics: int, folder: Path, source: KafkaCluster, target: KafkaCluster) -> Iterator[Measured]:
-    """Configs and ACLs of topics on real brokers, planned and applied."""
+    """Plan and apply configs and ACLs of topics on real brokers."""
     names = [f"many-{number:05}" for number in range(topics)]
     _create(source, names, {"max.message.bytes": "77777"})
     _create(target, [f"A.{name}" for name in names], {"max.message.bytes": "55555"})
@@ -176,7 +176,7 @@ def real_topics(topics: int, folder: Path, source: KafkaCluster, target: KafkaCl
             for n in range(_ACLS)
         )
         _check([error for error in outcome.values() if error is not None], [])
-        # What the controller has accepted shows on brokers a moment later.
+        # Changes accepted by the controller reach brokers a moment later.
         deadline = time.monotonic() + _WAIT_SECONDS
         while len(admin.acls([AclResource.TOPIC])) < len(outcome) and time.monotonic() < deadline:
             time.sleep(0.2)
@@ -190,7 +190,7 @@ def real_topics(topics: int, folder: Path, source: KafkaCluster, target: KafkaCl
 
 
 def real_groups(groups: int, folder: Path, source: KafkaCluster, target: KafkaCluster) -> Iterator[Measured]:
-    """Groups of 50 partitions each, translated and checkpointed, and committed on the target in a second pass."""
+    """Translate and checkpoint groups of 50 partitions each, and commit them on the target in a second pass."""
     _create(source, ["orders"], {}, partitions=_PARTITIONS)
     producer = Producer({"bootstrap.servers": source.bootstrap_servers, "linger.ms": 50})
     for number in range(_RECORDS):
@@ -228,8 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure everything and print a table.
 
     Returns:
-        The exit code: 0 when everything could be measured. Goals that are not reached do not fail it: whether they are
-        depends on the machine.
+        The exit code: 0 if everything could be measured. Missed goals do not fail it: they depend on the machine.
     """
     parser = argparse.ArgumentParser(prog="bench control-plane", description=__doc__)
     parser.add_argument("--groups", type=int, default=_GROUPS, metavar="N", help=f"default {_GROUPS}")
@@ -313,7 +312,7 @@ def _create(cluster: KafkaCluster, names: Sequence[str], configs: dict[str, str]
 
 
 def _check(found: object, wanted: object) -> None:
-    """A measurement of work that was not done says nothing."""
+    """Raise if the measured work was not done: the measurement would be meaningless."""
     if found != wanted:
         raise RuntimeError(f"{str(found)[:500]} instead of {str(wanted)[:500]}")
 

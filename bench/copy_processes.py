@@ -1,4 +1,4 @@
-"""Processes that run copy tasks without Spark, kept warm: what is copied between them and brokers is the same."""
+"""Processes that run copy tasks without Spark, kept warm: the traffic to the brokers is the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STOP_SECONDS = 5.0
 
 
 class CopyProcesses:
-    """A runner for `replicate`: each of some processes copies bins as a Spark task would. Use as a context manager."""
+    """A runner for `replicate`: each process copies bins like a Spark task. Use as a context manager."""
 
     def __init__(self, count: int) -> None:
         """Start them; they are ready when this returns."""
@@ -51,7 +51,7 @@ class CopyProcesses:
         """Copy all bins of a job.
 
         Raises:
-            BenchError: a process ended, or met a fault that no partition answers for.
+            BenchError: a process ended, or had an error that belongs to no partition.
         """
         count = len(self._pipes)
         for number, pipe in enumerate(self._pipes):
@@ -66,17 +66,17 @@ class CopyProcesses:
         return [result for answer in answers for result in answer]
 
     def kill(self) -> None:
-        """End them at once; a copy that is under way raises."""
+        """Kill them at once; a current copy raises."""
         for process in self._processes:
             process.kill()
 
     def cpu_seconds(self) -> float:
-        """User and system seconds that all of them have used so far."""
+        """Return user and system seconds of all of them so far."""
         return sum(tree.cpu_seconds() for tree in self._trees)
 
 
 def _serve(pipe: Pipe) -> None:
-    """The process: copy bins until told to end."""
+    """Copy bins until stopped."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe.send(None)
     with suppress(EOFError, OSError):

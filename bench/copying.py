@@ -1,4 +1,4 @@
-"""One copy of one workload, measured: by MirrorMaker 2, by a loop around two clients or by this project."""
+"""One measured copy of one workload: by MirrorMaker 2, by a loop around two clients or by this project."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MM2_HEAP_MEGABYTES = 2048
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What to copy, by whom, and in which folder its files go."""
+    """What to copy, by which copier, and the folder of its files."""
 
     workload: Workload
     setup: CopySetup
@@ -38,7 +38,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class OwnCopy:
-    """A copy by this project, and how long the run after it took, which had nothing to copy."""
+    """A copy by this project, and the duration of the next run, which had nothing to copy."""
 
     measurement: Measurement
     idle_seconds: float
@@ -134,7 +134,7 @@ def measure_mirror(pair: Pair, host: RelayHost, copy: Copy, idle_worker_bytes: i
 
 
 def largest_worker(host: RelayHost, *, peak: bool) -> int:
-    """Bytes of RAM of the session's largest Python worker, now or at its peak.
+    """Return the bytes of RAM of the session's largest Python worker, now or at its peak.
 
     Raises:
         BenchError: there is none.

@@ -1,4 +1,4 @@
-"""What the parts of a Spark session on this machine have used: its driver, the JVM and the Python workers."""
+"""CPU of the parts of a Spark session on this machine: its driver, the JVM and the Python workers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Parts = Mapping[str, float]
 
 
 def cpu_parts(tree: ProcessTree) -> Parts:
-    """User and system seconds used so far by each part."""
+    """Return user and system seconds of each part so far."""
     used = dict.fromkeys((DRIVER, JVM, WORKERS), 0.0)
     for process in tree.members():
         with contextlib.suppress(*GONE):
             times = process.cpu_times()
             own = times.user + times.system
             if is_daemon(process):
-                # Workers that have ended are in the times of the daemon that forked them.
+                # Workers that have ended are included in the times of the daemon that forked them.
                 used[WORKERS] += own + times.children_user + times.children_system
             else:
                 used[JVM if process.name() == "java" else DRIVER] += own
@@ -27,5 +27,5 @@ def cpu_parts(tree: ProcessTree) -> Parts:
 
 
 def since(before: Parts, after: Parts) -> dict[str, float]:
-    """What was used between two looks; a process that ended in between may make a part seem to have used nothing."""
+    """Return the CPU between two measurements; after the end of a process, that of a part may appear as zero."""
     return {name: max(after[name] - before.get(name, 0.0), 0.0) for name in after}

@@ -27,7 +27,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.model import Step, StepState
 from mirror_lib.runbook.records import attempts_of
 
-#: How long the writers may stand still.
+#: Maximum time for which the writers are stopped.
 GOAL_SECONDS = 30.0
 _NAME = "wave-1"
 _STEP_SECONDS = 600.0
@@ -35,7 +35,7 @@ _STEP_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a cutover did to those who were moved."""
+    """The effect of a cutover on its clients."""
 
     topics: int
     partitions: int
@@ -43,15 +43,15 @@ class Result:
     records: int
     lost: int
     repeated: int
-    #: From the last record on the source to the writer's start on the target, as the writer saw it.
+    #: From the last record on the source to the writer's start on the target, as measured by the writer.
     writers_stopped_seconds: float
-    #: The same as the cutover's own time line has it.
+    #: The same by the cutover's own time line.
     noted_seconds: float | None
     seconds_by_step: dict[str, float]
 
     @property
     def reached(self) -> bool:
-        """Nothing lost, nothing repeated, and the writers back in time."""
+        """True if nothing was lost or repeated, and the writers were back in time."""
         return not self.lost and not self.repeated and self.writers_stopped_seconds < GOAL_SECONDS
 
 
@@ -173,7 +173,7 @@ def _wait_for(ledger: Ledger, step: Step, state: StepState, moving: subprocess.P
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; returns the exit code."""
+    """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="bench cutover", description=__doc__)
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--partitions", type=int, default=3, help="of each topic (default 3)")

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 
-#: What issue 7 asks of 500 flows.
+#: The goal of issue 7 for 500 flows.
 GOAL_SECONDS = 5.0
 _PROJECT = Path(__file__).resolve().parents[1]
 _DAG_FILES = _PROJECT / "dags"
@@ -57,22 +57,22 @@ print(json.dumps(found))
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one DAG file took."""
+    """The measurements of one DAG file."""
 
     file: str
     dags: int
-    #: Imports of this project's modules and what they need beside Airflow.
+    #: Imports of this project's modules and their dependencies, without Airflow.
     modules: float
     #: Reading the configuration and making the DAGs.
     seconds: float
-    #: Of that, what the processor worked: the rest went to others on this machine.
+    #: CPU time of that: the rest went to other processes of this machine.
     cpu: float
-    #: Airflow's serialization of the DAGs; None when it was not measured.
+    #: Airflow's serialization of the DAGs; None if it was not measured.
     serialized: float | None
 
 
 def configuration(flows: int, clusters: int) -> Iterator[str]:
-    """The lines of a file with so many flows between so many clusters, each with settings of its own."""
+    """Yield the lines of a file with this many flows between clusters, each flow with its own settings."""
     names = [f"cluster{number}" for number in range(clusters)]
     yield "clusters = " + ", ".join(names)
     for name in names:
@@ -121,7 +121,7 @@ def measure(files: Sequence[Path], config: Path, *, serialize: bool) -> Iterator
 
 
 def show(console: Console, measured: Sequence[Parsed], flows: int) -> None:
-    """A table, with the sum of all files."""
+    """Print a table, with the sum of all files."""
     table = Table(title=f"Parsing the DAG files of {flows} flows, seconds without Airflow's own import")
     for column in ("file", "DAGs", "modules", "reading and building", "CPU of that", "Airflow's serialization"):
         table.add_column(column, justify="left" if column == "file" else "right")
@@ -135,7 +135,7 @@ def show(console: Console, measured: Sequence[Parsed], flows: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; the exit code does not judge, since that depends on the machine."""
+    """Measure and print; the exit code does not depend on the result, since that depends on the machine."""
     parser = argparse.ArgumentParser(prog="bench dag-parsing", description=__doc__)
     parser.add_argument("--flows", type=int, default=500, metavar="N", help="flows of the file (default 500)")
     parser.add_argument("--clusters", type=int, default=30, metavar="N", help="clusters of the file (default 30)")

@@ -1,7 +1,7 @@
-"""`python -m bench.distance`: a copy next door, and the same over a long line to the source or to the target.
+"""`python -m bench.distance`: a local copy, and the same over a high-latency line to the source or to the target.
 
-The line delays, limits and loses (`testbed.wan`), and the report says what it lets through at best: the rest is
-the copy's. The copy tasks run in processes of their own, without Spark.
+The line delays, limits and loses data (`testbed.wan`), and the report contains its theoretical maximum: the rest is due
+to the copy. The copy tasks run in separate processes, without Spark.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from mirror_lib.sync.topics.flow import apply_flow_topics
 from testbed.mm2 import MirrorMaker
 from testbed.wan_direction import LineQuality
 
-#: From the start of a copier to its first record on the target, and from the last to the end of the run.
+#: Maximum time from the start of a copier to its first record on the target, and from the last to the end of the run.
 _FIRST_RECORD_SECONDS, _COMMIT_SECONDS = 180.0, 120.0
 _MM2_HEAP_MEGABYTES = 2048
 _WIDTH = 220
@@ -56,14 +56,14 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A workload that lies in the source."""
+    """A workload that is on the source."""
 
     workload: Workload
     batch_bytes: int
 
 
 def run(options: Options, sites: Sites, folder: Path, tell: Tell) -> tuple[Copied, ...]:
-    """Make every copy; one that fails is among the results, and the others go on.
+    """Make every copy; a failed one is among the results, and the others continue.
 
     Raises:
         BenchError: the source cannot be filled.
@@ -157,7 +157,7 @@ class _Bench:
 
     @contextmanager
     def _driver(self, path: Path, name: str) -> Iterator[Future[RunReport]]:
-        """A run of the flow, in a thread: while records move it does nothing but wait for the processes."""
+        """A run of the flow, in a thread: while records are copied it only waits for the processes."""
         flow = load_config(path).flow(name)
         _sync_topics(flow)
         ledger = Ledger.open(f"sqlite:///{path.with_suffix('.sqlite3')}")
@@ -170,14 +170,14 @@ class _Bench:
             try:
                 yield driver
             except MirrorError as error:
-                # What was seen from outside is that nothing moved; the run knows why.
+                # From outside only the lack of progress is visible; the run knows the reason.
                 self._tell("  it does not get on; waiting for what the run says")
                 found = driver.result().errors
                 if found and found[0] is not error:
                     raise BenchError(f"{error.what} The run says: {found[0]}") from error
                 raise
             except KeyboardInterrupt:
-                # Over a slow line a copy may take minutes; nobody wants the rest of it.
+                # Over a slow line a copy may take minutes; the rest is not needed.
                 self._processes.kill()
                 raise
 
@@ -194,7 +194,7 @@ class _Bench:
         )
 
     def _equal(self, setup: CopySetup, workload: Workload) -> bool:
-        """Log starts and end offsets of every partition, and samples of its records, are those of the source."""
+        """Check that log start and end offsets of every partition, and samples of its records, equal the source's."""
         pair, partitions = self._sites.pair, self._options.partitions
         found = compare(pair.source, pair.target, workload, setup.target_topic, partitions)
         expected = log_bounds(pair.source.bootstrap_servers, workload.name, partitions)
@@ -219,7 +219,7 @@ class _Bench:
         return allowed(line, connections)
 
     def _workload(self, case: Case) -> Workload:
-        """All copiers get the same records in a case, by what the line allows to our own copy."""
+        """Return the records of a case, the same for all copiers, by what the line allows to this project's copy."""
         options, limit = self._options, self._allowed(case, Copier.MIRROR)
         if not case.lossy or limit is None:
             return options.workload
@@ -236,14 +236,14 @@ class _Bench:
 
 
 def _sync_topics(flow: FlowConfig) -> None:
-    """What the flow's DAG does in the task before."""
+    """Do what the previous task of the flow's DAG does."""
     done = apply_flow_topics(flow, flow_topology(flow))
     if done.failed:
         raise BenchError(f"the topics of {flow.flow} cannot be made: {done.failed[0].error}.")
 
 
 def _running(driver: Future[RunReport]) -> None:
-    """The run may be over just before the last look, and not otherwise."""
+    """Raise if the run has failed; it may have ended successfully just before the last look."""
     if driver.done():
         _check(driver.result())
 
@@ -259,7 +259,7 @@ def _alive(maker: MirrorMaker) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; returns the exit code: 1 when a copy failed or does not equal its source."""
+    """Measure and print; return the exit code: 1 if a copy failed or does not equal its source."""
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress = Console(stderr=True)
     return exit_code(lambda: _measure(chosen, progress), progress)

@@ -1,4 +1,4 @@
-"""Which copies a comparison over a distance makes, and what the line itself lets through. Pure."""
+"""The copies of a comparison over a distance, and the theoretical maximum of the line. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.wan_direction import LineQuality
 
 
 class Case(StrEnum):
-    """Which cluster is behind the line, and how good that is."""
+    """Which cluster is behind the line, and the quality of the line."""
 
     LOCAL = "local"
     SOURCE_FAR = "source far"
@@ -22,21 +22,21 @@ class Case(StrEnum):
 
     @property
     def source_far(self) -> bool:
-        """The source is behind the line."""
+        """True if the source is behind the line."""
         return self in (Case.SOURCE_FAR, Case.SOURCE_LOSSY)
 
     @property
     def target_far(self) -> bool:
-        """The target is behind the line."""
+        """True if the target is behind the line."""
         return self in (Case.TARGET_FAR, Case.TARGET_LOSSY)
 
     @property
     def lossy(self) -> bool:
-        """The line loses segments."""
+        """True if the line loses segments."""
         return self in (Case.SOURCE_LOSSY, Case.TARGET_LOSSY)
 
     def line(self, quality: LineQuality) -> LineQuality | None:
-        """The line of this case; None where there is none."""
+        """Return the line of this case; None if there is none."""
         if self is Case.LOCAL:
             return None
         return quality if self.lossy else replace(quality, loss=0.0)
@@ -44,25 +44,25 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Bytes per second, one way, that a line lets through; None: no limit."""
+    """Maximum bytes per second of a line, in one direction; None: no limit."""
 
-    #: Those that carry records.
+    #: Connections that carry records.
     connections: int
-    #: Each has at most its window under way: window / round trip (RFC 7323 section 1.1).
+    #: By the window in flight of each connection: window / round trip (RFC 7323 section 1.1).
     window: float | None
-    #: With Cubic or Reno, what Mathis et al. (1997) found: 1.22 segments per round trip, over the root of the loss.
+    #: With Cubic or Reno, by Mathis et al. (1997): 1.22 segments per round trip, over the root of the loss.
     loss: float | None
     #: Of the line.
     width: float | None
 
     @property
     def most(self) -> float | None:
-        """The narrowest of them."""
+        """The smallest of them."""
         return min((each for each in (self.window, self.loss, self.width) if each is not None), default=None)
 
 
 def allowed(quality: LineQuality, connections: int) -> Allowed:
-    """What a line lets through over so many connections."""
+    """Return the limits of a line over this many connections."""
 
     def together(bytes_per_second: float) -> float | None:
         return bytes_per_second * connections or None
@@ -78,22 +78,23 @@ def allowed(quality: LineQuality, connections: int) -> Allowed:
 def data_connections(
     copier: Copier, round_trip_seconds: float, *, partitions: int, tasks: int, connections_per_broker: int = 0
 ) -> int:
-    """How many connections carry records to or from the one broker of a cluster, all tasks together.
+    """Return how many connections carry records to or from the one broker of a cluster, of all tasks together.
 
     Args:
-        copier: MM2 has a consumer and a producer in each task, with a connection each. A task of ours has some to a
-            broker, but a partition uses one of them only at a time.
+        copier: MM2 has a consumer and a producer in each task, with a connection each. A task of this project has
+            several to a broker, but a partition uses only one of them at a time.
         round_trip_seconds: to the broker.
-        partitions: of the topic, dealt out evenly.
+        partitions: of the topic, distributed evenly.
         tasks: of the copy.
-        connections_per_broker: what the flow asks for (`mirror.connections.per.broker`); 0: by the round trip.
+        connections_per_broker: the flow's setting (`mirror.connections.per.broker`); 0: by the round-trip time.
     """
     each = reach(round_trip_seconds, connections_per_broker).connections if copier is Copier.MIRROR else 1
     return sum(min(each, partitions // tasks + (number < partitions % tasks)) for number in range(tasks))
 
 
 def lossy_workload(workload: Workload, most: float | None, seconds: float, partitions: int) -> Workload:
-    """As many of a workload's records as a lossy line takes through in some seconds, two batches a partition at least.
+    """Return as many of a workload's records as a lossy line transmits in some seconds, at least two batches a
+    partition.
 
     Args:
         workload: all of it is the upper limit.

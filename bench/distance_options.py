@@ -1,4 +1,4 @@
-"""What a bench over a distance measures: its options, and the arguments that give them."""
+"""The options of a bench over a distance, and its arguments."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Options:
     """What is measured.
 
     Args:
-        quality: of the line; cases without loss leave its loss out.
-        lossy_seconds: a lossy line may be slow beyond waiting: its cases copy what it takes through in so many seconds.
-        settings: further properties of our flow.
+        quality: of the line; cases without loss ignore its loss.
+        lossy_seconds: a lossy line may be too slow: its cases copy what it transmits in this many seconds.
+        settings: further properties of this project's flow.
         warm_up: a local copy first that is not measured.
     """
 
@@ -44,7 +44,7 @@ class Options:
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     cases, copiers = ", ".join(case.value for case in Case), ", ".join(_COPIERS)
     parser = argparse.ArgumentParser(prog="bench distance", description="A copy next door, and over a long line.")
     parser.add_argument("--workload", default="1kb-none", help="which one (1kb-none)")
@@ -79,10 +79,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def make_options(chosen: argparse.Namespace) -> Options:
-    """What to measure, by the arguments.
+    """Return what to measure, from the arguments.
 
     Raises:
-        ValueError: a workload, case or copier is not known, or a property has no value.
+        ValueError: a workload, case or copier is unknown, or a property has no value.
     """
     workloads = select(chosen.workload, quick=False)
     if len(workloads) != 1:

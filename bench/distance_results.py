@@ -1,4 +1,4 @@
-"""What copies over a distance came to: rates against the local one and against what the line lets through."""
+"""Results of copies over a distance: rates in relation to the local one and to the maximum of the line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.distance_model import Allowed, Case
 from bench.results import Goal
 from bench.settings import Copier
 
-#: Over a distance, a copy has at least this share of the local rate, or of what the line allows if that is less.
+#: Over a distance, a copy has at least this share of the local rate, or of the line's maximum if that is less.
 SHARE_OF_LOCAL = 0.5
 _UNKNOWN = "-"
 
@@ -31,35 +31,35 @@ class Copied:
     #: Of the source's batches.
     batch_bytes: int
     allowed: Allowed | None
-    #: From the first record on the target to the last; 0 when it failed.
+    #: From the first record on the target to the last; 0 if it failed.
     seconds: float = 0.0
-    #: Ours only: around the copy tasks, with connecting; and everything, with topic sync, planning and commit.
+    #: This project only: around the copy tasks, with connecting; and everything, with topic sync, planning and commit.
     copy_seconds: float | None = None
     run_seconds: float | None = None
     #: Of the copier, in the window.
     cpu_seconds: float = 0.0
-    #: Of the process that is the line, during the whole copy.
+    #: Of the process of the line, during the whole copy.
     line_cpu_seconds: float = 0.0
-    #: Counts, log starts, end offsets and samples are as in the source.
+    #: Counts, log starts, end offsets and samples equal the source's.
     equal: bool = False
-    #: Why it did not come to an end.
+    #: Why it did not finish.
     failure: str = ""
 
     @property
     def rate_seconds(self) -> float | None:
-        """What rates are made of: of ours the copy stage, because over a distance much is read, and held in memory,
-        before the first record arrives and the window begins; of MM2 the window. None when it failed.
+        """The base of rates: for this project the copy stage, because over a distance much is read, and held in memory,
+        before the first record arrives and the window begins; for MM2 the window. None if it failed.
         """
         return self.copy_seconds or self.seconds or None
 
     def per_second(self, amount: float) -> float | None:
-        """So much of something, by `rate_seconds`."""
+        """Return the amount per second, by `rate_seconds`."""
         return amount / self.rate_seconds if self.rate_seconds else None
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """All rounds of one case by one copier: medians."""
+    """Medians of all rounds of one case by one copier."""
 
     case: Case
     copier: Copier
@@ -72,13 +72,13 @@ class Standing:
     of_local: float | None
     #: The same by the window from the first record on the target to the last.
     window_of_local: float | None
-    #: As a share of what the line allows.
+    #: As a share of the line's maximum.
     of_allowed: float | None
     equal: bool
 
 
 def standings(results: Sequence[Copied]) -> tuple[Standing, ...]:
-    """One for each case and copier, in the order in which they were measured."""
+    """Return one for each case and copier, in the order in which they were measured."""
     found = []
     for copier, case in dict.fromkeys((each.copier, each.case) for each in results):
         here = _of(results, copier, case)
@@ -104,7 +104,7 @@ def standings(results: Sequence[Copied]) -> tuple[Standing, ...]:
 
 
 def goals(results: Sequence[Copied]) -> tuple[Goal, ...]:
-    """Each case of ours against the local rate, or against what the line allows where that is less."""
+    """Return a goal for each case of this project: by the local rate, or by the line's maximum if that is less."""
     ours = [each for each in standings(results) if each.copier is Copier.MIRROR]
     local = next((each.batch_rate for each in ours if each.case is Case.LOCAL), None)
     found = []
@@ -120,7 +120,7 @@ def goals(results: Sequence[Copied]) -> tuple[Goal, ...]:
                 limit=SHARE_OF_LOCAL,
                 value=value,
                 detail=f"{_percent(each.of_local)} of local; the line allows {_percent(allows)}",
-                # A copy that failed has no rate, and has not reached it.
+                # A failed copy has no rate, and missed the goal.
                 reached=None if local is None else value is not None and value >= SHARE_OF_LOCAL,
             )
         )
@@ -128,7 +128,7 @@ def goals(results: Sequence[Copied]) -> tuple[Goal, ...]:
 
 
 def distance_table(results: Sequence[Copied]) -> Table:
-    """Every case by every copier."""
+    """Return every case by every copier."""
     table = Table(title="Over a distance (medians of the rounds)", title_justify="left")
     table.add_column("copier")
     table.add_column("case")
@@ -174,7 +174,7 @@ def distance_table(results: Sequence[Copied]) -> Table:
 
 
 def to_plain(results: Sequence[Copied]) -> list[dict[str, Any]]:
-    """For JSON."""
+    """Return the results for JSON."""
     return [asdict(each) for each in results]
 
 

@@ -1,4 +1,4 @@
-"""Two clusters that can be reached next door or over a long line, whose every end has a process of its own."""
+"""Two clusters, reached locally or over a high-latency line; each end of it has a separate process."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _TIMEOUT = 30.0
 
 
 class LineProcess:
-    """A long line in front of a cluster, in a process of its own: it costs the copier's driver nothing, and its CPU
-    time is known. Use as a context manager.
+    """A line in front of a cluster, in a separate process: it costs the copier's driver nothing, and its CPU time is
+    known. Use as a context manager.
     """
 
     def __init__(self, cluster: KafkaCluster, quality: LineQuality, *, seed: int = 0) -> None:
@@ -51,7 +51,7 @@ class LineProcess:
         Raises:
             BenchError: it does not listen.
         """
-        # A session of its own: an interrupt at the terminal ends the copy first, and the line with this context.
+        # A separate session: an interrupt at the terminal ends the copy first, and the line with this context.
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -72,21 +72,21 @@ class LineProcess:
             self._process.stdout.close()
 
     def cpu_seconds(self) -> float:
-        """User and system seconds so far."""
+        """Return user and system seconds so far."""
         times = psutil.Process(self._process.pid).cpu_times()
         return times.user + times.system
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Both clusters, and the way to each in each case."""
+    """Both clusters, and the addresses of each in each case."""
 
     source: KafkaCluster
     target: KafkaCluster
     pair: Pair
 
     def servers(self, case: Case) -> tuple[str, str]:
-        """Where a copier finds source and target."""
+        """Return the addresses of source and target for a copier."""
         return (
             self.source.bootstrap_servers_of(_FAR if case.source_far else _NEAR),
             self.target.bootstrap_servers_of(_FAR if case.target_far else _NEAR),
@@ -94,7 +94,7 @@ class Sites:
 
     @contextmanager
     def line(self, case: Case, quality: LineQuality, *, seed: int) -> Iterator[LineProcess | None]:
-        """The line of a case, as long as it is needed."""
+        """The line of a case, within this context."""
         wanted = case.line(quality)
         if wanted is None:
             yield None
@@ -138,7 +138,7 @@ def started_sites(directory: Path) -> Iterator[Sites]:
 
 
 def log_bounds(bootstrap_servers: str, topic: str, partitions: int) -> list[tuple[int, int]]:
-    """Log start and end offset of each partition, by an ordinary client."""
+    """Return log start and end offset of each partition, by an ordinary client."""
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "bench-distance", "log_level": 3})
     try:
         found = [consumer.get_watermark_offsets(TopicPartition(topic, each), _TIMEOUT) for each in range(partitions)]

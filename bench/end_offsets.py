@@ -1,6 +1,6 @@
-"""The end offsets of a topic at the price of one small request: a copy is watched fifty times a second by it.
+"""The end offsets of a topic by one small request, which observes a copy fifty times a second.
 
-An ordinary client asks for the topic's metadata each time, too, and took four times the CPU for it.
+An ordinary client also requests the topic's metadata each time, which took four times the CPU.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from bench.limit_wire import Wire, frame
 
 #: ListOffsets; version 1 is the oldest that Kafka 4 speaks.
 _API_KEY, _VERSION = 2, 1
-#: We are no replica, and one topic follows; then the number of its partitions.
+#: Replica id of a consumer, and one topic; then the number of its partitions.
 _HEAD, _COUNT = struct.Struct(">ii"), struct.Struct(">i")
 _NO_REPLICA, _LATEST = -1, -1
 _WANTED, _LISTED = struct.Struct(">iq"), struct.Struct(">ihqq")
 
 
 class EndOffsets:
-    """Asks the only broker of a cluster for the ends of a topic's partitions."""
+    """Requests the ends of a topic's partitions from the only broker of a cluster."""
 
     def __init__(self, bootstrap_server: str, topic: str, partitions: int) -> None:
         """Connect to the broker, which leads all partitions."""
@@ -30,15 +30,15 @@ class EndOffsets:
         self._request = frame(
             _API_KEY, _VERSION, [_HEAD.pack(_NO_REPLICA, 1) + text + _COUNT.pack(partitions) + wanted]
         )
-        #: The number of topics and the topic's name stand before the partitions.
+        #: The number of topics and the topic's name come before the partitions.
         self._skipped = _COUNT.size + len(text) + _COUNT.size
         self._wire = Wire(bootstrap_server)
 
     def total(self) -> int:
-        """The sum of the end offsets.
+        """Return the sum of the end offsets.
 
         Raises:
-            BenchError: the broker does not tell one of them.
+            BenchError: the broker does not return one of them.
         """
         self._wire.send(self._request)
         total = 0
@@ -49,5 +49,5 @@ class EndOffsets:
         return total
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._wire.close()

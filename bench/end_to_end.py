@@ -44,7 +44,7 @@ from mirror_lib.dev.spark_connect import SparkConnectServer
 
 _WIDTH = 118
 Tell = Callable[[str], None]
-#: How a warm run is asked for, and how a cold one.
+#: How a warm run is started, and how a cold one.
 SESSION, CONNECT, HOSTED = "session", "connect", "connect-hosted"
 _WARM_WAYS = (SESSION, CONNECT, HOSTED)
 SUBMIT, COMMAND = "spark-submit", "mirror-run"
@@ -55,13 +55,13 @@ class Options:
     """What is measured.
 
     Attributes:
-        races: which of them.
-        warm_ways: `session` asks a process that is driver and session in one; `connect` starts a driver process that
+        races: the selected ones.
+        warm_ways: `session` uses a process that is driver and session in one; `connect` starts a driver process that
             uses the session of a Spark Connect server; `connect-hosted` has a driver host fork that driver.
-        warm_peers: whom they are compared with.
-        cold_way: `spark-submit`, as the DAG does it, or the command `mirror run`.
-        remote: a Spark Connect server that runs already; one is started where none is named.
-        warm_up: let the target's broker work before the first copy, which else pays for its JVM's warm-up.
+        warm_peers: the copiers for comparison.
+        cold_way: `spark-submit`, like the DAG, or the command `mirror run`.
+        remote: a running Spark Connect server; one is started if none is named.
+        warm_up: warm up the target's broker before the first copy, which would otherwise include its JVM's warm-up.
     """
 
     workloads: tuple[Workload, ...]
@@ -77,10 +77,10 @@ class Options:
 
 
 def run(options: Options, pair: Pair, folder: Path, tell: Tell) -> tuple[Result, ...]:
-    """Measure everything asked for.
+    """Measure the selected races.
 
     Raises:
-        BenchError: a copy did not come about.
+        BenchError: a copy failed.
     """
     return _Bench(options, pair, folder, tell).run()
 
@@ -119,7 +119,7 @@ class _Bench:
 
     def _cold(self, race: Race, workload: Workload, number: int) -> None:
         ours = self._contestant(workload, Copier.MIRROR, self.options.cold_way, self._cold_start())
-        # The command makes the topics itself.
+        # The command creates the topics itself.
         ours = replace(ours, topics_first=self.options.cold_way == SUBMIT)
         peer = self._mm2(workload, Copier.MM2_DEFAULT)
         if race is Race.COLD_TOGETHER:
@@ -134,7 +134,7 @@ class _Bench:
     def _warm(self, workload: Workload) -> None:
         for way in self.options.warm_ways:
             with self._warm_start(way) as start:
-                # What a session does for the first time, it does in its first run: this one is not measured.
+                # The first run of a session includes one-time work: this one is not measured.
                 self._measure_none(workload, self._contestant(workload, Copier.MIRROR, way, start))
                 for number in range(1, self.options.rounds + 1):
                     contestant = self._contestant(workload, Copier.MIRROR, way, start)
@@ -211,7 +211,7 @@ _RACES = {"warm": (Race.WARM,), "cold": (Race.COLD_TOGETHER, Race.COLD_ALONE), "
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(prog="bench end-to-end", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--races", choices=sorted(_RACES), default="all", help="warm, cold, or both (all)")
     parser.add_argument("--workloads", default="1kb-lz4", help="which ones, with commas between (1kb-lz4)")
@@ -227,10 +227,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def make_options(chosen: argparse.Namespace) -> Options:
-    """What to measure, by the arguments.
+    """Return what to measure, from the arguments.
 
     Raises:
-        ValueError: a workload or way is not known.
+        ValueError: a workload or way is unknown.
     """
     workloads = select(chosen.workloads, quick=False)
     if chosen.scale != 1.0:
@@ -253,7 +253,7 @@ def make_options(chosen: argparse.Namespace) -> Options:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; returns the exit code: 1 when a copy does not equal its source."""
+    """Measure and print; return the exit code: 1 if a copy does not equal its source."""
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress = Console(stderr=True)
     return exit_code(lambda: _measure(chosen, progress), progress)

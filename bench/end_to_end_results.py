@@ -1,4 +1,4 @@
-"""What the end-to-end measurement found, and what follows from it."""
+"""Results of the end-to-end measurement, and its goals."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bench.contest import Timing
 from bench.results import Goal
 from bench.settings import Copier
 
-#: How many times as fast as tuned MM2 a run on a warm session must be, from being asked to being done.
+#: How many times as fast as tuned MM2 a run on a warm session must be, from the request to its end.
 WARM_TIMES = 4.0
 
 
 class Race(StrEnum):
-    """How contestants met; the value is for tables."""
+    """Conditions of a race; the value is for tables."""
 
-    #: A session is warm, MM2 is not there yet; one after the other.
+    #: A session is warm, MM2 is not started yet; one after the other.
     WARM = "warm"
     #: Nothing is warm; all at the same moment on this machine.
     COLD_TOGETHER = "cold, at the same moment"
@@ -40,7 +40,7 @@ class Result:
 
 
 def goals(results: Sequence[Result]) -> tuple[Goal, ...]:
-    """What must be reached; medians over the rounds, and the worst workload decides."""
+    """Return the goals; by medians over the rounds, and the worst workload decides."""
     return (*_warm_goals(results), _cold_goal(results), _equal_goal(results))
 
 
@@ -66,7 +66,7 @@ def _warm_goals(results: Sequence[Result]) -> list[Goal]:
 
 
 def _cold_goal(results: Sequence[Result]) -> Goal:
-    """Every round counts: whoever was started first on a machine has no median."""
+    """Return the goal of cold races: every round counts, since a first start on a machine has no median."""
     text = "Cold, started together: our end as a share of MM2's last record"
     together = [each for each in results if each.race is Race.COLD_TOGETHER]
     shares = []
@@ -94,7 +94,7 @@ def _equal_goal(results: Sequence[Result]) -> Goal:
 
 
 def timing_table(results: Sequence[Result]) -> Table:
-    """Medians over the rounds, and the slowest and fastest end."""
+    """Return medians over the rounds, and the slowest and fastest end."""
     table = Table(title="Seconds since being asked (medians; in brackets fastest and slowest)", title_justify="left")
     for head in ("race", "workload", "copier"):
         table.add_column(head, overflow="fold")
@@ -128,5 +128,5 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def to_plain(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """For JSON."""
+    """Return the results for JSON."""
     return [asdict(each) for each in results]

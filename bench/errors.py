@@ -1,4 +1,4 @@
-"""What can stop a comparison."""
+"""Errors that stop a comparison."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from mirror_lib.errors import MirrorError
 
 
 class BenchError(MirrorError):
-    """The comparison cannot be made or would not be fair; no number is better than a wrong one."""
+    """The comparison cannot be made or would not be fair; a wrong number is worse than none."""
 
     reason = "bench"

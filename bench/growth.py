@@ -42,10 +42,10 @@ from mirror_lib.dev.jars import KAFKA_VERSION
 
 _WIDTH = 150
 _MEGABYTE = 1_000_000
-#: Of a run with thousands of partitions on a busy machine.
+#: Maximum time of a run with thousands of partitions on a busy machine.
 _RUN_SECONDS = 600.0
 _HEAP_MEGABYTES = 3072
-#: Indexes are made at this size before they are filled; 20,000 of the default's 10 MB are more than a disk holds.
+#: Indexes are preallocated with this size; 20,000 of the default's 10 MB exceed the disk.
 _OVERRIDES = {"log.index.size.max.bytes": "1048576"}
 _BUSY_PARTITIONS = 8
 Tell = Callable[[str], None]
@@ -57,10 +57,10 @@ class Sizes:
 
     partitions: tuple[int, ...] = (10, 100, 1_000, 10_000)
     record_bytes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-    #: The first one, and the last, are there for idle runs; the four between double.
+    #: The first one, and the last, are for idle runs; the four between double.
     megabytes: tuple[int, ...] = (1, 100, 500, 1_000, 2_000, 4_000)
     idle_topics: tuple[int, ...] = (0, 100, 1_000, 5_000)
-    #: Of all points but those of `megabytes`.
+    #: Of all points except those of `megabytes`.
     each_megabytes: int = 200
     idle_runs: int = 3
 
@@ -90,7 +90,7 @@ class _Wanted:
 
 
 def wanted(series: Sequence[Series], sizes: Sizes) -> tuple[_Wanted, ...]:
-    """All points, in the order in which they are measured."""
+    """Return all points, in the order in which they are measured."""
     each = sizes.each_megabytes * _MEGABYTE
     known = {
         PARTITIONS: [_Wanted(PARTITIONS, number, number, 1_000, each) for number in sizes.partitions],
@@ -179,7 +179,7 @@ class _Bench:
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     known = ", ".join(series.name for series in ALL_SERIES)
     parser = argparse.ArgumentParser(prog="bench growth", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small points: about a minute")
@@ -192,10 +192,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def make_options(chosen: argparse.Namespace) -> Options:
-    """What to measure, by the arguments.
+    """Return what to measure, from the arguments.
 
     Raises:
-        ValueError: a series is not known.
+        ValueError: a series is unknown.
     """
     names = [name.strip() for name in chosen.series.split(",") if name.strip()]
     unknown = [name for name in names if name not in {series.name for series in ALL_SERIES}]
@@ -210,7 +210,7 @@ def make_options(chosen: argparse.Namespace) -> Options:
 
 
 def limited(sizes: Sizes, partitions: int | None, megabytes: int | None) -> Sizes:
-    """The points that are not larger than asked for."""
+    """Return the points up to these sizes."""
 
     def below(known: tuple[int, ...], most: int | None) -> tuple[int, ...]:
         return known if most is None else tuple(each for each in known if each <= most)
@@ -226,7 +226,7 @@ def limited(sizes: Sizes, partitions: int | None, megabytes: int | None) -> Size
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; returns the exit code: 1 when a copy lacks records."""
+    """Measure and print; return the exit code: 1 if a copy lacks records."""
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress = Console(stderr=True)
     return exit_code(lambda: _measure(chosen, progress), progress)

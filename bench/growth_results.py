@@ -1,4 +1,4 @@
-"""What a run costs against what there is of something, and whether it grows faster than that."""
+"""The cost of a run by the amount of something, and whether it grows faster than that."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rich.table import Table
 from bench.phases import PHASES
 from bench.results import Goal
 
-#: A copy is linear in bytes when no size costs more than so many times what the line through all of them says.
+#: A copy is linear in bytes if no size costs more than this many times the value of the line through all of them.
 LINEAR_WITHIN = 1.25
-#: An idle run is nearly independent of what lies there when the largest costs at most so much more than the smallest.
+#: An idle run is nearly independent of the existing data if the largest costs at most this much more than the smallest.
 IDLE_SECONDS_MORE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One kind of growth: everything else stays the same."""
+    """One kind of growth: everything else is constant."""
 
     name: str
     #: What is counted along it.
     unit: str
-    #: Whether the time of a copy is the point, or that of a run which finds nothing new.
+    #: True if the points are idle runs, which find nothing new, instead of copies.
     idle: bool = False
 
 
@@ -56,35 +56,35 @@ class Point:
     records: int
     #: Of values, uncompressed.
     bytes: int
-    #: Making the target topics.
+    #: Time to create the target topics.
     topics_seconds: float
     #: The run that copies everything.
     copy: Cost
-    #: The run after it, which finds nothing new: the median one.
+    #: The runs after it, which find nothing new: the median one.
     idle: Cost
     #: Records in the target topics afterwards.
     arrived: int
 
     @property
     def complete(self) -> bool:
-        """Everything is there."""
+        """True if all records are on the target."""
         return self.arrived == self.records
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Seconds = fixed + slope x amount, with the least squares of the relative differences."""
+    """Seconds = fixed + slope x amount, by the least squares of the relative differences."""
 
     fixed: float
     slope: float
-    #: The largest ratio of a measured value to what the line says.
+    #: The largest ratio of a measured value to the line.
     worst_ratio: float
 
 
 def fit(points: Sequence[tuple[float, float]]) -> Line | None:
-    """The straight line that differs least, in proportion, from some (amount, seconds); None for fewer than two.
+    """Return the straight line with the least relative differences to some (amount, seconds); None for fewer than two.
 
-    Each difference counts in proportion to the seconds measured: else the largest amount would decide alone.
+    Each difference counts in proportion to the measured seconds: otherwise the largest amount would dominate.
     """
     if len({amount for amount, _ in points}) < 2 or any(seconds <= 0 for _, seconds in points):
         return None
@@ -104,7 +104,7 @@ def fit(points: Sequence[tuple[float, float]]) -> Line | None:
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float | None:
-    """How the costs grow between the last two points: 1 is linear, 2 quadratic; None where that cannot be said."""
+    """Return how the costs grow between the last two points: 1 is linear, 2 quadratic; None if unknown."""
     known = [(amount, seconds) for amount, seconds in points if amount > 0 and seconds > 0]
     if len(known) < 2 or known[-1][0] == known[-2][0]:
         return None
@@ -113,7 +113,7 @@ def exponent(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def goals(points: Sequence[Point]) -> tuple[Goal, ...]:
-    """What must be so: copies linear in bytes, idle runs nearly independent of the data."""
+    """Return the goals: copies linear in bytes, idle runs nearly independent of the data."""
     sizes = [point for point in points if point.series == BYTES]
     line = fit([(point.bytes / 1e9, point.copy.seconds) for point in sizes])
     idle = [point.idle.seconds for point in sizes]
@@ -145,7 +145,7 @@ def goals(points: Sequence[Point]) -> tuple[Goal, ...]:
 
 
 def series_table(series: Series, points: Sequence[Point]) -> Table:
-    """One series: the copy with its phases, and the idle run after it."""
+    """Return one series: the copy with its phases, and the idle run after it."""
     here = [point for point in points if point.series == series]
     table = Table(title=_title(series, here), title_justify="left")
     heads = (
@@ -186,5 +186,5 @@ def _title(series: Series, points: Sequence[Point]) -> str:
 
 
 def to_plain(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """For JSON."""
+    """Return the results for JSON."""
     return [{**asdict(point), "series": point.series.name} for point in points]

@@ -19,8 +19,8 @@ from mirror_lib.config.model import ClientSettings
 from mirror_lib.topology.names import TopicPartition
 
 _TIMEOUT = 120.0
-#: Of one request.
-#: A controller refuses requests that would make more than 10,000 records of its log (`QuorumController`).
+#: Of one request. A controller rejects requests that would write more than 10,000 records to its log
+#: (`QuorumController`).
 _NEW_PARTITIONS_AT_ONCE = 1000
 #: Partitions of one topic: a topic with thousands is rare, and deleting it slow.
 _PARTITIONS_OF_TOPIC = 100
@@ -34,21 +34,21 @@ _AGE_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A topic and how many partitions it has."""
+    """A topic and its number of partitions."""
 
     topic: str
     partitions: int
 
 
 def places(prefix: str, partitions: int) -> tuple[Place, ...]:
-    """Topics that have so many partitions together."""
+    """Return topics with this many partitions together."""
     full, rest = divmod(partitions, _PARTITIONS_OF_TOPIC)
     sizes = [_PARTITIONS_OF_TOPIC] * full + ([rest] if rest else [])
     return tuple(Place(f"{prefix}-{number:04}", size) for number, size in enumerate(sizes))
 
 
 def records_of(value_bytes: int, total_bytes: int, partitions: int) -> Workload:
-    """Records of one size that have this many bytes together, at least one for each partition."""
+    """Return records of one size that have this many bytes together, at least one for each partition."""
     records = max(total_bytes // value_bytes, partitions)
     per_batch = max(min(_BATCH_BYTES // value_bytes, records // partitions), 1)
     return Workload("growth", "growth", records, value_bytes, Codec.LZ4, per_batch, BatchKind.FULL)
@@ -67,7 +67,7 @@ def write(bootstrap_servers: str, workload: Workload, wanted: Sequence[Place]) -
     """Write the workload, spread evenly over all partitions of these topics.
 
     Raises:
-        BenchError: a batch was refused, or the topics get no leaders.
+        BenchError: a batch was rejected, or the topics get no leaders.
     """
     asyncio.run(_write(bootstrap_servers, workload, wanted))
 
@@ -95,14 +95,14 @@ async def _write(bootstrap_servers: str, workload: Workload, wanted: Sequence[Pl
                     await free.acquire()
                     requests.create_task(send(request))
         except ExceptionGroup as failed:
-            # The others fail of the first one's broken connection.
+            # The others fail because of the first one's broken connection.
             raise failed.exceptions[0] from None
 
 
 def _requests(
     mill: BatchMill, partitions: Sequence[TopicPartition], first: int
 ) -> Iterator[list[tuple[str, int, bytearray]]]:
-    """Requests of a few megabytes; a request has one batch of a partition at the most."""
+    """Yield requests of a few megabytes; a request has at most one batch of a partition."""
     streams = {each: mill.batches(number, len(partitions), first) for number, each in enumerate(partitions)}
     request: list[tuple[str, int, bytearray]] = []
     size = 0
@@ -123,7 +123,7 @@ def _requests(
 
 
 async def _leader(client: RawClient, wanted: Sequence[Place]) -> int:
-    """The one broker, as soon as it leads everything."""
+    """Return the one broker, as soon as it leads everything."""
     deadline = time.monotonic() + _TIMEOUT
     while True:
         failed = await client.refresh_leaders([each.topic for each in wanted])

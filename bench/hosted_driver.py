@@ -1,4 +1,4 @@
-"""A driver of ours that a driver host forks, as one of those that are raced."""
+"""A driver that a driver host forks, as one of the contestants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mirror_lib.spark.hosted_driver import HostedDriver, NoDriverHostError, ask_
 from mirror_lib.spark.submit import checkout_path
 
 _MODULE = "spark_jobs.replicate"
-#: From the last record to the end of the run.
+#: Maximum time from the last record to the end of the run.
 _COMMIT_SECONDS = 120.0
 
 
@@ -30,10 +30,12 @@ class HostedRun:
     """A run whose driver was forked; it ends when its run does."""
 
     def __init__(self, driver: HostedDriver, log: Path, server: ProcessTree | None) -> None:
-        """Args:
-        driver: at work.
-        log: what it prints.
-        server: what works for it besides.
+        """Use a driver.
+
+        Args:
+            driver: running.
+            log: its output.
+            server: process tree that works for it in addition.
         """
         self._driver = driver
         self._log = log
@@ -42,13 +44,13 @@ class HostedRun:
         self._used = 0.0
 
     def cpu_seconds(self) -> float:
-        """Of the driver, since it was forked, and of the server."""
+        """Return those of the driver, since it was forked, and of the server."""
         with suppress(psutil.NoSuchProcess):
             self._used = max(self._used, self._tree.cpu_seconds())
         return self._used + (self._server.cpu_seconds() if self._server else 0.0)
 
     def still_running(self) -> None:
-        """It may end well before the last look at the target, and not otherwise."""
+        """Raise if it has failed; it may have ended successfully just before the last look."""
         code = self._driver.poll()
         if code:
             said = tail(self._log, 20)
@@ -65,7 +67,7 @@ class HostedRun:
         self.still_running()
 
     def end(self) -> None:
-        """Kill it if it still runs."""
+        """Kill it if it is still running."""
         with self._driver as driver:
             if driver.poll() is None:
                 driver.kill()
@@ -73,11 +75,11 @@ class HostedRun:
 
 
 def hosted_driver(socket: Path, remote: str, server_pid: int | None = None) -> Callable[[Contestant], Started]:
-    """A driver of the host at this socket that uses the warm session of a Spark Connect server.
+    """Return a starter of a driver of the host at this socket with the warm session of a Spark Connect server.
 
     Args:
         remote: the server's address, `sc://host:port`.
-        server_pid: its process, if it runs on this machine and its share is to be counted.
+        server_pid: its process, if it runs on this machine and its CPU is to be counted.
     """
     server = None if server_pid is None else ProcessTree(server_pid)
 

@@ -52,7 +52,7 @@ _PROJECT = Path(__file__).resolve().parents[1]
 _HOUR = 3600.0
 #: Runs an hour.
 SCHEDULES: Mapping[str, int] = {"every minute": 60, "every 10 minutes": 6}
-#: What an idle run of a flow may cost (docs/airflow.md).
+#: Goals for an idle run of a flow (docs/airflow.md).
 GOAL_PROCESSES, GOAL_CPU_SECONDS, GOAL_SECONDS = 2.0, 5.0, 10.0
 _EMPTY_DAG = "empty"
 _EMPTY_DAG_FILE = """\
@@ -69,7 +69,7 @@ _ALL_DUE = {
 }
 _RUN_SECONDS, _DAG_SECONDS, _WARM_SECONDS = 600.0, 300.0, 30.0
 _POLL_SECONDS = 1.0
-#: What Connect keeps topics for.
+#: Internal topics of Connect.
 _STORED = ("offset", "status", "config")
 
 Tell = Callable[[str], None]
@@ -81,9 +81,9 @@ class Options:
     """What is measured.
 
     Attributes:
-        flows: numbers of flows, each measured with everything anew.
+        flows: numbers of flows, each measured with fresh clusters.
         rounds: idle runs of every flow.
-        seconds: how long Airflow without runs, and MM2, are watched.
+        seconds: how long Airflow without runs, and MM2, are observed.
     """
 
     flows: tuple[int, ...] = (1, 10)
@@ -93,17 +93,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What runs of DAGs took, above an Airflow without any; for one run."""
+    """Cost of DAG runs, above an Airflow without any; for one run."""
 
     processes: float
     cpu_seconds: float
-    #: From the trigger to the end, as the REST API shows them.
+    #: From the trigger to the end, by the REST API.
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """What was measured with a number of flows."""
+    """Measurements with a number of flows."""
 
     flows: int
     #: CPU seconds a minute.
@@ -113,12 +113,14 @@ class Idle:
     flow: Runs
 
     def hour(self, runs: int) -> float:
-        """CPU seconds an hour of all flows with so many runs each, above an Airflow without any."""
+        """Return CPU seconds an hour of all flows with this many runs each, above an Airflow without any."""
         return self.flows * runs * self.flow.cpu_seconds
 
 
 def settings(flows: int, pair: Pair) -> dict[str, str]:
-    """A file that MM2 and this project read: heartbeats, checkpoints and all syncs are on, as they come."""
+    """Return the settings of a file for MM2 and this project: heartbeats, checkpoints and all syncs are on, by
+    default.
+    """
     sources = [f"s{number}" for number in range(flows)]
     found = {"clusters": ", ".join([*sources, TARGET_ALIAS])}
     found[f"{TARGET_ALIAS}.bootstrap.servers"] = pair.clear.target_bootstrap
@@ -131,12 +133,12 @@ def settings(flows: int, pair: Pair) -> dict[str, str]:
 
 
 def topic_of(number: int) -> str:
-    """The topic of a flow."""
+    """Return the topic of a flow."""
     return f"orders-{number}"
 
 
 def flow_of(number: int) -> str:
-    """The DAG of a flow."""
+    """Return the DAG of a flow."""
     return dag_id_of(FlowId(f"s{number}", TARGET_ALIAS))
 
 
@@ -162,7 +164,7 @@ class _Bench:
             dags = [flow_of(number) for number in range(flows)]
             for dag_id in (_EMPTY_DAG, *dags):
                 watched.unpause(dag_id)
-            # What Airflow and the clusters do for the first time is not measured.
+            # One-time work of Airflow and the clusters is not measured.
             watched.run([_EMPTY_DAG, *dags])
             time.sleep(_WARM_SECONDS)
             self.tell(f"{flows} flows: Airflow without runs, {self.options.seconds:g} s")
@@ -176,7 +178,7 @@ class _Bench:
         return Idle(flows, share * 60, mm2_minute, empty, flow)
 
     def _mm2(self, directory: Path, file: Mapping[str, str]) -> float:
-        """CPU seconds a minute."""
+        """Return CPU seconds a minute."""
         with MirrorMaker(directory, jvm_flags=KAFKA_DEFAULT_JVM) as maker:
             maker.start(render({**file, "plugin.discovery": "service_load"}))
             self.tell("MM2: starting")
@@ -211,7 +213,7 @@ class _Bench:
 
 
 def _first_copies(config: Path) -> None:
-    """Make all topics and copy the first heartbeats, for which a DAG run would start Spark."""
+    """Create all topics and copy the first heartbeats, for which a DAG run would start Spark."""
     loaded = load(config)
     with open_ledger(loaded) as ledger:
         for flow in loaded.enabled_flows:
@@ -236,7 +238,7 @@ class _Watched:
         self.airflow.api.unpause(dag_id)
 
     def without_runs(self, seconds: float) -> float:
-        """CPU seconds a second, asked as often as while runs are waited for."""
+        """Return CPU seconds a second, with as many requests as while waiting for runs."""
         began, used = time.monotonic(), self.tree.cpu_seconds()
         while time.monotonic() - began < seconds:
             self.airflow.api.health()
@@ -244,7 +246,7 @@ class _Watched:
         return (self.tree.cpu_seconds() - used) / (time.monotonic() - began)
 
     def run(self, dag_ids: Sequence[str]) -> list[DagRunStatus]:
-        """Runs of some DAGs at the same time, to their end."""
+        """Run some DAGs at the same time, to their end."""
         api = self.airflow.api
         runs = [(dag_id, _patiently(partial(api.trigger, dag_id, {}), _RUN_SECONDS, dag_id)) for dag_id in dag_ids]
         for run in runs:
@@ -256,7 +258,7 @@ class _Watched:
         return ended
 
     def measured(self, dag_ids: Sequence[str], rounds: int, share: float) -> Runs:
-        """What one of these runs takes.
+        """Return the cost of one of these runs.
 
         Args:
             share: CPU seconds a second of Airflow without runs.
@@ -266,7 +268,7 @@ class _Watched:
         began, used = time.monotonic(), self.tree.cpu_seconds()
         for _ in range(rounds):
             triggered = time.monotonic()
-            # A task that was skipped by the scheduler has not been tried.
+            # A task that the scheduler has skipped has not been tried.
             processes += sum(sum(ended.tries.values()) for ended in self.run(dag_ids))
             seconds += time.monotonic() - triggered
         # The last processes are counted when their parents have waited for them.
@@ -276,7 +278,7 @@ class _Watched:
 
 
 def _patiently(ask: Callable[[], _Answer], seconds: float, what: str) -> _Answer:
-    """The first answer that is not empty. Airflow on SQLite also fails requests while it is busy."""
+    """Return the first response that is not empty. Airflow on SQLite also fails requests while it is busy."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with suppress(AirflowApiError):
@@ -287,7 +289,7 @@ def _patiently(ask: Callable[[], _Answer], seconds: float, what: str) -> _Answer
 
 
 def run_table(measured: Sequence[Idle]) -> Table:
-    """What a run takes."""
+    """Return the table of a run."""
     table = Table(title="One run without records, all sync steps due, above an Airflow without runs")
     for column in ("flows", "run of", "processes", "CPU seconds", "seconds until all have ended"):
         table.add_column(column, justify="right")
@@ -302,7 +304,7 @@ def run_table(measured: Sequence[Idle]) -> Table:
 
 
 def hour_table(measured: Sequence[Idle]) -> Table:
-    """What an hour takes."""
+    """Return the table of an hour."""
     table = Table(title="CPU seconds an hour of all flows (runs: computed from one)")
     for column in ("flows", "MM2", "Airflow without runs", *(f"runs {name}" for name in SCHEDULES)):
         table.add_column(column, justify="right")
@@ -314,7 +316,7 @@ def hour_table(measured: Sequence[Idle]) -> Table:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; the exit code does not judge, since that depends on the machine."""
+    """Measure and print; the exit code does not depend on the result, since that depends on the machine."""
     parser = argparse.ArgumentParser(prog="bench idle", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--flows", default="1,10", help="numbers of flows, with commas between (1,10)")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="idle runs of every flow (3)")

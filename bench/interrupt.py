@@ -1,4 +1,4 @@
-"""How a bench ends: a SIGTERM as Ctrl-C does, with everything that it has started, and failures as exit codes."""
+"""The end of a bench: SIGTERM like Ctrl-C, with all its processes, and failures as exit codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mirror_lib.errors import MirrorError
 
 
 def interrupt(*_: object) -> None:
-    """The handler.
+    """Handle a signal.
 
     Raises:
         KeyboardInterrupt: always.
@@ -20,10 +20,10 @@ def interrupt(*_: object) -> None:
 
 
 def exit_code(measure: Callable[[], int], progress: Console) -> int:
-    """Measure, and tell on `progress` why it did not come to its end.
+    """Measure, and print on `progress` why it was not finished.
 
     Returns:
-        What `measure` returns; 2 where an argument is wrong (`ValueError`), 130 when it was interrupted.
+        The result of `measure`; 2 if an argument is wrong (`ValueError`), 130 if it was interrupted.
     """
     signal.signal(signal.SIGTERM, interrupt)
     try:

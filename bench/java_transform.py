@@ -1,4 +1,4 @@
-"""`FilterAndMask.java` compiled and put beside MirrorMaker's jars: Connect has no transform that looks into bytes."""
+"""`FilterAndMask.java`, compiled and added to MirrorMaker's jars: Connect has no transform that parses bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.errors import BenchError
 from mirror_lib.dev.jars import fetch, mirror_maker
 from mirror_lib.dev.java import find_java
 
-#: The class that MirrorMaker is told of.
+#: Class name in MirrorMaker's settings.
 CLASS = "FilterAndMask"
 _SOURCE = Path(__file__).with_name(f"{CLASS}.java")
 _JAR = "bench-filter-and-mask.jar"
@@ -20,12 +20,12 @@ _SERVICE = "META-INF/services/org.apache.kafka.connect.transforms.Transformation
 #: The compiler as a module of the JVM that runs it: only a JDK has it.
 _COMPILER = "jdk.compiler"
 _SECONDS = 120.0
-#: Of what the compiler says.
+#: Maximum number of lines of the compiler's output.
 _LINES = 5
 
 
 def has_compiler() -> bool:
-    """Whether the Java of this machine is a JDK.
+    """Return True if the Java of this machine is a JDK.
 
     Raises:
         ConfigurationError: there is no Java.
@@ -35,7 +35,7 @@ def has_compiler() -> bool:
 
 
 def jars_with_transform(folder: Path) -> Path:
-    """Make a folder with MirrorMaker's jars, as links, and the compiled transform.
+    """Make a folder with links to MirrorMaker's jars, and the compiled transform.
 
     Raises:
         BenchError: the transform cannot be compiled.
@@ -46,7 +46,7 @@ def jars_with_transform(folder: Path) -> Path:
     for each in (classes, made):
         each.mkdir(parents=True)
     found = sorted(jars.glob("*.jar"))
-    # Started so, the compiler knows no `*` for all jars of a folder.
+    # Started like this, the compiler does not expand `*` for all jars of a folder.
     options = ("-cp", os.pathsep.join(map(str, found)), "-d", str(classes), str(_SOURCE))
     command = (str(find_java()), "-m", f"{_COMPILER}/com.sun.tools.javac.Main", *options)
     done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)

@@ -41,10 +41,11 @@ from testbed.mm2 import MirrorMaker
 
 _WIDTH = 118
 _MM2_HEAP_MEGABYTES = 2048
-#: From the start of a copier to the first few records on the target, and from the end of the load to its last record.
+#: Maximum time from the start of a copier to its first records on the target, and from the end of the load to its last
+#: record.
 _FIRST_SECONDS, _DRAIN_SECONDS = 120.0, 120.0
 _POLL_SECONDS = 0.02
-#: What every copier copies before the load begins.
+#: Records that every copier copies before the load begins.
 _BEFORE_SECONDS, _BEFORE_RECORDS_PER_SECOND = 0.5, 200
 
 Tell = Callable[[str], None]
@@ -52,11 +53,11 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The load, and who meets it.
+    """The load, and its copiers.
 
     Attributes:
-        seconds: how long it lasts.
-        start_up_seconds: records created in the first seconds are told apart, and not judged.
+        seconds: its duration.
+        start_up_seconds: records created in the first seconds are reported separately, and have no goal.
         processes: `tasks.max` of every copier, and the cores of the Spark session.
     """
 
@@ -71,10 +72,10 @@ class Options:
 
 
 def run(options: Options, pair: Pair, host: RelayHost, folder: Path, tell: Tell) -> tuple[Sustained, ...]:
-    """Measure every copier asked for.
+    """Measure the selected copiers.
 
     Raises:
-        BenchError: a copier failed, or does not get through the load.
+        BenchError: a copier failed, or does not finish the load.
     """
     measured = []
     for copier in options.copiers:
@@ -163,7 +164,7 @@ class _Bench:
     def _meet(
         self, observer: TopicObserver, before: int, tree: ProcessTree, keep_going: Callable[[], None]
     ) -> tuple[Written, float]:
-        """Write the load, and wait until the target has all of it; returns also what it cost meanwhile."""
+        """Write the load, and wait until the target has all of it; return also the cost meanwhile."""
         load = self._load
         self.tell(f"{self.setup.copier.label}: {load.bytes_per_second / 1e6:g} MB/s for {load.seconds:g} s")
         with _writing(load) as writing:
@@ -202,7 +203,7 @@ class _Bench:
 
 
 class _Runs:
-    """Our own runs, one after the other: a run that has caught up ends, and its schedule starts the next one."""
+    """This project's runs, one after the other: a run that has caught up ends, and its schedule starts the next one."""
 
     def __init__(self, host: RelayHost, config: str, flow: str, seconds: float) -> None:
         self._host, self._config, self._flow = host, config, flow
@@ -260,7 +261,7 @@ def _until(condition: Callable[[], bool], keep_going: Callable[[], None], second
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     given = Options()
     parser = argparse.ArgumentParser(prog="bench lag", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rate", type=float, default=given.megabytes_per_second, help="MB of values a second (20)")
@@ -278,10 +279,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def make_options(chosen: argparse.Namespace) -> Options:
-    """What to measure, by the arguments.
+    """Return what to measure, from the arguments.
 
     Raises:
-        ValueError: a copier is not known.
+        ValueError: a copier is unknown.
     """
     return Options(
         copiers=tuple(Copier(name.strip()) for name in chosen.copiers.split(",") if name.strip()),
@@ -296,11 +297,11 @@ def make_options(chosen: argparse.Namespace) -> Options:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; returns the exit code, which is 0 whether or not the goal is reached."""
+    """Measure and print; return the exit code, which is 0 whether or not the goal is reached."""
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
     signal.signal(signal.SIGTERM, interrupt)
-    # The observer asks for a topic until it is there, and each time that it is not is an error to aiokafka.
+    # The observer requests a topic until it exists, and aiokafka logs each failure as an error.
     logging.getLogger("aiokafka.cluster").setLevel(logging.CRITICAL)
     try:
         options = make_options(chosen)

@@ -24,13 +24,13 @@ _SEED = 20_260_229
 _VALUES = 2_000
 _TICK_SECONDS = 0.01
 _FLUSH_SECONDS = 60.0
-#: Every so many records the time to the acknowledgement is looked at.
+#: The time to the acknowledgement is measured for one of this many records.
 _SAMPLE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is to be written."""
+    """The load to write."""
 
     bootstrap_servers: str
     topic: str
@@ -42,43 +42,43 @@ class Load:
 
     @property
     def records_per_second(self) -> float:
-        """Values are what counts as bytes."""
+        """Records per second: bytes of values count."""
         return self.bytes_per_second / self.value_bytes
 
     def command_line(self) -> list[str]:
-        """Of this module, without the interpreter."""
+        """Return the command line of this module, without the interpreter."""
         return [f"--{name.replace('_', '-')}={value}" for name, value in asdict(self).items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written. Times in epoch milliseconds."""
+    """The written load. Times in epoch milliseconds."""
 
     began: int
     ended: int
     records: int
     value_bytes: int
-    #: How far the producer fell behind its schedule at the worst: above a fraction of a second it was not the load.
+    #: Largest delay of the producer against its schedule: above a fraction of a second it was not the requested load.
     behind_seconds: float
-    #: From handing a record over to its acknowledgement by the source, the largest of the samples.
+    #: Time from passing a record to the client to its acknowledgement by the source, the largest of the samples.
     acknowledged_seconds: float
 
     @property
     def bytes_per_second(self) -> float:
-        """What was reached, in bytes of values."""
+        """The reached rate, in bytes of values."""
         return self.records * self.value_bytes * 1000 / max(self.ended - self.began, 1)
 
 
 def due(elapsed: float, rate: float, most: int) -> int:
-    """How many records must have been handed over by now."""
+    """Return how many records must have been passed to the client by now."""
     return min(int(elapsed * rate), most)
 
 
 def write(load: Load) -> Written:
-    """Write for the time asked for, partitions in turn, and wait until all is acknowledged.
+    """Write for the given time, to the partitions in turn, and wait until all is acknowledged.
 
     Raises:
-        BenchError: something was not acknowledged.
+        BenchError: a record was not acknowledged.
     """
     producer = Producer(
         {
@@ -115,7 +115,7 @@ def write(load: Load) -> Written:
                 else:
                     producer.produce(load.topic, value, key, where)
             except BufferError:
-                # The source does not take so much: the rest is late, and `behind_seconds` tells by how much.
+                # The source is too slow: the rest is late, and `behind_seconds` shows by how much.
                 wanted = number
                 break
         done = wanted
@@ -131,7 +131,7 @@ def write(load: Load) -> Written:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write, and print what was written as JSON."""
+    """Write, and print the result as JSON."""
     parser = argparse.ArgumentParser(prog="bench.lag_load", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--topic", required=True)

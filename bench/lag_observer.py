@@ -1,4 +1,4 @@
-"""Looks at a topic as it grows: when each batch can be read, and of what time its records are."""
+"""Observes a growing topic: when each batch can be read, and the timestamps of its records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition
 
-#: What a look may bring; a fetch waits for this long when nothing is new.
+#: Limits of a fetch; it waits for this long if there is nothing new.
 _FETCH_BYTES, _PARTITION_BYTES, _WAIT_MS = 16 * 1024 * 1024, 4 * 1024 * 1024, 50
 _LOOK_FOR_TOPIC_SECONDS = 0.1
 _START_SECONDS = 30.0
@@ -28,8 +28,8 @@ _CONTROL_BIT = 0x20
 class TopicObserver:
     """A context in which a thread reads a topic from its beginning; the topic need not exist yet.
 
-    It reads raw batches and only their headers, of all partitions in one request, so that what it costs is small beside
-    the copy.
+    It reads raw batches and only their headers, of all partitions in one request, so that its cost is small compared
+    with the copy.
     """
 
     def __init__(self, bootstrap_servers: str, topic: str, partitions: int) -> None:
@@ -56,12 +56,12 @@ class TopicObserver:
 
     @property
     def arrivals(self) -> tuple[Arrival, ...]:
-        """What was seen so far."""
+        """The batches read so far."""
         return tuple(self._arrivals)
 
     @property
     def records(self) -> int:
-        """How many records were seen so far.
+        """The number of records read so far.
 
         Raises:
             BenchError: the topic cannot be read any more.
@@ -71,10 +71,10 @@ class TopicObserver:
         return self._records
 
     def wait_looking(self) -> None:
-        """Return when the topic is there and is looked at.
+        """Return when the topic exists and is being read.
 
         Raises:
-            BenchError: that does not come about.
+            BenchError: that does not happen.
         """
         if not self._looking.wait(_START_SECONDS):
             raise BenchError(f"{self._topic} was not there to be observed within {_START_SECONDS:g} s.")
@@ -93,7 +93,7 @@ class TopicObserver:
             self._looking.set()
             offsets = dict.fromkeys(range(self._partitions), 0)
             while not self._ended.is_set():
-                # The broker fills the answer from the front: turn the list so that no partition waits for another.
+                # The broker fills the response from the front: rotate the list so that no partition waits for another.
                 turn = len(self._arrivals) % self._partitions
                 numbers = [*range(turn, self._partitions), *range(turn)]
                 answers = await client.fetch(
@@ -106,7 +106,7 @@ class TopicObserver:
                 self._note(answers, offsets, int(time.time() * 1000))
 
     async def _leader(self, client: RawClient) -> int | None:
-        """The one broker of the cluster, once it leads all partitions; None when nobody wants to know any more."""
+        """Return the one broker of the cluster, once it leads all partitions; None when the observer was stopped."""
         while not self._ended.is_set():
             if not await client.refresh_leaders([self._topic]):
                 leaders = {client.leader(TopicPartition(self._topic, each)) for each in range(self._partitions)}
@@ -118,7 +118,7 @@ class TopicObserver:
     def _note(self, answers: list[FetchedPartition], offsets: dict[int, int], now: int) -> None:
         for answer in answers:
             if answer.error_code and not self._records:
-                # A leader that is named may not have taken over yet.
+                # A leader in the metadata may not have taken over yet.
                 continue
             if answer.error_code:
                 raise BenchError(f"{answer.topic}-{answer.partition} answers with error code {answer.error_code}.")
@@ -130,7 +130,7 @@ class TopicObserver:
 
 
 def batches_in(data: memoryview, partition: int, now: int) -> Iterator[tuple[Arrival, int]]:
-    """The whole batches of an answer, and the offset after each; control batches hold no records."""
+    """Yield the whole batches of a response, and the offset after each; control batches hold no records."""
     position = 0
     while position + HEADER_SIZE <= len(data):
         header = parse_header(data, position)

@@ -1,4 +1,4 @@
-"""What was measured of the lag under load, and how it is told."""
+"""Results of the lag under load, and their display."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bench.phases import PHASES, PhaseTime, rounds_of
 from bench.results import Goal
 from bench.settings import Copier
 
-#: What must be reached, at the most, by every record.
+#: Goal: the maximum lag of any record.
 GOAL_SECONDS = 2.0
-#: A load that fell so far behind its schedule was not the load that was asked for.
+#: A producer this far behind its schedule did not write the requested load.
 _BEHIND_SECONDS = 0.5
 _UNKNOWN = "-"
 
@@ -33,7 +33,7 @@ class PhaseFigures:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The rounds of our own runs under the load."""
+    """The rounds of this project's runs under the load."""
 
     runs: int
     rounds: int
@@ -41,7 +41,7 @@ class Rounds:
 
     @classmethod
     def of(cls, times: Sequence[PhaseTime], runs: int) -> Rounds:
-        """Add up the phases of all runs. A round that found nothing to copy ends a run, and has no later phases."""
+        """Sum up the phases of all runs. A round that found nothing to copy ends a run, and has no later phases."""
         rounds = [each for each in rounds_of(times) if any(time.phase == PHASES[-1] for time in each)]
         figures = []
         for phase in PHASES:
@@ -67,13 +67,13 @@ class Sustained:
     seconds: tuple[Second, ...]
     #: User and system seconds of the copier's processes while the load was written.
     cpu_seconds: float
-    #: How long after the end of the load the last record was seen.
+    #: Time from the end of the load to the arrival of its last record.
     drained_seconds: float
     rounds: Rounds | None = None
 
 
 def goals(measured: Sequence[Sustained]) -> tuple[Goal, ...]:
-    """What must be reached: our own lag, and a load that was the one asked for."""
+    """Return the goals: this project's lag, and a load as requested."""
     ours = next((each for each in measured if each.copier is Copier.MIRROR), None)
     behind = max((each.written.behind_seconds for each in measured), default=None)
     return (
@@ -95,7 +95,7 @@ def goals(measured: Sequence[Sustained]) -> tuple[Goal, ...]:
 
 
 def lag_table(measured: Sequence[Sustained]) -> Table:
-    """The distribution for every copier."""
+    """Return the distribution for every copier."""
     table = Table(
         title="Seconds from a record's creation to its arrival at a reader of the target", title_justify="left"
     )
@@ -116,7 +116,7 @@ def lag_table(measured: Sequence[Sustained]) -> Table:
 
 
 def time_line_table(measured: Sequence[Sustained]) -> Table:
-    """The largest lag of each second, side by side."""
+    """Return the largest lag of each second, side by side."""
     table = Table(title="Time line: records seen in each second, and the largest lag among them", title_justify="left")
     table.add_column("second", justify="right")
     for each in measured:
@@ -134,7 +134,7 @@ def _cell(second: Second | None) -> str:
 
 
 def rounds_table(rounds: Rounds) -> Table:
-    """What a round spends its time on."""
+    """Return the time of a round by phase."""
     table = Table(title=f"Phases of {rounds.rounds} rounds in {rounds.runs} runs, seconds", title_justify="left")
     table.add_column("phase")
     table.add_column("median", justify="right")
@@ -145,5 +145,5 @@ def rounds_table(rounds: Rounds) -> Table:
 
 
 def to_plain(measured: Sequence[Sustained]) -> list[dict[str, Any]]:
-    """For JSON."""
+    """Return the results for JSON."""
     return [{**asdict(each), "copier": each.copier.value} for each in measured]

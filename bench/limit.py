@@ -1,7 +1,7 @@
 """Measures the limit itself: fetching alone and producing alone, by as many processes as the copiers have.
 
-Both begin in all processes at the same moment, after everything that can be done beforehand: imports, connections, the
-batches for the target (made by the copy's own code of what it would read) and their encoding.
+Both begin in all processes at the same moment, after all preparations: imports, connections, the batches for the target
+(made from the source's by the copy's own code) and their encoding.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from bench.limit_process import Done, Failed, Fetch, Prepared, Produce, Share, T
 from bench.pair import Pair
 from bench.workloads import Workload
 
-#: What target topics of the measurements begin with.
+#: Prefix of the measurements' target topics.
 PREFIX = "limit"
 _PREPARE_SECONDS = 180.0
 _RUN_SECONDS = 180.0
 _STOP_SECONDS = 10.0
-#: Between the message that names the start and the start.
+#: Time between the message with the start time and the start.
 _LEAD_SECONDS = 0.05
 
 _Answer = TypeVar("_Answer", Prepared, Waiting, Done)
@@ -40,10 +40,10 @@ def measure_limit(
     number: int,
     chosen: Ways | None = None,
 ) -> tuple[LimitRun, ...]:
-    """Do both halves of a workload in each way, with the source topic full and the brokers idle.
+    """Measure both halves of a workload in each way, with a full source topic and idle brokers.
 
     Args:
-        pair: the clusters, reached in clear.
+        pair: the clusters, reached without TLS.
         workload: whose topic is on the source.
         partitions: of the topic.
         processes: over which the partitions are split.
@@ -100,7 +100,7 @@ class LimitProcesses:
         self._stop()
 
     def fetch(self, way: FetchWay) -> tuple[float, float]:
-        """Read all batches of the workload; returns seconds and CPU seconds.
+        """Read all batches of the workload; return seconds and CPU seconds.
 
         Raises:
             BenchError: some could not be read.
@@ -112,7 +112,7 @@ class LimitProcesses:
         return _spent(done)
 
     def produce(self, way: ProduceWay) -> tuple[float, float]:
-        """Append all batches of the workload to a new topic, which is then deleted; returns seconds and CPU seconds.
+        """Append all batches of the workload to a new topic, which is then deleted; return seconds and CPU seconds.
 
         Raises:
             BenchError: the topic does not hold all records afterwards.
@@ -131,10 +131,10 @@ class LimitProcesses:
         return spent
 
     def append(self, way: ProduceWay, topic: str) -> tuple[float, float]:
-        """Append all batches of the workload to an empty topic; returns seconds and CPU seconds.
+        """Append all batches of the workload to an empty topic; return seconds and CPU seconds.
 
         Raises:
-            BenchError: a batch was not acknowledged at the offset that it has on the source.
+            BenchError: a batch was not acknowledged at its offset on the source.
         """
         return _spent(self._run(Produce(way, topic)))
 
@@ -174,6 +174,6 @@ class LimitProcesses:
 
 
 def _spent(done: Sequence[Done]) -> tuple[float, float]:
-    """From the first request to the last answer, over all processes; and what they used together."""
+    """Return the time from the first request to the last response, over all processes; and their CPU together."""
     seconds = max(each.ended for each in done) - min(each.began for each in done)
     return seconds, sum(each.cpu_seconds for each in done)

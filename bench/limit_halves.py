@@ -1,4 +1,4 @@
-"""Fetching alone and producing alone over one connection, and what both need to know beforehand."""
+"""Fetching alone and producing alone over one connection, and the preparation of both."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from mirror_lib.cluster.protocol.produce import PRODUCE, PRODUCE_VERSION, encode
 
 _FETCH_WAIT_MS = 500
 _PRODUCE_TIMEOUT_MS = 30_000
-#: A request holds about so much at most, as the copy's.
+#: Approximate maximum size of a request, like the copy's.
 _REQUEST_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Layout:
-    """Where the batches of a partition lie: known beforehand, so that reading need not look at any.
+    """The positions of a partition's batches: known beforehand, so that reading need not parse any.
 
-    `positions` counts bytes from the first batch on, `offsets` are those of the batches' first records; both have the
-    end of the log as their last element.
+    `positions` counts bytes from the first batch on, `offsets` are those of the batches' first records; the last
+    element of both is the end of the log.
     """
 
     positions: array[int] = field(default_factory=lambda: array("q", (0,)))
@@ -41,11 +41,11 @@ class Layout:
 
     @property
     def batches(self) -> int:
-        """How many there are."""
+        """The number of batches."""
         return len(self.positions) - 1
 
     def add(self, records: memoryview | bytes) -> int:
-        """Note the whole batches that one answer holds from the last known offset on; returns their bytes."""
+        """Add the whole batches of one response from the last known offset on; return their bytes."""
         position = 0
         while position + HEADER_SIZE <= len(records):
             header = parse_header(records, position)
@@ -58,14 +58,14 @@ class Layout:
         return position
 
     def after(self, batch: int, received: int) -> int:
-        """The first batch that is not whole in `received` bytes that begin with `batch`."""
+        """Return the first batch that is not whole in `received` bytes that begin with `batch`."""
         return bisect_right(self.positions, self.positions[batch] + received) - 1
 
 
 def read_partition(
     wire: Wire, topic: str, partition: int, end: int, *, way: FetchWay, take: Callable[[bytes], None]
 ) -> Layout:
-    """Read a partition from offset 0 to `end`, and hand the batches over.
+    """Read a partition from offset 0 to `end`, and pass the batches on.
 
     Raises:
         BenchError: it ends before.
@@ -78,7 +78,7 @@ def read_partition(
         whole = layout.add(answer.records)
         if answer.error_code or not whole:
             raise BenchError(f"{topic}-{partition} cannot be read at offset {layout.offsets[-1]} of {end}.")
-        # A copy: the next answer comes into the same memory.
+        # A copy: the next response is read into the same memory.
         take(bytes(answer.records[:whole]))
     return layout
 
@@ -89,14 +89,14 @@ def _fetch_frame(wanted: Sequence[FetchRequestPartition], max_bytes: int) -> lis
 
 
 class Fetching:
-    """Reads all batches of some partitions over one connection and does nothing with them."""
+    """Reads all batches of some partitions over one connection and discards them."""
 
     def __init__(self, wire: Wire, topic: str, layouts: dict[int, Layout], way: FetchWay) -> None:
         self._wire = wire
         self._topic = topic
         self._layouts = layouts
         self._way = way
-        #: Batches that were read, by partition.
+        #: Number of batches read, by partition.
         self.read = dict.fromkeys(layouts, 0)
 
     def run(self) -> None:
@@ -109,7 +109,7 @@ class Fetching:
         for partitions in wanted:
             self._ask(partitions)
         while wanted:
-            # Answers come in the order of the requests.
+            # Responses come in the order of the requests.
             partitions = wanted.popleft()
             if left := self._take(partitions):
                 self._ask(left)
@@ -125,7 +125,7 @@ class Fetching:
         self._wire.send(_fetch_frame(asked, self._way.max_bytes))
 
     def _take(self, partitions: Sequence[int]) -> list[int]:
-        """Note what came; returns what is to be asked for next, those first that got nothing."""
+        """Process a response; return the partitions of the next request, those without data first."""
         served: list[int] = []
         for answer in parse_fetch(self._wire.receive(), PLAIN_VERSION):
             if answer.error_code:
@@ -144,13 +144,13 @@ class Fetching:
 
 
 def split(partitions: Sequence[int], parts: int) -> list[list[int]]:
-    """Deal partitions out evenly; never more parts than partitions, none of them empty."""
+    """Distribute partitions evenly; never more parts than partitions, none of them empty."""
     return [list(partitions[number::parts]) for number in range(min(parts, len(partitions)))]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A produce request that only needs to be sent, and the offsets that its batches must get."""
+    """An encoded produce request, and the expected offsets of its batches."""
 
     frame: Frame
     expected: dict[int, int]
@@ -183,14 +183,14 @@ class Producing:
         self._wire = wire
         self._prepared = prepared
         self._in_flight = in_flight
-        #: Batches that the leader has appended.
+        #: Number of batches that the leader has appended.
         self.acknowledged = 0
 
     def run(self) -> None:
         """Send everything.
 
         Raises:
-            BenchError: a batch was refused, or did not get its offset.
+            BenchError: a batch was rejected, or did not get its offset.
         """
         sent: deque[Request] = deque()
         for request in self._prepared:

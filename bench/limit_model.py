@@ -1,4 +1,4 @@
-"""What the limit is: the sum of fetching alone and producing alone, each in the way that is fastest here.
+"""The limit: the sum of fetching alone and producing alone, each in the fastest way on this machine.
 
 Brokers and copier share the cores, so a copy can hardly take less time than both halves one after the other, each by a
 client that does nothing else.
@@ -19,7 +19,7 @@ _MEBIBYTE = 1024 * 1024
 
 
 class Half(StrEnum):
-    """One of the two things that a copy consists of."""
+    """One of the two halves of a copy."""
 
     FETCHING = "fetching"
     PRODUCING = "producing"
@@ -31,8 +31,8 @@ class FetchWay:
 
     Attributes:
         connections: to the leader; the partitions are split over them.
-        outstanding: requests on each connection that are not answered yet; the partitions are split over these too.
-        max_bytes: of one answer.
+        outstanding: requests in flight on each connection; the partitions are split over these too.
+        max_bytes: of one response.
         partition_bytes: of one partition in it.
     """
 
@@ -49,7 +49,7 @@ class ProduceWay:
 
     Attributes:
         connections: to the leader; the partitions are split over them.
-        in_flight: requests on each connection that are not answered yet.
+        in_flight: requests in flight on each connection.
         idempotent: with a producer id and sequence numbers, as the copy does.
     """
 
@@ -59,13 +59,13 @@ class ProduceWay:
     idempotent: bool
 
 
-#: Always two requests outstanding for a leader; the copy's own sizes come first.
+#: Always two requests in flight for a leader; the copy's own sizes come first.
 FETCH_WAYS: tuple[FetchWay, ...] = (
     FetchWay("as the copy asks", 1, 2, _COPY.fetch_max_bytes, _COPY.fetch_partition_max_bytes),
     FetchWay("two connections", 2, 1, _COPY.fetch_max_bytes, _COPY.fetch_partition_max_bytes),
     FetchWay("two connections, 1 MB answers", 2, 1, _MEBIBYTE, _MEBIBYTE // 2),
 )
-#: Never more than the five requests that brokers keep in order for an idempotent producer.
+#: At most the five requests that brokers keep in order for an idempotent producer.
 PRODUCE_WAYS: tuple[ProduceWay, ...] = (
     ProduceWay("as the copy sends", 1, _COPY.produce_max_in_flight, idempotent=True),
     ProduceWay("two connections", 2, 5, idempotent=True),
@@ -78,7 +78,7 @@ class LimitRun:
     """One half of one workload, done once by all processes together.
 
     Attributes:
-        seconds: from the first request of any process to the last answer to any.
+        seconds: from the first request of any process to the last response to any.
         cpu_seconds: user and system time of the processes in between.
     """
 
@@ -109,7 +109,7 @@ class Fastest:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What no copy of a workload can be expected to beat."""
+    """The lower bound for the duration of a copy of a workload."""
 
     workload: Workload
     fetching: Fastest
@@ -126,22 +126,22 @@ class Bound:
         return self.workload.records / self.seconds
 
     def rate_of(self, half: Half) -> float:
-        """Records per second of one half alone."""
+        """Return the records per second of one half alone."""
         return self.workload.records / (self.fetching if half is Half.FETCHING else self.producing).seconds
 
 
 def bound(runs: Iterable[LimitRun], workload: Workload) -> Bound | None:
-    """The bound of a workload; None unless both halves were measured."""
+    """Return the bound of a workload; None unless both halves were measured."""
     own = [run for run in runs if run.workload == workload]
     fetching, producing = (_fastest([run for run in own if run.half is half]) for half in Half)
     return Bound(workload, fetching, producing) if fetching is not None and producing is not None else None
 
 
 def fastest_ways(runs: Iterable[LimitRun], workload: Workload) -> Ways:
-    """The way of each half that was fastest: what to measure the bound by afterwards.
+    """Return the fastest way of each half, with which the bound is measured afterwards.
 
-    Of several ways that are equally fast the one with the most luck wins. The runs that it was chosen by would make the
-    bound higher than any way is; so others have to tell how fast it is.
+    Of several equally fast ways, the luckiest one wins. The runs by which it was chosen would make the bound too high,
+    so its speed is measured by other runs.
     """
     found = bound(runs, workload)
     if found is None:
@@ -153,7 +153,9 @@ def fastest_ways(runs: Iterable[LimitRun], workload: Workload) -> Ways:
 
 
 def bounds_by_round(runs: Iterable[LimitRun], workload: Workload) -> dict[int, float]:
-    """The seconds of both halves in each round, in the ways of the bound; rounds that lack a half are left out."""
+    """Return the seconds of both halves in each round, in the ways of the bound; rounds that lack a half are
+    skipped.
+    """
     own = [run for run in runs if run.workload == workload]
     found = bound(own, workload)
     if found is None:
@@ -167,7 +169,7 @@ def bounds_by_round(runs: Iterable[LimitRun], workload: Workload) -> dict[int, f
 
 
 def _fastest(runs: Sequence[LimitRun]) -> Fastest | None:
-    """Medians first: the best of all single runs would be the luckiest one."""
+    """Compare medians first: the best of all single runs would be the luckiest one."""
     ways = dict.fromkeys(run.way for run in runs)
     medians = [Fastest(way, median(run.seconds for run in runs if run.way == way)) for way in ways]
     return min(medians, key=lambda each: each.seconds, default=None)

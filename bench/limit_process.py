@@ -1,4 +1,4 @@
-"""One of the processes by which the limit is measured: it prepares its partitions, waits for the start, and runs."""
+"""One of the processes that measure the limit: it prepares its partitions, waits for the start, and runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.producer_ids import ProducerIdentity
 from mirror_lib.config.model import ClientSettings, CopySettings
 
-#: What a topic takes that is created with the broker's defaults (`max.message.bytes`).
+#: Maximum size for a topic with the broker's defaults (`max.message.bytes`).
 _LARGEST_BATCH = 1_048_588
 _ANSWER_SLACK = 64 * 1024
 _PRODUCER_SECONDS = 30.0
@@ -32,7 +32,7 @@ _NO_PRODUCER = ProducerIdentity(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one process works on: some partitions of a topic with dense offsets, by their end offsets."""
+    """The share of one process: some partitions of a topic with dense offsets, by their end offsets."""
 
     source: str
     target: str
@@ -60,14 +60,14 @@ Task = Fetch | Produce
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The share was read once; it has so many batches."""
+    """The share was read once; it has this many batches."""
 
     batches: int
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A task can begin, at the time of the monotonic clock that is then sent."""
+    """A task is ready to begin, at the time of the monotonic clock that is then sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +77,20 @@ class Done:
     began: float
     ended: float
     cpu_seconds: float
-    #: That were read, or appended.
+    #: Read or appended.
     batches: int
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The process goes no further."""
+    """The process cannot continue."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A task that only needs to be run: some of it in each thread."""
+    """A prepared task: a part of it in each thread."""
 
     parts: Sequence[Callable[[], None]]
     batches: Callable[[], int]
@@ -98,15 +98,15 @@ class _Ready:
 
 @dataclass(slots=True)
 class _Prepared:
-    """What a process holds of its share."""
+    """The prepared share of a process."""
 
     layouts: dict[int, Layout] = field(default_factory=dict)
     ready: dict[int, list[ReadyBatch]] = field(default_factory=dict)
 
 
 def serve(pipe: Pipe, share: Share) -> None:
-    """The process: prepare, then do the tasks that come until told to stop."""
-    # The parent handles the interrupt and then tells this one to stop.
+    """Prepare, then run tasks until stopped."""
+    # The parent handles the interrupt and then stops this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     try:
@@ -128,7 +128,7 @@ def serve(pipe: Pipe, share: Share) -> None:
 
 
 def _prepare(share: Share) -> _Prepared:
-    """Read everything once: what is to be produced is made of it by the copy's own code."""
+    """Read everything once: the batches to produce are made from it by the copy's own code."""
     held, settings, way = _Prepared(), CopySettings(), FETCH_WAYS[0]
     with Wire(share.source, answer_bytes=way.max_bytes + _ANSWER_SLACK) as wire:
         for partition, end in share.ends.items():
@@ -165,7 +165,7 @@ async def _producer(target: str) -> ProducerIdentity:
 
 @contextmanager
 def _opened(task: Task, share: Share, held: _Prepared, producer: ProducerIdentity) -> Iterator[_Ready]:
-    """Connect, and encode all that can be encoded beforehand."""
+    """Connect, and encode everything that can be encoded beforehand."""
     parts = split(list(share.ends), task.way.connections)
     with ExitStack() as stack:
         if isinstance(task, Fetch):

@@ -1,7 +1,7 @@
-"""The leanest client for requests that carry data: a blocking socket, frames made beforehand, one buffer for answers.
+"""The leanest client for requests that carry data: a blocking socket, prepared frames, one buffer for responses.
 
-Nothing but the kernel's own copies and a few system calls for a request is left, so that the limit which is measured
-with it is the brokers' and the kernel's, not that of an event loop. In clear only.
+Only the kernel's own copies and a few system calls for a request are left, so that the measured limit is that of the
+brokers and the kernel, not that of an event loop. Without TLS only.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SIZE = struct.Struct(">i")
 #: API key, API version, correlation id, and no client id (request header v1).
 _HEADER = struct.Struct(">hhih")
 _NO_CLIENT_ID = -1
-#: Pieces below this size are joined: the kernel takes few large ones faster.
+#: Pieces below this size are joined: the kernel handles few large ones faster.
 _JOIN_BELOW = 16 * 1024
-#: Linux takes 1024 pieces at once (UIO_MAXIOV).
+#: Linux accepts 1024 pieces at once (UIO_MAXIOV).
 _PIECES_MOST = 1024
 _CONNECT_SECONDS = 10.0
 
@@ -30,7 +30,7 @@ Frame = Sequence[memoryview]
 
 
 def frame(api_key: int, version: int, body: Sequence[Buffer]) -> list[memoryview]:
-    """A whole request as it goes to the socket; large pieces of the body are not copied."""
+    """Return a whole request as sent to the socket; large pieces of the body are not copied."""
     header = _HEADER.pack(api_key, version, 0, _NO_CLIENT_ID)
     joined = bytearray(_SIZE.pack(len(header) + sum(len(piece) for piece in body)) + header)
     pieces: list[memoryview] = []
@@ -48,20 +48,20 @@ def frame(api_key: int, version: int, body: Sequence[Buffer]) -> list[memoryview
 
 
 class Wire:
-    """One connection to a broker. Answers come in the order of the requests; use as a context manager."""
+    """One connection to a broker. Responses come in the order of the requests; use as a context manager."""
 
     def __init__(self, address: str, *, answer_bytes: int = 64 * 1024) -> None:
         """Connect to `host:port`.
 
         Args:
-            answer_bytes: room for an answer; a larger one makes it grow.
+            answer_bytes: initial size of the buffer for a response.
         """
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS)
-        # Without a timeout the kernel itself waits for all of an answer.
+        # Without a timeout the kernel itself waits for all of a response.
         self._socket.settimeout(None)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Not zeros, which would get their memory only when the first answer is written there.
+        # Not zeros, for which the kernel would allocate memory only when the first response is written there.
         self._buffer = memoryview(bytearray(b"\1" * answer_bytes))
 
     def __enter__(self) -> Self:
@@ -73,11 +73,11 @@ class Wire:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._socket.close()
 
     def send(self, request: Frame) -> None:
-        """Hand all of a request to the kernel."""
+        """Pass all of a request to the kernel."""
         left = sum(len(piece) for piece in request)
         pieces = request
         while True:
@@ -88,7 +88,7 @@ class Wire:
             pieces = _behind(pieces, sent)
 
     def receive(self) -> memoryview:
-        """The next answer without its header (v0). It is overwritten by the one after it.
+        """Return the next response without its header (v0). The following one overwrites it.
 
         Raises:
             BenchError: the broker closed the connection.
@@ -109,7 +109,7 @@ class Wire:
 
 
 def _behind(pieces: Frame, sent: int) -> Frame:
-    """What is left of the pieces after their first `sent` bytes."""
+    """Return the rest of the pieces after their first `sent` bytes."""
     for number, piece in enumerate(pieces):
         if sent < len(piece):
             return [piece[sent:], *pieces[number + 1 :]]

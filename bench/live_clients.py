@@ -1,4 +1,4 @@
-"""Writers and readers at work while a cutover moves them, and what each of them saw."""
+"""Running writers and readers that a cutover moves, and their observations."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class LiveWriter:
     _failed: str = ""
 
     def start(self, bootstrap_servers: str) -> None:
-        """Begin, or go on, on a cluster."""
+        """Start, or continue, on a cluster."""
         self._ended.clear()
         self._thread = threading.Thread(target=self._write, args=(bootstrap_servers,), daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop when everything that was written is acknowledged.
+        """Stop when all written records are acknowledged.
 
         Raises:
-            BenchError: something was not.
+            BenchError: one was not.
         """
         self._ended.set()
         assert self._thread is not None
@@ -75,12 +75,12 @@ class LiveWriter:
 
 
 class LiveReader:
-    """One group with one member: reads some topics, notes every number, commits behind what it has noted."""
+    """One group with one member: reads some topics, checks every number, commits after the checked records."""
 
     def __init__(self, group: str, topics: Sequence[str]) -> None:
         """Nothing is read yet."""
         self.group, self.topics = group, tuple(topics)
-        #: The next number that is expected of each partition.
+        #: The next expected number of each partition.
         self.next: dict[Place, int] = defaultdict(int)
         self.missed = self.repeated = self.read = 0
         self._ended = threading.Event()
@@ -93,11 +93,11 @@ class LiveReader:
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Commit and leave; `wait` waits for it."""
+        """Start to commit and leave; `wait` waits for it."""
         self._ended.set()
 
     def wait(self) -> None:
-        """Until it has left.
+        """Wait until it has left.
 
         Raises:
             BenchError: it does not.
@@ -108,7 +108,7 @@ class LiveReader:
             raise BenchError(f"group {self.group} did not leave.")
 
     def has_read(self, written: dict[Place, int]) -> bool:
-        """Whether it has seen all that was written to its topics."""
+        """Return True if it has read all records of its topics."""
         return all(self.next[place] >= count for place, count in written.items() if place[0] in self.topics)
 
     def _run(self, bootstrap_servers: str) -> None:
@@ -149,10 +149,10 @@ class LiveReader:
 
 
 def wait_until(condition: object, seconds: float, what: str) -> None:
-    """Wait until something is so.
+    """Wait until a condition is true.
 
     Raises:
-        BenchError: it is not so in time.
+        BenchError: it is not true in time.
     """
     assert callable(condition)
     deadline = time.monotonic() + seconds

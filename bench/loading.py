@@ -1,6 +1,6 @@
-"""Writes workloads into a source cluster, batch by batch as asked, and reads back what lies there.
+"""Writes workloads into a source cluster, with exactly the specified batches, and reads them back.
 
-An ordinary producer decides itself where a batch ends; here batches are made beforehand and produced as they are.
+An ordinary producer decides itself where a batch ends; here batches are built beforehand and produced unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FETCH_BYTES, _FETCH_PARTITION_BYTES = 16 * 1024 * 1024, 2 * 1024 * 1024
 
 
 def load(bootstrap_servers: str, workload: Workload, partitions: int) -> Shape:
-    """Write a workload into the existing topic of its name, then read all of it to check that it is as stated.
+    """Write a workload into the existing topic of its name, then read all of it to check that it is as specified.
 
     Raises:
         BenchError: the topic does not hold the workload afterwards.
@@ -61,7 +61,7 @@ async def _connected(bootstrap_servers: str, topic: str) -> AsyncIterator[RawCli
 
 
 def _leader(client: RawClient, topic: str) -> int:
-    """The one broker of a cluster of the comparison."""
+    """Return the one broker of a cluster of the comparison."""
     leader = client.leader(TopicPartition(topic, 0))
     if leader is None:
         raise BenchError(f"topic {topic} has no leader.")
@@ -90,7 +90,7 @@ async def _write(client: RawClient, workload: Workload, partitions: int) -> None
                 await free.acquire()
                 requests.create_task(send(request))
     except ExceptionGroup as failed:
-        # The others fail of the first one's broken connection.
+        # The others fail because of the first one's broken connection.
         raise failed.exceptions[0] from None
 
 
@@ -107,7 +107,7 @@ async def _read(client: RawClient, workload: Workload, partitions: int) -> Shape
     ends = {partition: workload.records_of(partition, partitions) for partition in range(partitions)}
     next_offsets = dict.fromkeys(ends, 0)
     while wanted := [partition for partition, end in ends.items() if next_offsets[partition] < end]:
-        # The broker fills the answer from the front: turn the list so that every partition gets on.
+        # The broker fills the response from the front: rotate the list so that every partition makes progress.
         turn = sum(next_offsets.values()) % len(wanted)
         fetched = await client.fetch(
             leader,

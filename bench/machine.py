@@ -1,4 +1,4 @@
-"""The machine that measured, for the record beside the numbers."""
+"""The machine of the measurement, recorded with the numbers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Machine:
     python: str
     java: str
     kafka: str
-    #: Cores that somebody kept busy in the seconds before the start: should be near 0.
+    #: Cores used by other processes in the seconds before the start: should be near 0.
     busy_cores: float
     packages: dict[str, str]
 
     @property
     def busy(self) -> bool:
-        """Whether others had work for more than a quarter of a core."""
+        """True if other processes used more than a quarter of a core."""
         return self.busy_cores > 0.25
 
     def line(self) -> str:
-        """One line for people."""
+        """Return one line for display."""
         return (
             f"{self.cores} cores ({self.cpu}), {self.memory_bytes / 2**30:.0f} GB, Linux {self.kernel}, "
             f"Kafka and MM2 {self.kafka}, Java {self.java}, Python {self.python}, "
@@ -48,7 +48,7 @@ class Machine:
 
 
 def describe(*, java: str, kafka: str) -> Machine:
-    """Look at this machine for two seconds."""
+    """Observe this machine for two seconds."""
     return Machine(
         cores=len(os.sched_getaffinity(0)),
         cpu=_cpu_model(),
@@ -63,10 +63,10 @@ def describe(*, java: str, kafka: str) -> Machine:
 
 
 def java_version() -> str:
-    """The version of the Java that runs brokers, MirrorMaker and Spark.
+    """Return the version of the Java that runs brokers, MirrorMaker and Spark.
 
     Raises:
-        ConfigurationError: there is none that fits.
+        ConfigurationError: there is no suitable one.
     """
     answer = subprocess.run([find_java(), "-version"], capture_output=True, text=True, check=True)
     found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
@@ -74,7 +74,7 @@ def java_version() -> str:
 
 
 def _busy_cores() -> float:
-    # The load average would still tell of what ended minutes ago.
+    # The load average would still include processes that ended minutes ago.
     return psutil.cpu_percent(interval=_LOOK_SECONDS) / 100 * psutil.cpu_count()
 
 

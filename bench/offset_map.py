@@ -23,7 +23,7 @@ _LOOKUPS = 1_000_000
 _REPETITIONS = 5
 _RUN_ID = "3f1c7a52-6f0e-4d0e-9a53-0d5f0f6b7c11"
 
-#: Which of so many source offsets hold a record that is copied.
+#: Returns which of this many source offsets have a copied record.
 Kept = Callable[[int, np.random.Generator], np.ndarray]
 
 
@@ -34,26 +34,26 @@ class Measured:
     kind: str
     records: int
     runs: int
-    #: Rows in the ledger, before and after it merged small ones of its own accord.
+    #: Rows in the ledger, before and after it merged small ones automatically.
     rows: int
     bytes_per_million_records: float
     million_lookups_per_second: float
-    #: The same for offsets in ascending order, as those of a checkpoint or a verification are.
+    #: The same for ascending offsets, like those of a checkpoint or a verification.
     ascending_million_lookups_per_second: float
 
 
 def dense(offsets: int, _: np.random.Generator) -> np.ndarray:
-    """Every offset."""
+    """Return every offset."""
     return np.ones(offsets, bool)
 
 
 def compacted(offsets: int, random: np.random.Generator) -> np.ndarray:
-    """30 % of the offsets are missing at random."""
+    """Drop 30 % of the offsets at random."""
     return random.random(offsets) >= 0.3
 
 
 def transactional(offsets: int, _: np.random.Generator) -> np.ndarray:
-    """A marker after every 100 records."""
+    """Drop the offset of a marker after every 100 records."""
     return np.arange(offsets) % 101 != 100
 
 
@@ -61,7 +61,7 @@ KINDS: tuple[Kept, ...] = (dense, compacted, transactional)
 
 
 def measure(kind: Kept, records: int, flow_runs: int) -> Measured:
-    """Store a partition's map as so many runs of a flow do, and look offsets up in it."""
+    """Store a partition's map like this many runs of a flow, and look offsets up in it."""
     random = np.random.default_rng(7)
     kept = kind(round(records * 1.5), random)
     source = np.flatnonzero(kept)[:records]
@@ -106,7 +106,7 @@ def _rows(source: np.ndarray, flow_runs: int) -> Iterator[SegmentRow]:
 
 
 def _speed(found: OffsetMap, wanted: np.ndarray) -> float:
-    """Million lookups a second on one core, the median of some."""
+    """Return million lookups a second on one core, the median of some."""
     seconds = []
     for _ in range(_REPETITIONS):
         before = time.process_time()

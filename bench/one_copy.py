@@ -1,4 +1,4 @@
-"""One copy of a flow in this process, and what it cost: `python -m bench.one_copy FILE FLOW`; see `bench.against`."""
+"""One copy of a flow in this process, and its cost: `python -m bench.one_copy FILE FLOW`; see `bench.against`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 
-# Of `relay.run_model`; but this also runs with earlier checkouts, which have it nowhere but here.
+# Defined in `relay.run_model`; but earlier checkouts, which this also runs with, have it only here.
 from mirror_lib.relay.run import RunOptions, replicate  # type: ignore[attr-defined]
 from mirror_lib.sync.topics.flow import apply_flow_topics
 
 
 def main(path: str, name: str) -> None:
-    """Copy, and print what it took as JSON. Uses only what every version of this project has had."""
+    """Copy, and print the cost as JSON. Uses only what every version of this project has."""
     spent = {"user": 0.0, "system": 0.0, "seconds": 0.0}
 
     def copy(job: CopyJob) -> list[PartitionResult]:

@@ -26,7 +26,7 @@ from tests.support.browser import chromium
 from tests.support.page_app import Airflow, page_app, served_page
 from tests.support.seeded_ledger import many, seed, write_config
 
-#: What issue 7 asks of 200 flows with 20,000 partitions.
+#: The goal of issue 7 for 200 flows with 20,000 partitions.
 GOAL_SECONDS = 1.0
 _SHOWN = """flows =>
     document.querySelectorAll("section[aria-label='Flows'] tbody tr").length >= flows &&
@@ -36,7 +36,7 @@ _SHOWN = """flows =>
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds of each load: the answer of the API alone, and the whole page in the browser."""
+    """Seconds of each load: the API response alone, and the whole page in the browser."""
 
     flows: int
     partitions: int
@@ -45,7 +45,7 @@ class Measured:
 
 
 def measure(url: str, flows: int, partitions: int, loads: int) -> Measured:
-    """Ask the API, then load the page, so many times each."""
+    """Request the API, then load the page, this many times each."""
     answers = []
     with httpx.Client() as client:
         for _ in range(loads):
@@ -65,7 +65,7 @@ def measure(url: str, flows: int, partitions: int, loads: int) -> Measured:
 
 
 def show(console: Console, measured: Measured) -> None:
-    """Print the middle and the ends."""
+    """Print median, minimum and maximum."""
     console.print(f"{measured.flows} flows with {measured.partitions:,} partitions, {len(measured.pages)} loads:")
     for what, seconds in (("the overview's answer", measured.answers), ("the page in Chromium", measured.pages)):
         console.print(
@@ -76,7 +76,7 @@ def show(console: Console, measured: Measured) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; the exit code does not judge, since that depends on the machine."""
+    """Measure and print; the exit code does not depend on the result, since that depends on the machine."""
     parser = argparse.ArgumentParser(prog="bench page", description=__doc__)
     parser.add_argument("--flows", type=int, default=200, metavar="N", help="flows of the ledger (default 200)")
     parser.add_argument("--partitions", type=int, default=100, metavar="N", help="of each flow (default 100)")

@@ -1,10 +1,10 @@
 """A full page cache, as on every broker that has run for a while.
 
 A log is appended to pages of memory. On a broker in use all memory is taken, so these are pages that held older, clean
-data a moment ago. Where memory is free instead, they come from there, and on a virtual machine whose host takes free
-memory back (free page reporting) each must be had from the host again: that took 3 s for a gigabyte on the machine of
-docs/engineering/performance-notes.md, more than the whole append, and whoever writes right after somebody else's topics were deleted
-is spared it.
+data until now. If memory is free instead, they are taken from there, and on a virtual machine whose host reclaims free
+memory (free page reporting) the host has to provide each page again: that took 3 s for a gigabyte on the machine of
+docs/engineering/performance-notes.md, more than the whole append, while a copier that writes right after other topics
+were deleted avoids it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Self
 
 import psutil
 
-#: Read between two looks; it is full when so much lowers what is free by less than an eighth of it.
+#: Read between two checks; the cache is full when this lowers free memory by less than an eighth of it.
 _STEP_BYTES = 256 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 
@@ -27,7 +27,7 @@ class PageCache:
 
     def __enter__(self) -> Self:
         with self._path.open("wb") as file:
-            # More than there is: what is read twice without having left the cache would fill nothing.
+            # More than the total memory: data that is read twice while it is still cached would fill nothing.
             file.truncate(2 * psutil.virtual_memory().total)
         self._file = self._path.open("rb", buffering=0)
         return self
@@ -37,7 +37,7 @@ class PageCache:
         self._path.unlink(missing_ok=True)
 
     def fill(self) -> None:
-        """Read until the kernel takes pages back for it; what others hold in the cache stays, being newer or in use."""
+        """Read until the kernel reclaims pages for it; other cached data stays, because it is newer or in use."""
         most = psutil.virtual_memory().total
         for _ in range(0, most, _STEP_BYTES):
             before = psutil.virtual_memory().free

@@ -1,4 +1,4 @@
-"""The two clusters that everything is measured on."""
+"""The two clusters of all measurements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from bench.transport import LISTENERS, Certificates, Transport
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
 
 _HEAP_MEGABYTES = 1024
-#: By default a broker removes the files of a deleted topic one to two minutes later, in the middle of something else,
-#: and none in the first half minute after its start.
+#: By default a broker removes the files of a deleted topic one to two minutes later, during another measurement, and
+#: none in the first half minute after its start.
 PROMPT_REMOVAL = {"log.segment.delete.delay.ms": "1000", "log.initial.task.delay.ms": "500"}
 #: Both brokers together may use this share of a core and still count as idle.
 _IDLE_SHARE = 0.15
@@ -35,11 +35,11 @@ class Pair:
     processes: tuple[psutil.Process, ...]
     clear: Transport
     tls: Transport
-    #: Filled before each measurement, if at all.
+    #: Filled before each measurement, if set.
     page_cache: PageCache | None = None
 
     def settle(self) -> None:
-        """Let the disk take what was written, and wait until what was deleted is gone and the brokers are idle."""
+        """Flush written data to disk, and wait until deleted files are removed and the brokers are idle."""
         os.sync()
         for topics in (self.source, self.target):
             topics.wait_removed()
@@ -54,7 +54,7 @@ class Pair:
                 return
 
     def forget(self, prefix: str) -> None:
-        """Delete the topics of a copy: target topics, which begin with `prefix`, and all internal ones of a copier."""
+        """Delete the topics of a copy: target topics with `prefix`, and all internal ones of a copier."""
         for topics in (self.source, self.target):
             topics.delete(name for name in topics.names() if name.startswith((prefix, "mm2-")) or name == "heartbeats")
 
@@ -75,11 +75,11 @@ def started_pair(
     overrides: Mapping[str, str] | None = None,
     full_page_cache: bool = False,
 ) -> Iterator[Pair]:
-    """Start both clusters as Kafka's own scripts would; they stop at the end.
+    """Start both clusters like Kafka's own scripts; they stop at the end.
 
     Args:
         heap_megabytes: of each broker.
-        overrides: broker properties beside the usual ones.
+        overrides: broker properties in addition to the usual ones.
         full_page_cache: measure as on brokers that have run for a while; the first time this may take a minute.
     """
     certificates = Certificates.make(directory / "certificates")

@@ -1,7 +1,7 @@
-"""Record values that compress about as real ones do: neither zeros nor pure noise.
+"""Record values that compress about like real ones: neither zeros nor pure noise.
 
 Half of a typical JSON event repeats from record to record (field names, states, product names) and the rest is
-identifiers and amounts. Values here follow that: a skeleton of words from a small vocabulary around random text.
+identifiers and amounts. Values here are similar: a skeleton of words from a small vocabulary around random text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _WORDS = (
     "warehouse", "carrier", "express", "standard", "parcel", "pallet", "fragile", "invoice", "voucher", "gift",
     "north", "south", "harbour", "airport", "refrigerated", "signature", "customs", "cleared", "pending", "priority",
 )  # fmt: skip
-#: Share of a value that is random text; with it lz4 takes full batches to about half their size.
+#: Share of a value that is random text; with it lz4 compresses full batches to about half their size.
 _RANDOM_SHARE = 0.4
 
 
@@ -24,16 +24,16 @@ class Payloads:
     def __init__(self, seed: int, value_bytes: int) -> None:
         self._random = random.Random(seed)
         self._value_bytes = value_bytes
-        #: Sentences are cut out of this at a random place: choosing each word anew would cost more than sending it.
+        #: Sentences are random slices of this text: choosing each word anew would cost more than sending it.
         self._prose = " ".join(self._random.choices(_WORDS, k=2_000 + value_bytes))
 
     def next(self) -> tuple[bytes, bytes]:
-        """One key and one value of exactly the asked size."""
+        """Return one key and one value of exactly the given size."""
         key = f"order-{self._random.randrange(10**8):08d}"
         return key.encode(), self._value(key)
 
     def headers(self, value: bytes) -> list[tuple[str, bytes]]:  # noqa: ARG002 - others have some
-        """The headers of such a record: none."""
+        """Return the headers of such a record: none."""
         return []
 
     def _value(self, key: str) -> bytes:

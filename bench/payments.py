@@ -1,6 +1,6 @@
-"""Payments as JSON: what the transforms of the comparison work on, and what must become of each.
+"""Payments as JSON: the input of the comparison's transforms, and the expected output.
 
-A payment has a country, by which some are left out, a card, which is masked, and a text that fills it up. About half of
+A payment has a country, by which some are dropped, a card, which is masked, and a text that fills it up. About half of
 it is noise, as in `bench.payload`, so that lz4 leaves about half.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 _COUNTRIES = ("DE", "FR", "IT")
-#: Payments from here are left out: a third of them.
+#: Payments of this country are dropped: a third of them.
 LEFT_OUT = "FR"
-#: On every payment that is left out, for filters that look at headers alone.
+#: Header of every payment that is dropped, for filters that check headers alone.
 LEFT_OUT_HEADER = "blocked"
-#: Stands for all but the last four digits of a card.
+#: Replaces all but the last four digits of a card.
 MASK = "************"
 _CARD_DIGITS, _CARD_SHOWN = 16, 4
 _CURRENCIES = ("EUR", "USD", "CHF", "GBP")
@@ -28,7 +28,7 @@ _WORDS = (
 )  # fmt: skip
 #: Share of a value that is random text.
 _RANDOM_SHARE = 0.4
-#: The fields in their order, with the types that Spark reads them by.
+#: The fields in their order, with their types in Spark.
 SCHEMA = (
     "id BIGINT, at BIGINT, country STRING, card STRING, amount DOUBLE, currency STRING, state STRING, express BOOLEAN, "
     "token STRING, note STRING"
@@ -46,12 +46,12 @@ class Payments:
         self._prose = " ".join(self._random.choices(_WORDS, k=2_000 + value_bytes))
 
     def next(self) -> tuple[bytes, bytes]:
-        """One key and one value of exactly the asked size; no key has another length than 14 bytes."""
+        """Return one key of 14 bytes and one value of exactly the given size."""
         number = self._random.randrange(10**10)
         return f"pay-{number:010d}".encode(), self._value(number)
 
     def headers(self, value: bytes) -> list[tuple[str, bytes]]:
-        """The headers of a payment."""
+        """Return the headers of a payment."""
         return [(LEFT_OUT_HEADER, b"1")] if not is_kept(value) else []
 
     def _value(self, number: int) -> bytes:
@@ -78,20 +78,20 @@ class Payments:
 
 
 def is_kept(value: bytes | None) -> bool:
-    """Whether the filter lets a payment through."""
+    """Return True if the filter keeps a payment."""
     return value is not None and json.loads(value)["country"] != LEFT_OUT
 
 
 def masked(fields: Fields) -> Fields:
-    """What the mask makes of a payment."""
+    """Return the masked payment."""
     return [(name, MASK + text[-_CARD_SHOWN:] if name == "card" else text) for name, text in fields]
 
 
 def fields_of(value: bytes | None) -> Fields:
-    """The fields of a JSON object in their order; how numbers and blanks are written does not count.
+    """Return the fields of a JSON object in their order; the format of numbers and blanks does not matter.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not an object.
     """
     found = json.loads(value or b"", object_pairs_hook=list)
     if not isinstance(found, list) or not all(isinstance(each, tuple) for each in found):
@@ -104,5 +104,5 @@ def _written(fields: dict[str, Any]) -> str:
 
 
 def field_names() -> Sequence[str]:
-    """The names of the fields in their order."""
+    """Return the names of the fields in their order."""
     return [each.split()[0] for each in SCHEMA.split(", ")]

@@ -1,7 +1,7 @@
-"""What a run spends its time on: clocks around the functions that `replicate` calls, in the bench alone.
+"""Time of a run by phase: clocks around the functions that `replicate` calls, in the bench alone.
 
-The run itself is not changed and knows nothing of it. A function that a later version of this project calls otherwise
-is not timed; its time then shows as `other`.
+The run itself is not changed and is not aware of it. A function with another name in a later version of this project is
+not timed; its time is then in `other`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-#: Phase -> the functions it consists of: module and the name by which the module calls them.
+#: Phase -> its functions: module and the name by which the module calls them.
 _TIMED: Sequence[tuple[str, str, str]] = (
     ("gather", "mirror_lib.relay.run", "gather_facts"),
     ("plan", "mirror_lib.relay.run", "plan_round"),
     ("open", "mirror_lib.relay.run", "open_partitions"),
     ("commit", "mirror_lib.relay.run", "commit_round"),
 )
-#: The runner is handed to `replicate` and timed by whoever hands it over.
+#: The runner is passed to `replicate` and timed by its caller.
 COPY = "copy"
-#: In the order in which a round goes through them.
+#: In the order of a round.
 PHASES = ("gather", "plan", "open", COPY, "commit")
 
 
@@ -37,18 +37,18 @@ class PhaseTime:
 
 
 class PhaseClock:
-    """Notes when each phase began and how long it took."""
+    """Records when each phase began and how long it took."""
 
     def __init__(self) -> None:
         self._noted: list[PhaseTime] = []
 
     def taken(self) -> tuple[PhaseTime, ...]:
-        """What was noted since the last call, in the order in which it ended."""
+        """Return the phases since the last call, in the order in which they ended."""
         noted, self._noted = self._noted, []
         return tuple(noted)
 
     def timed(self, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with a clock around it."""
+        """Return the function with a clock around it."""
 
         @wraps(function)
         def with_clock(*arguments: Any, **options: Any) -> Any:
@@ -62,7 +62,7 @@ class PhaseClock:
 
     @contextmanager
     def watching(self, timed: Iterable[tuple[str, str, str]] = _TIMED) -> Iterator[None]:
-        """Put clocks around the functions of a run, and take them off at the end."""
+        """Put clocks around the functions of a run, and remove them at the end."""
         kept: list[tuple[Any, str, Any]] = []
         for phase, module_name, name in timed:
             module = importlib.import_module(module_name)
@@ -77,7 +77,7 @@ class PhaseClock:
 
 
 def seconds_by_phase(times: Iterable[PhaseTime], whole: float) -> dict[str, float]:
-    """Seconds of each phase, summed, and `other`: what is left of the whole."""
+    """Return the seconds of each phase, summed, and `other`: the rest of the whole."""
     spent = dict.fromkeys(PHASES, 0.0)
     for each in times:
         spent[each.phase] = spent.get(each.phase, 0.0) + each.seconds
@@ -86,7 +86,7 @@ def seconds_by_phase(times: Iterable[PhaseTime], whole: float) -> dict[str, floa
 
 
 def rounds_of(times: Iterable[PhaseTime]) -> tuple[tuple[PhaseTime, ...], ...]:
-    """The phases of each round: a round begins where the clusters are looked at."""
+    """Return the phases of each round: a round begins with gathering facts from the clusters."""
     rounds: list[list[PhaseTime]] = []
     for each in sorted(times, key=lambda one: one.began):
         if each.phase == PHASES[0] or not rounds:

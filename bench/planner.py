@@ -60,7 +60,7 @@ _API_NAMES = {
     60: "DescribeCluster", 75: "DescribeTopicPartitions",
 }  # fmt: skip
 
-#: What part of the partitions has something to copy.
+#: Share of the partitions that have something to copy.
 SHARES = {"first run": 1.0, "some": 0.3, "idle": 0.0}
 
 _TEMPLATE = """\
@@ -85,30 +85,30 @@ class Measured:
     what: str
     topics: int
     partitions: int
-    #: With something to copy.
+    #: Number of partitions with something to copy.
     planned: int
-    #: Asking both clusters, and of that the planner alone.
+    #: Time of both: requests to both clusters and planning; and of the planner alone.
     seconds: float
     plan_seconds: float
     #: Of this process: what one core has to do for it.
     cpu_seconds: float
     #: By kind, over all brokers of both clusters.
     requests: dict[str, int]
-    #: The most that the process ever had; simulated clusters are in it. None where it did other things before.
+    #: Peak memory of the process, including simulated clusters. None if the process did other things before.
     peak_bytes: int | None
     #: Of that, before anything was planned: the simulated clusters.
     base_bytes: int | None
-    #: The heaviest bin by the least that it could be; None where nothing was planned.
+    #: Weight of the heaviest bin by its theoretical minimum; None if nothing was planned.
     balance: float | None
 
     @property
     def memory(self) -> int | None:
-        """What planning added."""
+        """Memory added by planning."""
         return None if self.peak_bytes is None or self.base_bytes is None else self.peak_bytes - self.base_bytes
 
     @property
     def reached(self) -> bool:
-        """Whether all goals are."""
+        """True if all goals are reached."""
         return (
             max(self.seconds, self.cpu_seconds) < GOAL_SECONDS
             and (self.memory or 0) < GOAL_BYTES
@@ -117,7 +117,7 @@ class Measured:
 
 
 def simulated_source(topics: int, partitions: int, share: float, *, seed: int = 1) -> SimulatedCluster:
-    """Topics of 1 to some hundred partitions, whose bytes follow Zipf's law.
+    """Return topics of 1 to some hundred partitions, whose bytes follow Zipf's law.
 
     Args:
         share: of the partitions that have something to copy; the others are at their end. With 1, nothing was copied
@@ -138,7 +138,7 @@ def simulated_source(topics: int, partitions: int, share: float, *, seed: int = 
 
 
 def simulated_target(source: SimulatedCluster) -> SimulatedCluster:
-    """The remote topics of a source, with what was copied of each partition."""
+    """Return the remote topics of a source, with the copied records of each partition."""
     logs = {
         TopicPartition(f"A.{place.topic}", place.partition): SimulatedLog(
             0 if log.position is None else log.position + 1, log.bytes, None
@@ -149,7 +149,7 @@ def simulated_target(source: SimulatedCluster) -> SimulatedCluster:
 
 
 def _partition_counts(topics: int, partitions: int) -> dict[str, int]:
-    """A few topics with many partitions, many with one."""
+    """Return a few topics with many partitions, many with one."""
     shares = [1 / rank**0.6 for rank in range(1, topics + 1)]
     spare = partitions - topics
     counts = [1 + int(spare * share / sum(shares)) for share in shares]
@@ -209,7 +209,7 @@ def _peak_bytes() -> int:
 
 
 def real(topics: int, folder: Path) -> Iterator[Measured]:
-    """A pair of real brokers: the first plan, and one when everything is copied; requests pass a proxy."""
+    """Plan with a pair of real brokers: first, and again when everything is copied; requests pass a proxy."""
     seen: Counter[str] = Counter()
     with ExitStack() as stack:
         stack.enter_context(_counting(seen))
@@ -276,7 +276,7 @@ def _copy_all(flow: FlowConfig, folder: Path) -> None:
 
 
 def _set_up_topics(flow: FlowConfig) -> None:
-    """Brokers that are given thousands of partitions at once take their time to elect leaders."""
+    """Set up topics: brokers need time to elect leaders of thousands of partitions at once."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while True:
         try:
@@ -293,7 +293,7 @@ def _set_up_topics(flow: FlowConfig) -> None:
 
 
 def _produce(cluster: KafkaCluster, names: Sequence[str]) -> None:
-    """A record into every third topic's first partition: most of the others are empty, as in old clusters."""
+    """Write a record into every third topic's first partition: most of the others are empty, as in old clusters."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 50})
     for name in names[::3]:
         producer.produce(name, value=b"x" * 100, partition=0)
@@ -312,8 +312,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure everything and print a table.
 
     Returns:
-        The exit code: 0 when everything could be measured. Goals that are not reached do not fail it: whether they are
-        depends on the machine.
+        The exit code: 0 if everything could be measured. Missed goals do not fail it: they depend on the machine.
     """
     parser = argparse.ArgumentParser(prog="bench planner", description=__doc__)
     parser.add_argument("--topics", type=int, default=_TOPICS, metavar="N", help=f"simulated; default {_TOPICS}")
@@ -351,7 +350,7 @@ def _everything(arguments: argparse.Namespace) -> Iterator[Measured]:
 
 
 def _in_a_process(what: str, arguments: argparse.Namespace) -> Measured:
-    """Memory that one plan used would hide what the next one needs."""
+    """Measure in a separate process: memory of one plan would hide the needs of the next one."""
     sizes = [f"--{name}={getattr(arguments, name)}" for name in ("topics", "partitions", "tasks")]
     command = [sys.executable, "-m", "bench.planner", "--one", what, *sizes]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)

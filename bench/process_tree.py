@@ -1,4 +1,4 @@
-"""What a copier costs: CPU seconds and memory of a process with all its descendants."""
+"""The cost of a copier: CPU seconds and memory of a process with all its descendants."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import psutil
 
-#: What is raised for a process that has ended.
+#: Exceptions for a process that has ended.
 GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied, ProcessLookupError)
-#: Listing all processes of a machine costs milliseconds; new workers are noticed this often.
+#: Listing all processes of a machine costs milliseconds; new workers are found at this interval.
 _REFRESH_SECONDS = 1.0
 
 
 class ProcessTree:
-    """A process and its descendants, seen from outside.
+    """A process and its descendants, observed from outside.
 
-    A process that ended and was waited for lives on in its parent's children times, so the sum over those alive misses
-    nothing and counts nothing twice.
+    The time of a process that ended and was waited for is in its parent's children times, so the sum over living
+    processes misses nothing and counts nothing twice.
     """
 
     def __init__(self, pid: int) -> None:
@@ -27,7 +27,7 @@ class ProcessTree:
         self._listed = float("-inf")
 
     def members(self) -> list[psutil.Process]:
-        """The processes alive now, as last listed."""
+        """Return the processes alive now, as last listed."""
         if time.monotonic() - self._listed > _REFRESH_SECONDS:
             with contextlib.suppress(*GONE):
                 self._members = [self._root, *self._root.children(recursive=True)]
@@ -35,7 +35,7 @@ class ProcessTree:
         return self._members
 
     def cpu_seconds(self) -> float:
-        """User and system seconds used so far by the process, its descendants and those of them that have ended."""
+        """Return user and system seconds so far of the process, its descendants and those of them that have ended."""
         total = 0.0
         for process in self.members():
             with contextlib.suppress(*GONE):
@@ -44,7 +44,7 @@ class ProcessTree:
         return total
 
     def python_workers(self) -> list[int]:
-        """Process ids of Spark's Python workers: the children that its daemon forked."""
+        """Return process ids of Spark's Python workers: the children that its daemon forked."""
         self._listed = float("-inf")
         workers = []
         for process in self.members():
@@ -56,22 +56,22 @@ class ProcessTree:
 
 
 def is_daemon(process: psutil.Process) -> bool:
-    """Workers keep the command line of the daemon that forked them; its last argument names the worker."""
+    """Return True for the daemon and its workers, which keep its command line; its last argument names the worker."""
     return "pyspark.worker" in process.cmdline()
 
 
 def reset_peak_memory(pid: int) -> None:
-    """Let the kernel's record of a process's peak memory begin anew (Linux: proc(5), clear_refs)."""
+    """Reset the kernel's record of a process's peak memory (Linux: proc(5), clear_refs)."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def peak_memory(pid: int) -> int:
-    """The most bytes of RAM that the process held since its start or the last reset (VmHWM)."""
+    """Return the peak RAM of the process since its start or the last reset (VmHWM), in bytes."""
     return _status(pid, "VmHWM")
 
 
 def resident_memory(pid: int) -> int:
-    """The bytes of RAM that the process holds now (VmRSS)."""
+    """Return the present RAM of the process (VmRSS), in bytes."""
     return _status(pid, "VmRSS")
 
 

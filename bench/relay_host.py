@@ -1,7 +1,7 @@
-"""A warm Spark session in a process of its own, as the comparison sees it.
+"""A warm Spark session in a separate process, as used by the comparison.
 
-The process holds nothing but the session, so its CPU and memory, with those of its JVM and Python workers, are what the
-copy costs.
+The process has only the session, so its CPU and memory, with those of its JVM and Python workers, are the cost of the
+copy.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _STOP_SECONDS = 20.0
 
 
 class RelayHost:
-    """The process with the session. It starts at once and warms up by itself; use as a context manager."""
+    """The process with the session. It starts and warms up asynchronously; use as a context manager."""
 
     def __init__(self, *, cores: int, directory: Path, spark_settings: Mapping[str, str] | None = None) -> None:
         """Start it.
 
         Args:
-            spark_settings: of the session, beside those that our jobs have.
+            spark_settings: of the session, in addition to those of this project's jobs.
         """
         self.log = directory / "spark.log"
         context = multiprocessing.get_context("spawn")
@@ -53,7 +53,7 @@ class RelayHost:
         with suppress(OSError):
             self._pipe.send(None)
         self._process.join(_STOP_SECONDS)
-        # The host leads a process group of its own: whatever of the JVM or the workers is left goes with it.
+        # The host leads its own process group: the rest of the JVM and the workers ends with it.
         with suppress(ProcessLookupError):
             os.killpg(self._pid, signal.SIGKILL)
         self._process.join()
@@ -63,7 +63,7 @@ class RelayHost:
         self._answer(_START_SECONDS)
 
     def warm(self) -> None:
-        """Have the session run tasks that do nothing: idle Python workers end after a minute."""
+        """Run empty tasks in the session: idle Python workers end after a minute."""
         self._ask(Warm())
 
     def prepare(self, config: str, flow: str) -> None:
@@ -74,28 +74,28 @@ class RelayHost:
         """Start a run; `finish` waits for its end.
 
         Args:
-            max_seconds: after these no new round begins; None leaves it to the configuration.
+            max_seconds: after these no new round begins; None uses the configuration.
         """
         self._ended = None
         self._pipe.send(Run(config, flow, max_seconds))
 
     def finish(self, seconds: float) -> Answer:
-        """The end of a run."""
+        """Return the result of a run."""
         answer, self._ended = self._ended, None
         return answer or self._answer(seconds)
 
     def ended(self) -> bool:
-        """Whether the run is over; `finish` then returns at once."""
+        """Return True if the run is over; `finish` then returns at once."""
         if self._ended is None and self._pipe.poll():
             self._ended = self._answer(0.0)
         return self._ended is not None
 
     def still_running(self) -> None:
-        """Raise when the run has failed, or had ended before the last call already, or the process has died."""
+        """Raise if the run has failed, or had ended before the last call already, or the process has died."""
         if self._ended is not None:
             raise BenchError("the run ended before all records were on the target.", action=self._see_log)
         if self._pipe.poll():
-            # The end may fall between a look at the target and this one: the next look then sees all records.
+            # The run may end between an observation of the target and this check: the next one then has all records.
             self._ended = self._answer(0.0)
         elif not self._process.is_alive():
             raise BenchError(f"the Spark process ended with exit code {self._process.exitcode}.", action=self._see_log)

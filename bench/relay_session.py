@@ -1,4 +1,4 @@
-"""The process that holds a warm Spark session and runs this project's flow when asked over a pipe."""
+"""The process with a warm Spark session, which runs this project's flow on requests over a pipe."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from mirror_lib.sync.topics.flow import apply_flow_topics
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """Run a task that does nothing, so that the session and its Python workers are there."""
+    """Run an empty task, so that the session and its Python workers exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Create the flow's topics as the project's own topic sync does."""
+    """Create the flow's topics with the project's own topic sync."""
 
     config: str
     flow: str
@@ -41,11 +41,11 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Copy what is new, with a ledger beside the configuration file."""
+    """Copy what is new, with a ledger next to the configuration file."""
 
     config: str
     flow: str
-    #: Seconds after which no new round begins; None leaves it to the configuration.
+    #: Seconds after which no new round begins; None uses the configuration.
     max_seconds: float | None = None
 
 
@@ -54,27 +54,27 @@ Request = Warm | Prepare | Run
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run said of itself; all zero for other requests."""
+    """The result of a run; all zero for other requests."""
 
     records: int = 0
     copy_seconds: float = 0.0
     #: From reading the configuration file to the end of the commit.
     run_seconds: float = 0.0
     rounds: int = 0
-    #: What the run spent its time on.
+    #: Time of the run by phase.
     phases: tuple[PhaseTime, ...] = ()
-    #: Why something did not work, one sentence each.
+    #: Errors, one sentence each.
     errors: tuple[str, ...] = ()
 
 
 def serve(pipe: Pipe, cores: int, log: str, spark_settings: Mapping[str, str]) -> None:
-    """The process: warm up, then do what is asked until told to stop."""
+    """Warm up, then serve requests until stopped."""
     os.setsid()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, sys.stdout.fileno())
     os.dup2(output, sys.stderr.fileno())
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # The comparison's process handles the interrupt and then tells this one to stop.
+    # The comparison's process handles the interrupt and then stops this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         spark = _session(cores, spark_settings)
@@ -94,12 +94,12 @@ def serve(pipe: Pipe, cores: int, log: str, spark_settings: Mapping[str, str]) -
 
 
 class _Session:
-    """Does what requests ask for, on one Spark session."""
+    """Serves requests on one Spark session."""
 
     def __init__(self, spark: Any, cores: int) -> None:
         self._spark = spark
         self._cores = cores
-        # The very runner of the Spark job.
+        # The runner of the production Spark job.
         copy_with = importlib.import_module("spark_jobs.replicate").copy_with
         self._clock = PhaseClock()
         self._runner: Callable[[CopyJob], list[PartitionResult]] = self._clock.timed(COPY, copy_with(spark))
@@ -145,7 +145,7 @@ def _prepare(request: Prepare) -> Answer:
 
 
 def _tried(work: Callable[[], Answer]) -> Answer:
-    """The comparison hears of every failure; the process lives on."""
+    """Return failures to the comparison; the process continues."""
     try:
         return work()
     except MirrorError as error:

@@ -1,4 +1,4 @@
-"""The results as tables for people and as JSON for machines."""
+"""The results as tables for the console and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHORT: Mapping[Copier, str] = {
 
 
 def print_report(console: Console, results: Results, machine: Machine, setup: Mapping[str, int | str]) -> None:
-    """Everything on the terminal: speed, CPU, the limit, goals."""
+    """Print everything on the terminal: speed, CPU, the limit, goals."""
     console.print(_machine_line(machine, setup))
     console.print(speed_table(results, rounds=int(setup["rounds"])))
     console.print(cpu_table(results))
@@ -38,7 +38,7 @@ def print_report(console: Console, results: Results, machine: Machine, setup: Ma
 
 
 def warn_if_busy(console: Console, machine: Machine) -> None:
-    """Say so where others had work for the machine: what was measured then is worth little."""
+    """Warn if other processes used the machine: such measurements have little value."""
     if machine.busy:
         console.print(
             f"The machine was busy before the start ({machine.busy_cores:.1f} cores): these numbers mean little.",
@@ -52,7 +52,7 @@ def _machine_line(machine: Machine, setup: Mapping[str, int | str]) -> Text:
 
 
 def speed_table(results: Results, *, rounds: int) -> Table:
-    """Records and megabytes per second of each copier, and how many times as fast ours is."""
+    """Return records and megabytes per second of each copier, and how many times as fast this project is."""
     table = Table(title="Records per second while copying (and MB/s of values)", title_justify="left")
     table.add_column("workload", overflow="fold")
     for copier in Copier:
@@ -70,7 +70,7 @@ def speed_table(results: Results, *, rounds: int) -> Table:
 
 
 def cpu_table(results: Results) -> Table:
-    """CPU seconds of each copier in the same window."""
+    """Return CPU seconds of each copier in the same window."""
     table = Table(title="CPU seconds of the copier's processes while copying", title_justify="left")
     table.add_column("workload")
     for copier in Copier:
@@ -88,7 +88,9 @@ def cpu_table(results: Results) -> Table:
 
 
 def bound_table(results: Results) -> Table:
-    """Fetching alone, producing alone, both one after the other, and how close to that we come, round by round."""
+    """Return fetching alone, producing alone, both one after the other, and this project's share of that, round by
+    round.
+    """
     table = Table(title="The limit itself, records per second (and seconds)", title_justify="left")
     table.add_column("workload")
     for name in ("fetching alone", "producing alone", "bound", Copier.MIRROR.label, "of bound"):
@@ -119,7 +121,7 @@ def _limit_cell(rate: float, workload: Workload) -> str:
 
 
 def goal_table(reached: tuple[Goal, ...]) -> Table:
-    """What must be reached, and whether it was."""
+    """Return the goals, and whether they were reached."""
     table = Table(title="Must reach", title_justify="left")
     table.add_column("what")
     table.add_column("limit", justify="right")
@@ -187,7 +189,7 @@ def _share(ratio: float | None) -> str:
 
 
 def to_json(results: Results, machine: Machine, setup: Mapping[str, int | str]) -> dict[str, Any]:
-    """Everything that was measured, with the summary and the goals."""
+    """Return all measurements, with the summary and the goals."""
     return {
         "machine": asdict(machine),
         "setup": dict(setup),

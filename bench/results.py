@@ -1,4 +1,4 @@
-"""What was measured, and what follows from it: medians, ratios, goals reached."""
+"""Measurements, and derived values: medians, ratios, goals."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Comparison:
 
     #: Records on the target, by log start and end offsets.
     target_records: int
-    #: Records whose key, value, timestamp and headers were compared with the source's at the same place.
+    #: Records whose key, value, timestamp and headers were compared with the source's at the same offset.
     sampled: int
     differing: int
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFigures:
-    """What only this project's run can say of itself."""
+    """Figures that only this project's run reports."""
 
-    #: The copy stage as the run reports it.
+    #: Duration of the copy stage, as reported by the run.
     copy_seconds: float
-    #: The whole run: connecting, planning, opening positions, copying, committing.
+    #: Duration of the whole run: connecting, planning, claiming partitions, copying, committing.
     run_seconds: float
     #: CPU of the driver, the JVM and the Python workers over the whole run.
     run_cpu_seconds: float
@@ -39,7 +39,7 @@ class OwnFigures:
 
     @property
     def worker_growth_bytes(self) -> int:
-        """What copying added to an idle worker."""
+        """Memory that copying added to an idle worker."""
         return max(self.worker_peak_bytes - self.worker_idle_bytes, 0)
 
 
@@ -56,7 +56,7 @@ class Measurement:
 
     @property
     def complete(self) -> bool:
-        """The target holds exactly the source's records, as far as counts and samples tell."""
+        """True if the target holds exactly the source's records, by counts and samples."""
         return self.comparison.target_records == self.workload.records and self.comparison.differing == 0
 
 
@@ -70,7 +70,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        """Summarise at least one value."""
+        """Summarize at least one value."""
         known = sorted(values)
         return cls(median(known), known[0], known[-1])
 
@@ -88,7 +88,7 @@ class Line:
 
     @property
     def megabytes_per_second(self) -> float:
-        """Values moved per second, uncompressed, in 10^6 bytes."""
+        """Uncompressed values per second, in 10^6 bytes."""
         return self.rate.median * self.workload.value_bytes / 1e6
 
     @property
@@ -99,7 +99,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One thing the comparison must show. `reached` is None where nothing was measured that could tell."""
+    """A goal of the comparison. `reached` is None if there is no measurement for it."""
 
     text: str
     limit: float
@@ -120,7 +120,7 @@ class Results:
     limit_runs: tuple[LimitRun, ...] = ()
 
     def line(self, workload: Workload, copier: Copier) -> Line | None:
-        """The summary of a workload and copier, None when it was not measured."""
+        """Return the summary of a workload and copier, None if it was not measured."""
         rounds = [each for each in self.measurements if each.workload == workload and each.copier is copier]
         if not rounds:
             return None
@@ -134,19 +134,21 @@ class Results:
         )
 
     def speedup(self, workload: Workload, peer: Copier) -> float | None:
-        """How many times the peer's median rate ours is."""
+        """Return this project's median rate as a multiple of the peer's."""
         return self._ratio(workload, peer, lambda line: line.rate.median)
 
     def cpu_share(self, workload: Workload, peer: Copier) -> float | None:
-        """Our median CPU seconds as a share of the peer's."""
+        """Return this project's median CPU seconds as a share of the peer's."""
         return self._ratio(workload, peer, lambda line: line.cpu_seconds.median)
 
     def bound(self, workload: Workload) -> Bound | None:
-        """The limit itself, None when it was not measured."""
+        """Return the limit itself, None if it was not measured."""
         return bound(self.limit_runs, workload)
 
     def share_of_bound(self, workload: Workload) -> Spread | None:
-        """The bound's seconds as a share of ours, round by round: from one to the next the machine is not the same."""
+        """Return the bound's seconds as a share of this project's, round by round, since the machine varies between
+        rounds.
+        """
         bounds = bounds_by_round(self.limit_runs, workload)
         ours = [each for each in self.measurements if each.workload == workload and each.copier is Copier.MIRROR]
         shares = [bounds[each.round] / each.window.seconds for each in ours if each.round in bounds]
@@ -160,13 +162,13 @@ class Results:
 
 
 _MM2 = (Copier.MM2_DEFAULT, Copier.MM2_TUNED)
-#: Everybody that ours is compared with.
+#: All copiers that this project is compared with.
 PEERS = tuple(copier for copier in Copier if copier is not Copier.MIRROR)
 _MEGABYTE = 1024 * 1024
 
 
 def goals(results: Results) -> tuple[Goal, ...]:
-    """What must be reached, each judged by its worst workload."""
+    """Return the goals, each judged by its worst workload."""
     full = [workload for workload in results.workloads if workload.kind is BatchKind.FULL and not workload.tls]
     compressed = [workload for workload in full if workload.codec is not Codec.NONE]
     plain = [workload for workload in full if workload.codec is Codec.NONE]

@@ -1,7 +1,7 @@
-"""Who copies, and the properties files of those that read one: MM2 as it comes, MM2 tuned, and this project's flow.
+"""The copiers, and the properties files of those that read one: MM2 with defaults, MM2 tuned, and this project's flow.
 
-These three read the same keys. Each copy has a source alias of its own, so that target topics and internal topics of
-two copies never meet: `tuned1.orders`, `mm2-offsets.tuned1.internal`.
+These three read the same keys. Each copy has its own source alias, so that target topics and internal topics of two
+copies never collide: `tuned1.orders`, `mm2-offsets.tuned1.internal`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TARGET_ALIAS = "target"
 
 
 class Copier(StrEnum):
-    """Who copies."""
+    """The copiers."""
 
     MM2_DEFAULT = "mm2-default"
     MM2_TUNED = "mm2-tuned"
@@ -36,7 +36,7 @@ class Copier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CopySetup:
-    """One copy: who, from where to where, and what."""
+    """One copy: copier, clusters and topic."""
 
     copier: Copier
     round: int
@@ -44,19 +44,19 @@ class CopySetup:
     source_bootstrap: str
     target_bootstrap: str
     tasks: int
-    #: What both clusters' clients need beside the addresses, under the names of Java's clients.
+    #: Settings of both clusters' clients in addition to the addresses, under the names of Java's clients.
     client: Mapping[str, str] = field(default_factory=dict)
-    #: Further properties of our own flow.
+    #: Further properties of this project's flow.
     own: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source_alias(self) -> str:
-        """Different for each copier and round; holds no separator of any policy."""
+        """Different for each copier and round; contains no separator of any policy."""
         return f"{self.copier.replace('-', '')}{self.round}"
 
     @property
     def flow(self) -> str:
-        """As the properties file writes it."""
+        """As written in the properties file."""
         return f"{self.source_alias}->{TARGET_ALIAS}"
 
     @property
@@ -65,8 +65,9 @@ class CopySetup:
         return f"{self.source_alias}.{self.topic}"
 
 
-#: What an MM2 operator would set for throughput. The Connect worker makes the data producer of the target cluster, so
-#: its settings are `<target>.producer.*`; `max.in.flight.requests.per.connection` stays 1, as Connect needs for order.
+#: Usual settings of an MM2 operator for throughput. The Connect worker creates the data producer of the target cluster,
+#: so its settings are `<target>.producer.*`; `max.in.flight.requests.per.connection` stays 1, as Connect needs for
+#: order.
 TUNED_PRODUCER: Mapping[str, str] = {
     "linger.ms": "50",
     "batch.size": str(512 * 1024),
@@ -83,7 +84,7 @@ TUNED_FLOW: Mapping[str, str] = {"offset.lag.max": "100000"}
 
 
 def properties(setup: CopySetup) -> dict[str, str]:
-    """The whole file for a copy, as keys and values; a client loop reads none."""
+    """Return the whole file for a copy, as keys and values; a client loop reads none."""
     source, target, flow = setup.source_alias, TARGET_ALIAS, setup.flow
     settings = {
         "clusters": f"{source}, {target}",
@@ -99,9 +100,9 @@ def properties(setup: CopySetup) -> dict[str, str]:
         "offset.storage.replication.factor": "1",
         "status.storage.replication.factor": "1",
         "config.storage.replication.factor": "1",
-        # Not the copy's work, and without heartbeats MM2 runs no worker for the way back.
+        # Not a part of the copy, and without heartbeats MM2 runs no worker for the opposite direction.
         "emit.heartbeats.enabled": "false",
-        # Else each start of a Connect worker looks through all its jars for plugins, for seconds, before it copies.
+        # Otherwise each start of a Connect worker scans all its jars for plugins, for seconds, before it copies.
         "plugin.discovery": "service_load",
         "emit.checkpoints.enabled": "false",
         "sync.topic.acls.enabled": "false",
@@ -118,7 +119,9 @@ def properties(setup: CopySetup) -> dict[str, str]:
 
 
 def write_config(setup: CopySetup, path: Path) -> None:
-    """Write the file of a copy by this project, with a ledger beside it: that of another bench knows other clusters."""
+    """Write the file of a copy by this project, with a ledger next to it: that of another bench belongs to other
+    clusters.
+    """
     ledger = {"mirror.ledger.url": f"sqlite:///{path.resolve().with_suffix('.sqlite3')}"}
     path.write_text(
         render({**properties(setup), **(ledger if setup.copier is Copier.MIRROR else {})}), encoding="utf-8"
@@ -126,5 +129,5 @@ def write_config(setup: CopySetup, path: Path) -> None:
 
 
 def render(settings: Mapping[str, str]) -> str:
-    """Properties as a file's text. The keys and values used here need no escapes."""
+    """Return properties as a file's text. The keys and values used here need no escapes."""
     return "".join(f"{name} = {value}\n" for name, value in settings.items())

@@ -1,4 +1,4 @@
-"""Looks at batches as they lie in a log, to be sure that a workload is what its name says."""
+"""Checks the batches in a log, to be sure that a workload is as specified."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CODEC_BITS = 0x07
 
 @dataclass(slots=True)
 class Shape:
-    """Batches counted by what their headers say."""
+    """Batches counted by their headers."""
 
     batches: int = 0
     records: int = 0
@@ -29,9 +29,9 @@ class Shape:
     sizes: Counter[int] = field(default_factory=Counter)
 
     def add(self, data: memoryview) -> int | None:
-        """Count the whole batches in one partition's answer to a fetch; returns the offset after the last one.
+        """Count the whole batches in one partition's fetch response; return the offset after the last one.
 
-        None when there is no whole batch.
+        None if there is no whole batch.
         """
         position, next_offset = 0, None
         while position + _HEADER.size <= len(data):
@@ -57,7 +57,7 @@ class Shape:
 
 
 def expected_shape(workload: Workload, partitions: int) -> tuple[Counter[int], Counter[int]]:
-    """How many batches of which codec and of how many records the workload must have."""
+    """Return the required number of batches by codec and by number of records."""
     sizes: Counter[int] = Counter()
     for partition in range(partitions):
         whole, rest = divmod(workload.records_of(partition, partitions), workload.records_per_batch)
@@ -69,10 +69,10 @@ def expected_shape(workload: Workload, partitions: int) -> tuple[Counter[int], C
 
 
 def check_shape(shape: Shape, workload: Workload, partitions: int) -> None:
-    """Make sure that the log holds the workload.
+    """Check that the log holds the workload.
 
     Raises:
-        BenchError: batches, records or codecs are other than asked for.
+        BenchError: batches, records or codecs differ from the specification.
     """
     codecs, sizes = expected_shape(workload, partitions)
     if (shape.records, shape.codecs, shape.sizes) != (workload.records, codecs, sizes):

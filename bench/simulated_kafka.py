@@ -1,6 +1,7 @@
-"""Kafka clusters of any size that answer at once, in the place of both native clients: requests are counted.
+"""Kafka clusters of any size that respond at once, in place of both native clients: requests are counted.
 
-What stands above librdkafka and aiokafka is ours and runs as it is: `ClusterAdmin`, the position store, the planner.
+The code above librdkafka and aiokafka is the project's and runs unchanged: `ClusterAdmin`, the position store, the
+planner.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ class SimulatedCluster:
     logs: Mapping[TopicPartition, SimulatedLog]
     #: Requests by name, over all brokers.
     requests: Counter[str]
-    #: The id that the cluster gave itself.
+    #: The cluster's own id.
     cluster_id: str = "source"
 
     def leader(self, partition: TopicPartition) -> int:
-        """Partitions are spread evenly over the brokers."""
+        """Return the leader; partitions are spread evenly over the brokers."""
         return (hash(partition.topic) + partition.partition) % _NODE_COUNT
 
 
 class _NativeAdmin:
-    """What `AdminClient` of confluent-kafka is asked for, with a future for every topic or partition."""
+    """The used methods of confluent-kafka's `AdminClient`, with a future for every topic or partition."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -109,7 +110,7 @@ class _NativeAdmin:
 
 
 class _NativePartitions:
-    """What the raw client is asked for by a plan."""
+    """The methods of the raw client that a plan uses."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -141,7 +142,7 @@ def _configs() -> dict[str, Any]:
 
 
 def position_records(source: SimulatedCluster, alias: str) -> list[TopicRecord]:
-    """The position topic as runs leave it: an open and a closed record of each copied partition, with their bytes."""
+    """Return the position topic after runs: an open and a closed record of each copied partition, with their bytes."""
     keys = PositionKeys(alias)
     records = []
     for number, (partition, log) in enumerate(source.logs.items()):

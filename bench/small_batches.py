@@ -28,7 +28,7 @@ from mirror_lib.verify.model import CheckRange, PartitionCheck
 _DEFAULT_WORKLOADS = "200b-single,200b-five"
 _CHUNK = 4 * 1024 * 1024
 _FIRST_TIMESTAMP = 1_700_000_000_000
-#: As the configuration's defaults have it.
+#: The configuration's defaults.
 _PASSTHROUGH, _GATHERED, _LARGEST = 16 * 1024, 512 * 1024, 1_048_588
 
 _Read = Callable[[bytes], Sequence[Span | RecordBlock]]
@@ -36,7 +36,7 @@ _Read = Callable[[bytes], Sequence[Span | RecordBlock]]
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """Both sides as fetches bring them."""
+    """Both sides as fetched."""
 
     source: tuple[bytes, ...]
     target: tuple[bytes, ...]
@@ -44,7 +44,7 @@ class Logs:
 
 
 def logs_of(workload: Workload) -> Logs:
-    """A partition of the workload, and its copy as the relay makes it."""
+    """Return a partition of the workload, and its copy by the relay."""
     assembler = BatchAssembler(
         topic=workload.name,
         partition=0,
@@ -64,7 +64,7 @@ def logs_of(workload: Workload) -> Logs:
 
 
 def _chunks(batches: Any) -> tuple[bytes, ...]:
-    """Batches at their offsets, in pieces of the size of a fetch."""
+    """Return batches at their offsets, in pieces of the size of a fetch."""
     chunks, chunk, offset = [], bytearray(), 0
     for batch in batches:
         batch[0:8] = offset.to_bytes(8, "big")
@@ -77,7 +77,7 @@ def _chunks(batches: Any) -> tuple[bytes, ...]:
 
 
 def compare(logs: Logs, read: _Read) -> None:
-    """Compare all of it; `read` takes apart what is fetched of the source."""
+    """Compare all of it; `read` parses the data that is fetched from the source."""
     run = OffsetRun(0, 0, logs.records)
     range_ = CheckRange(0, logs.records, 0, logs.records, logs.records, encode((run,)), to_end=True)
     places = TopicPartition("source", 0), TopicPartition("target", 0)
@@ -107,7 +107,7 @@ def _as_blocks(chunk: bytes) -> Sequence[Span | RecordBlock]:
 
 
 def _microseconds(logs: Logs, read: _Read, rounds: int) -> float:
-    """CPU time for a record, of the best round."""
+    """Return the CPU time for a record, of the best round."""
     best = float("inf")
     for _ in range(rounds):
         began = time.process_time()
@@ -117,7 +117,7 @@ def _microseconds(logs: Logs, read: _Read, rounds: int) -> float:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run it; returns the exit code, 2 for wrong arguments."""
+    """Run it; return the exit code, 2 for wrong arguments."""
     parser = argparse.ArgumentParser(prog="bench.small_batches", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--workloads", default=_DEFAULT_WORKLOADS, help="which ones, with commas between")
     parser.add_argument("--records", type=int, default=100_000, help="of each")

@@ -22,7 +22,7 @@ _TIMEOUT = 30.0
 _KEPT = {"retention.ms": "-1"}
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-#: What a broker says of a partition that is just being created.
+#: Errors of a broker for a partition that is just being created.
 _NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -31,22 +31,21 @@ _NOT_YET = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - its public name
 )
-#: What follows the topic in the name of a log's folder, and how a folder's name ends that is to be removed
-#: (`LocalLog.logDeleteDirName`).
+#: Suffix of a log's folder after the topic, and of a folder that is to be removed (`LocalLog.logDeleteDirName`).
 _PARTITION, _TO_BE_REMOVED = re.compile(r"-\d+$"), "-delete"
-#: How often the target is looked at before anything has come.
+#: Polling interval before the first record has arrived.
 _LOOK_SECONDS = 0.02
-#: Between two looks while a copy goes on: at its end, which only a look can tell, and far from there. Each look takes
-#: from the brokers' and the copier's CPU.
+#: Limits of the interval during a copy: at its end, which only polling detects, and far from it. Each poll uses CPU of
+#: the brokers and of the copier.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
-#: How often one looks in what is left of a copy.
+#: Number of polls in the rest of a copy.
 _LOOKS_LEFT = 4
-#: A copy that adds nothing for so long is stuck.
+#: A copy without progress for this time is stuck.
 STALL_SECONDS = 90.0
 
 
 def pause(looks: Sequence[Look], expected: int) -> float:
-    """Seconds until the next look: the nearer the end, the sooner, by the rate of all that has come.
+    """Return the seconds until the next look: the nearer the end, the sooner, by the average rate so far.
 
     Args:
         looks: so far; all but the first saw records.
@@ -60,13 +59,13 @@ def pause(looks: Sequence[Look], expected: int) -> float:
 
 
 class Ends(Protocol):
-    """Tells where a topic ends."""
+    """Returns the end of a topic."""
 
     def total(self) -> int:
-        """The sum of the end offsets of all partitions."""
+        """Return the sum of the end offsets of all partitions."""
 
     def close(self) -> None:
-        """It is not asked any more."""
+        """Release its resources."""
 
 
 class Topics:
@@ -80,7 +79,7 @@ class Topics:
         self.bootstrap_servers = bootstrap_servers
         self._data_folders = tuple(data_folders)
         self._deleted: set[str] = set()
-        # What fails is raised; while the brokers stop, librdkafka would print that they are gone.
+        # Errors are raised; while the brokers stop, librdkafka would print that they are unreachable.
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
 
     def names(self) -> set[str]:
@@ -93,11 +92,11 @@ class Topics:
         self.wait_until_led(name, partitions)
 
     def wait_until_led(self, name: str, partitions: int) -> None:
-        """Wait until the leader of every partition answers as such: metadata name it before it has taken over."""
+        """Wait until the leader of every partition responds as such: metadata name it before it has taken over."""
         self._until(lambda: self._total(name, partitions) is not None, f"{name} got no leaders")
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete topics and wait until they are gone; those that do not exist are no error."""
+        """Delete topics and wait until they are gone; missing ones are not an error."""
         wanted = set(names) & self.names()
         if not wanted:
             return
@@ -107,20 +106,20 @@ class Topics:
         self._until(lambda: not wanted & self.names(), f"{', '.join(sorted(wanted))} could not be deleted")
 
     def wait_removed(self) -> None:
-        """Wait until the brokers have removed the files of what was deleted here.
+        """Wait until the brokers have removed the files of topics that were deleted here.
 
-        They answer first, rename the folders then (to `<topic>-<partition>.<id>-delete`), and remove them later:
-        gigabytes, in the middle of whatever is measured by then.
+        Brokers respond first, then rename the folders (to `<topic>-<partition>.<id>-delete`), and remove them later:
+        gigabytes, during the next measurement.
         """
         self._until(lambda: not self._to_be_removed(), "the files of deleted topics were not removed")
         self._deleted.clear()
 
     def records(self, topic: str, partitions: int) -> int:
-        """End offsets minus log starts, summed."""
+        """Return end offsets minus log starts, summed."""
         return sum(self.records_by_partition(topic, partitions))
 
     def records_by_partition(self, topic: str, partitions: int) -> list[int]:
-        """End offsets minus log starts."""
+        """Return end offsets minus log starts."""
         ends = self._offsets(topic, partitions, _LATEST)
         starts = self._offsets(topic, partitions, _EARLIEST)
         return [end - start for end, start in zip(ends, starts, strict=True)]
@@ -135,16 +134,16 @@ class Topics:
         still_running: Callable[[], None],
         start_seconds: float,
     ) -> list[Look]:
-        """Look at a topic's end offsets until they reach `expected`.
+        """Poll a topic's end offsets until they reach `expected`.
 
         Args:
             topic: may not exist yet.
-            cpu_seconds: what the copier has used so far.
-            still_running: raises when the copier has ended.
-            start_seconds: how long the first record may take to arrive.
+            cpu_seconds: returns the CPU of the copier so far.
+            still_running: raises if the copier has ended.
+            start_seconds: maximum time to the arrival of the first record.
 
         Raises:
-            BenchError: the copy did not begin, or came to a halt.
+            BenchError: the copy did not begin, or stalled.
         """
         looks: list[Look] = []
         changed, allowed = time.monotonic(), start_seconds
@@ -172,11 +171,11 @@ class Topics:
                 time.sleep(max(pause(looks, expected) - (time.monotonic() - began), 0.001))
 
     def _ends(self, topic: str, partitions: int) -> Ends:
-        """What tells the end of a topic that is wholly there, at a small price."""
+        """Return a cheap way to read the end of a topic that exists completely."""
         return EndOffsets(self.bootstrap_servers, topic, partitions)
 
     def _total(self, topic: str, partitions: int) -> int | None:
-        """The sum of the end offsets, None as long as the topic is not wholly there."""
+        """Return the sum of the end offsets, None as long as the topic does not exist completely."""
         if topic not in self.names():
             return None
         try:
@@ -196,7 +195,7 @@ class Topics:
             raise BenchError(f"the offsets of {topic} cannot be read: {error}.") from error
 
     def _to_be_removed(self) -> list[str]:
-        # What has its old name still, unless there is a new topic of that name.
+        # Folders that still have their old name, unless there is a new topic of that name.
         gone = self._deleted - self.names() if self._deleted else frozenset()
         every = [path.name for folder in self._data_folders for path in folder.iterdir()]
         return [name for name in every if name.endswith(_TO_BE_REMOVED) or _PARTITION.sub("", name) in gone]

@@ -1,4 +1,4 @@
-"""What the transforms bench compares: the cases, who takes part in each, and the settings of their transforms."""
+"""The cases of the transforms bench, their contenders, and the settings of their transforms."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from bench.workloads import WORKLOADS, BatchKind, Codec, Content, Workload
 
 _CONNECT = "org.apache.kafka.connect.transforms"
 _CARD_SHOWN = 4
-#: What Connect's own transforms put on a record in place of a mask.
+#: The header that Connect's own transforms set in place of a mask.
 INSERTED_HEADER, INSERTED_TEXT = "masked", "no"
 
 
 class Contender(StrEnum):
-    """Who copies; the value is what `--copiers` calls it."""
+    """The contenders; the value is the name in `--copiers`."""
 
     TRANSFORMED = "mirror"
-    #: This project's copy of whole batches, which transforms nothing.
+    #: This project's copy of whole batches, without transforms.
     RAW = "mirror-raw"
     MM2_DEFAULT = "mm2-default"
     MM2_TUNED = "mm2-tuned"
@@ -33,7 +33,7 @@ class Contender(StrEnum):
 
     @property
     def copier(self) -> Copier:
-        """Whose settings it has."""
+        """The copier whose settings it has."""
         return {
             Contender.TRANSFORMED: Copier.MIRROR,
             Contender.RAW: Copier.MIRROR,
@@ -43,13 +43,13 @@ class Contender(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What stands on the target."""
+    """The expected content of the target."""
 
-    #: Everything as it is in the source.
+    #: Everything unchanged.
     SAME = "same"
-    #: Payments but those of one country, each with its card masked.
+    #: Payments except those of one country, each with its card masked.
     MASKED = "masked"
-    #: The same payments unmasked, with a header more: as near as Connect's own transforms come.
+    #: The same payments unmasked, with an additional header: the closest result of Connect's own transforms.
     MARKED = "marked"
 
 
@@ -59,10 +59,10 @@ class Case:
 
     Attributes:
         name: for `--cases` and files.
-        ours: settings of our transform, without the flow before them.
-        smt: settings of the chain that MM2 has; none: it transforms nothing.
+        ours: settings of this project's transform, without the flow's prefix.
+        smt: settings of MM2's chain; empty: no transforms.
         mm2_outcome: what MM2 writes.
-        against: whom we are compared with, and how many times as fast we must be.
+        against: the peers, and how many times as fast this project must be.
     """
 
     name: str
@@ -76,26 +76,26 @@ class Case:
     mm2_outcome: Outcome = Outcome.SAME
 
     def outcome(self, contender: Contender) -> Outcome:
-        """What a contender writes."""
+        """Return what a contender writes."""
         if contender is Contender.RAW:
             return Outcome.SAME
         return self.our_outcome if contender is Contender.TRANSFORMED else self.mm2_outcome
 
     def properties(self, contender: Contender, setup: CopySetup) -> dict[str, str]:
-        """The whole file of a copy."""
+        """Return the whole file of a copy."""
         chosen: Mapping[str, str] = {}
         if contender is not Contender.RAW:
             chosen = self.ours if contender is Contender.TRANSFORMED else self.smt
         return properties(setup) | {f"{setup.flow}.{name}": text for name, text in chosen.items()}
 
     def of_records(self, records: int) -> Case:
-        """The same with another number of records."""
+        """Return the case with another number of records."""
         return replace(self, workload=self.workload.scaled(records))
 
 
 FILTER_AND_MASK, PASS_THROUGH = "filter-and-mask", "pass-through"
 CASE_NAMES = (FILTER_AND_MASK, PASS_THROUGH)
-#: How many times as fast as MM2 with an equivalent chain, and as tuned MM2 that transforms nothing.
+#: How many times as fast as MM2 with an equivalent chain, and as tuned MM2 without transforms.
 FILTER_AND_MASK_TIMES, PASS_THROUGH_TIMES = 1.5, 1.0
 
 _PAYMENTS = Workload(
@@ -115,7 +115,7 @@ def _mask_column() -> str:
     return ", ".join(f"{masked if name == 'card' else f'value.{name}'} AS {name}" for name in field_names())
 
 
-#: Ours: JSON by its schema, one comparison, and the same object with another card.
+#: This project: JSON with its schema, one comparison, and the same object with another card.
 _OUR_FILTER_AND_MASK = {
     "mirror.transforms": "mask",
     "mirror.transform.mask.decode.value": "json",
@@ -140,7 +140,7 @@ _CONNECT_SMTS = {
     "transforms.mark.type": f"{_CONNECT}.InsertHeader",
     "transforms.mark.header": INSERTED_HEADER,
     "transforms.mark.value.literal": INSERTED_TEXT,
-    # MM2's own converter of headers takes bytes alone.
+    # MM2's own converter of headers accepts bytes alone.
     "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
     "predicates": "blocked",
     "predicates.blocked.type": f"{_CONNECT}.predicates.HasHeaderKey",
@@ -149,10 +149,10 @@ _CONNECT_SMTS = {
 
 
 def filter_and_mask(*, compiled: bool) -> Case:
-    """A third of JSON records left out, and a card masked in the others.
+    """Return the case: a third of JSON records dropped, and a card masked in the others.
 
     Args:
-        compiled: whether MM2 has our Java transform; else it has Connect's own ones that come nearest.
+        compiled: True if MM2 has this project's Java transform; else it has the closest of Connect's own.
     """
     return Case(
         name=FILTER_AND_MASK,
@@ -168,7 +168,7 @@ def filter_and_mask(*, compiled: bool) -> Case:
 
 
 def pass_through() -> Case:
-    """A transform that takes all records and leaves them as they are, against MM2 that transforms nothing."""
+    """Return the case of a transform that changes nothing, against MM2 without transforms."""
     return Case(
         name=PASS_THROUGH,
         title="pass-through (MM2: no transform)",
@@ -181,10 +181,10 @@ def pass_through() -> Case:
 
 
 def select_cases(names: Sequence[str], *, compiled: bool) -> tuple[Case, ...]:
-    """The cases of these names, all of them without any.
+    """Return the cases of these names, all of them without any.
 
     Raises:
-        ValueError: one is not known.
+        ValueError: one is unknown.
     """
     unknown = [name for name in names if name not in CASE_NAMES]
     if unknown:

@@ -1,4 +1,4 @@
-"""Whether a transformed copy holds what it must: how many records each partition has, and what some of them are."""
+"""Check that a transformed copy has the expected content: the number of records of each partition, and samples."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ Kept = Mapping[int, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a copy holds beside what it must."""
+    """Differences of a copy from its expected content."""
 
-    #: Partitions that have another number of records.
+    #: Number of partitions with a wrong number of records.
     wrong_partitions: int
     sampled: int
     differing: int
 
     @property
     def equal(self) -> bool:
-        """Nothing was found that is not as it must be."""
+        """True if no difference was found."""
         return not self.wrong_partitions and not self.differing
 
 
 def kept_by_filter(source: Topics, workload: Workload, partitions: int) -> Kept:
-    """Read a topic of payments once, by an ordinary client, and note which of them the filter lets through.
+    """Read a topic of payments once, by an ordinary client, and return which of them the filter keeps.
 
     Raises:
         BenchError: records do not come.
@@ -67,20 +67,20 @@ def _noted(consumer: Consumer, kept: Mapping[int, array[int]], topic: str) -> in
 
 
 def all_kept(workload: Workload, partitions: int) -> Kept:
-    """Every record arrives."""
+    """Return all records."""
     return {partition: range(workload.records_of(partition, partitions)) for partition in range(partitions)}
 
 
 def total(kept: Kept) -> int:
-    """How many records must arrive."""
+    """Return how many records must arrive."""
     return sum(map(len, kept.values()))
 
 
 def check(source: Topics, target: Topics, topics: tuple[str, str], kept: Kept, outcome: Outcome) -> Check:
-    """Count the target's records, and compare samples of each partition with what must become of the source's.
+    """Count the target's records, and compare samples of each partition with the expected output.
 
     Args:
-        topics: of the source and of the target, which nobody else has written to.
+        topics: of the source and of the target, without other writers.
 
     Raises:
         BenchError: one of them cannot be read.
@@ -103,13 +103,13 @@ def check(source: Topics, target: Topics, topics: tuple[str, str], kept: Kept, o
 
 
 def count_unlike(given: Sequence[Record], found: Sequence[Record], outcome: Outcome) -> int:
-    """Records that are missing, additional, or not what must become of a record of the source."""
+    """Return the number of records that are missing, additional, or not the expected output for a source record."""
     unlike = sum(not is_outcome(left, right, outcome) for left, right in zip(given, found, strict=False))
     return unlike + abs(len(given) - len(found))
 
 
 def is_outcome(given: Record, found: Record, outcome: Outcome) -> bool:
-    """Whether a record on the target is what must become of one of the source; offsets do not count."""
+    """Return True if a target record is the expected output for a source record; offsets do not matter."""
     headers = given.headers
     if outcome is Outcome.MARKED:
         headers = (*headers, (INSERTED_HEADER, INSERTED_TEXT.encode()))

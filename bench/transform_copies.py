@@ -1,4 +1,4 @@
-"""One copy of a case, measured: by this project on a warm session, or by a MirrorMaker 2 with or without a chain."""
+"""One measured copy of a case: by this project on a warm session, or by a MirrorMaker 2 with or without a chain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.window import Look, Window, copy_window
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
 from testbed.mm2 import MirrorMaker
 
-#: From being asked to the first record on the target; and from the last record to the end of the run.
+#: Maximum time from the request to the first record on the target; and from the last record to the end of the run.
 _FIRST_RECORD_SECONDS, _COMMIT_SECONDS = 180.0, 120.0
 #: As Kafka's own start script (connect-mirror-maker.sh).
 _MM2_HEAP_MEGABYTES = 2048
@@ -27,7 +27,7 @@ _MM2_HEAP_MEGABYTES = 2048
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What to copy, by whom, what must arrive, and in which folder its files go."""
+    """What to copy, by which copier, the expected content, and the folder of its files."""
 
     case: Case
     contender: Contender
@@ -38,7 +38,7 @@ class Copy:
 
     @property
     def text(self) -> str:
-        """Its properties file."""
+        """The text of its properties file."""
         return render(self.case.properties(self.contender, self.setup))
 
 
@@ -46,7 +46,7 @@ def measure_mm2(pair: Pair, copy: Copy, jars: Path | None) -> Result:
     """Copy with a fresh MirrorMaker 2, which has ended when this returns.
 
     Args:
-        jars: with which it runs; by default those of its version.
+        jars: of MirrorMaker; by default those of its version.
 
     Raises:
         BenchError: it did not copy everything.
@@ -84,10 +84,10 @@ def measure_mm2(pair: Pair, copy: Copy, jars: Path | None) -> Result:
 
 
 def prepare(host: RelayHost, copy: Copy) -> Path:
-    """Write the properties file of a copy of ours, and make its target topics; returns the file.
+    """Write the properties file of a copy by this project, and create its target topics; return the file.
 
     Raises:
-        BenchError: they cannot be made.
+        BenchError: they cannot be created.
     """
     copy.directory.mkdir(parents=True, exist_ok=True)
     config = copy.directory / "mirror.properties"
@@ -97,7 +97,7 @@ def prepare(host: RelayHost, copy: Copy) -> Path:
 
 
 def practise(host: RelayHost, copy: Copy) -> None:
-    """Copy without measuring: a session that is warm has done the like before.
+    """Copy without measuring: a warm session has done similar copies before.
 
     Raises:
         BenchError: the flow failed.

@@ -1,4 +1,4 @@
-"""What the transforms bench found, and what follows from it."""
+"""Results of the transforms bench, and its goals."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class Result:
     Attributes:
         case: its name.
         records: of the source, all of which went through the transform.
-        first_record: seconds from being asked to the first record on the target.
-        whole: seconds from being asked to the end: of a run of ours with its commit, of MM2 the last record.
-        cpu_seconds: of the copier's processes, from being asked to the end.
-        cpu_parts: the same by part, where there are several.
-        stage: seconds of the Spark job, as our run reports it.
+        first_record: seconds from the request to the first record on the target.
+        whole: seconds from the request to the end: for this project, of the run with its commit; for MM2, the last
+            record.
+        cpu_seconds: of the copier's processes, from the request to the end.
+        cpu_parts: the same by part, if there are several.
+        stage: seconds of the Spark job, as reported by this project's run.
     """
 
     case: str
@@ -51,12 +52,12 @@ class Result:
 
     @property
     def second_half_rate(self) -> float:
-        """The same for the second half of what arrived: a JVM is warm by then."""
+        """The same for the second half of the arrivals: a JVM is warm by then."""
         return self.window.second_half_rate * self.records / self.window.records
 
     @property
     def whole_rate(self) -> float:
-        """Records of the source per second, from being asked to the end."""
+        """Records of the source per second, from the request to the end."""
         return self.records / self.whole
 
 
@@ -68,22 +69,22 @@ class Results:
     measured: tuple[Result, ...]
 
     def of(self, case: Case, contender: Contender) -> list[Result]:
-        """The rounds."""
+        """Return the rounds."""
         return [each for each in self.measured if each.case == case.name and each.contender is contender]
 
     def middle(self, case: Case, contender: Contender, figure: Callable[[Result], float]) -> float | None:
-        """The median of a figure over the rounds, None where nothing was measured."""
+        """Return the median of a figure over the rounds, None if nothing was measured."""
         rounds = self.of(case, contender)
         return median(map(figure, rounds)) if rounds else None
 
     def times(self, case: Case, peer: Contender, figure: Callable[[Result], float]) -> float | None:
-        """How many times the peer's figure our transformed copy's is."""
+        """Return the figure of this project's transformed copy as a multiple of the peer's."""
         ours, theirs = (self.middle(case, each, figure) for each in (Contender.TRANSFORMED, peer))
         return ours / theirs if ours is not None and theirs else None
 
 
 def goals(results: Results) -> tuple[Goal, ...]:
-    """What must be reached, by medians over the rounds."""
+    """Return the goals, by medians over the rounds."""
     rates = [
         _rate_goal(results, case, peer, limit)
         for case in results.cases
@@ -100,7 +101,7 @@ def _rate_goal(results: Results, case: Case, peer: Contender, limit: float) -> G
         return Goal(text, limit, None, "not measured", None)
     instead = case.mm2_outcome is Outcome.MARKED
     detail = "no equivalent chain" if instead else "records per second"
-    # What was compared with something else tells nothing of this goal.
+    # A comparison with another peer does not decide this goal.
     return Goal(text, limit, ratio, detail, None if instead else ratio >= limit)
 
 
@@ -116,7 +117,7 @@ def _equal_goal(results: Results) -> Goal:
 
 
 def speed_table(results: Results) -> Table:
-    """Speed of each contender, and how many times as fast ours is."""
+    """Return the speed of each contender, and how many times as fast this project is."""
     table = Table(
         title="Records of the source per second (medians; in brackets the second half alone)", title_justify="left"
     )
@@ -155,7 +156,7 @@ def _cells(results: Results, case: Case, rounds: Sequence[Result]) -> tuple[str,
 
 
 def cpu_table(results: Results) -> Table:
-    """CPU seconds of each contender's processes."""
+    """Return the CPU seconds of each contender's processes."""
     table = Table(title="CPU seconds of the copier's processes (medians)", title_justify="left")
     for head in ("case", "copier"):
         table.add_column(head)
@@ -181,7 +182,7 @@ def _part(rounds: Sequence[Result], name: str) -> str:
 
 
 def wrong_copies(results: Results) -> list[str]:
-    """A sentence for each copy that does not hold what it must."""
+    """Return a sentence for each copy without the expected content."""
     return [
         f"{each.contender.label}, {each.case}, round {each.round}: {each.check.wrong_partitions} partitions have "
         f"another number of records, {each.check.differing} of {each.check.sampled} sampled ones are not as they must"
@@ -191,7 +192,7 @@ def wrong_copies(results: Results) -> list[str]:
 
 
 def to_plain(results: Results) -> dict[str, Any]:
-    """For JSON."""
+    """Return the results for JSON."""
     return {
         "cases": [
             {

@@ -36,10 +36,10 @@ from mirror_lib.dev.spark_connect import CONNECT_SETTINGS
 
 _WIDTH = 130
 _RECORDS, _QUICK_RECORDS = 500_000, 20_000
-#: Of each partition, for runs before a measurement that keep the session's workers.
+#: Of each partition, for runs before a measurement that keep the session's workers alive.
 _PRACTICE_RECORDS = 500
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
-#: Of a session that lives long, as a Spark Connect server has them.
+#: Of a long-lived session, like those of a Spark Connect server.
 SESSION_SETTINGS: Mapping[str, str] = {_JAVA_OPTIONS: CONNECT_SETTINGS[_JAVA_OPTIONS]}
 Tell = Callable[[str], None]
 
@@ -49,8 +49,8 @@ class Options:
     """What is measured.
 
     Attributes:
-        contenders: of each case; None for all that the case has.
-        warm_up: fill the page cache, and let brokers and session work before the first copy.
+        contenders: of each case; None for all of the case.
+        warm_up: fill the page cache, and warm up brokers and session before the first copy.
     """
 
     cases: tuple[Case, ...]
@@ -61,15 +61,15 @@ class Options:
     warm_up: bool = True
 
     def contenders_of(self, case: Case) -> tuple[Contender, ...]:
-        """Who copies in a case."""
+        """Return the contenders of a case."""
         return tuple(each for each in case.contenders if self.contenders is None or each in self.contenders)
 
 
 def run(options: Options, pair: Pair, host: RelayHost, folder: Path, tell: Tell) -> Results:
-    """Measure everything asked for.
+    """Measure the selected cases.
 
     Raises:
-        BenchError: a copy did not come about.
+        BenchError: a copy failed.
     """
     return _Bench(options, pair, host, folder, tell).run()
 
@@ -129,7 +129,7 @@ class _Bench:
         self, case: Case, contender: Contender, number: int, kept: Mapping[Outcome, Kept], practice: Case
     ) -> None:
         if contender in (Contender.TRANSFORMED, Contender.RAW):
-            # Idle Python workers end after a minute, which the copies of others take.
+            # Idle Python workers end after a minute, less than the copies of others take.
             self._practise(practice, contender, kept[Outcome.SAME])
         self.pair.settle()
         self.tell(f"{case.name}: copying with {contender.label}, round {number}")
@@ -163,7 +163,7 @@ class _Bench:
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(prog="bench transforms", description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--quick",
@@ -190,13 +190,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def make_options(chosen: argparse.Namespace, *, compiled: bool) -> Options:
-    """What to measure, by the arguments.
+    """Return what to measure, from the arguments.
 
     Args:
-        compiled: whether there is a compiler for MM2's transform.
+        compiled: True if there is a compiler for MM2's transform.
 
     Raises:
-        ValueError: a case or copier is not known.
+        ValueError: a case or copier is unknown.
     """
     cases = select_cases(_names(chosen.cases), compiled=compiled)
     records = chosen.records or (_QUICK_RECORDS if chosen.quick else _RECORDS)
@@ -219,7 +219,7 @@ def make_options(chosen: argparse.Namespace, *, compiled: bool) -> Options:
 
 
 def session_settings(chosen: Sequence[str]) -> dict[str, str]:
-    """The settings of the Spark session, with those that were named.
+    """Return the settings of the Spark session, with the named ones.
 
     Raises:
         ValueError: one has no value.
@@ -232,7 +232,7 @@ def session_settings(chosen: Sequence[str]) -> dict[str, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; returns the exit code: 1 when a copy does not hold what it must."""
+    """Measure and print; return the exit code: 1 if a copy does not have the expected content."""
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress = Console(stderr=True)
     return exit_code(lambda: _measure(chosen, progress), progress)

@@ -1,4 +1,4 @@
-"""How copiers reach the clusters: in clear, or over TLS with a trust store as Java's clients have it."""
+"""How copiers reach the clusters: without TLS, or with TLS and a trust store like Java's clients."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mirror_lib.dev.ports import LOOPBACK
 from tests.support.pki import PASSWORD, Certified
 
 _CLEAR, _TLS = "PLAINTEXT", "TLS"
-#: For `KafkaCluster`: the brokers talk to each other, and the bench looks at them, in clear.
+#: For `KafkaCluster`: the connections between the brokers, and those of the bench itself, use no TLS.
 LISTENERS: Mapping[str, str] = {_CLEAR: "PLAINTEXT", _TLS: "SSL"}
 
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """Addresses of both clusters, and what both clients need to use them."""
+    """Addresses of both clusters, and the settings of both clusters' clients."""
 
     source_bootstrap: str
     target_bootstrap: str
@@ -27,7 +27,7 @@ class Transport:
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """An authority for this run, and what it signed for the brokers."""
+    """A CA for this run, and the brokers' certificates."""
 
     folder: Path
 
@@ -52,7 +52,7 @@ class Certificates:
         }
 
     def transport(self, source: KafkaCluster, target: KafkaCluster, *, tls: bool) -> Transport:
-        """The way to both clusters."""
+        """Return the transport to both clusters."""
         if not tls:
             return Transport(source.bootstrap_servers_of(_CLEAR), target.bootstrap_servers_of(_CLEAR))
         return Transport(

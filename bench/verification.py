@@ -42,7 +42,7 @@ from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.run import VerifyOptions, verify_flow
 from tests.support.flows import copy_here
 
-#: What must be reached: uncompressed values that one core compares in a second, and how many times the consumers'.
+#: Goals: uncompressed values that one core compares in a second, and as a multiple of the consumers'.
 GOAL_MEGABYTES, GOAL_RATIO = 300.0, 3.0
 _DEFAULT_WORKLOADS = "1kb-none,1kb-lz4,100b-lz4"
 _MESSAGES_AT_ONCE = 10_000
@@ -56,7 +56,7 @@ _CONSUMER: dict[str, Any] = {
     "queued.max.messages.kbytes": 64 * 1024,
     "log_level": 3,
 }
-#: What the partitions of the tampered copy suffer, in their order; the others are left as they are.
+#: Changes to the partitions of the tampered copy, in their order; the others are unchanged.
 _TAMPERING = ("altered", "missing", "extra", "reordered")
 
 
@@ -67,7 +67,7 @@ class Speed:
     records: int
     value_bytes: int
     seconds: float
-    #: Of this process with all its threads, so that one core's speed can be told on a busy machine.
+    #: Of this process with all its threads, so that one core's speed is known on a busy machine.
     cpu_seconds: float
 
     @property
@@ -86,7 +86,7 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """Our CPU time for a record in proportion to the consumers'."""
+        """CPU time of the consumers for a record as a multiple of this project's."""
         return self.consumers.cpu_seconds / self.ours.cpu_seconds
 
 
@@ -100,19 +100,19 @@ class Findings:
 
     @property
     def complete(self) -> bool:
-        """Every one of them, and nothing else."""
+        """True if all of them were found, and nothing else."""
         return self.expected == self.found
 
 
 def measured(records: int, value_bytes: int, work: Callable[[], None]) -> Speed:
-    """Do the work once and take its times."""
+    """Do the work once and measure its times."""
     began, used = time.monotonic(), time.process_time()
     work()
     return Speed(records, value_bytes, time.monotonic() - began, time.process_time() - used)
 
 
 def run(workloads: Sequence[Workload], *, partitions: int, tamper_records: int, tell: Callable[[str], None]) -> Any:
-    """Measure the workloads, then tamper; whatever was started has ended when this returns or raises."""
+    """Measure the workloads, then tamper; everything that was started has ended when this returns or raises."""
     results: list[Result] = []
     with _folder() as folder, started_pair(folder) as pair:
         for workload in workloads:
@@ -125,7 +125,7 @@ def run(workloads: Sequence[Workload], *, partitions: int, tamper_records: int, 
             pair.target.delete([remote])
         findings = None
         if tamper_records:
-            # A topic of its own: the positions of a deleted one would speak of that.
+            # A separate topic: positions of a deleted one would refer to that.
             workload = replace(select("100b-lz4", quick=False)[0].scaled(tamper_records), name="tampered")
             tell(f"tampering with a copy of {tamper_records:,} records")
             flow, ledger, remote = _copied(pair, workload, partitions, folder)
@@ -144,7 +144,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _copied(pair: Pair, workload: Workload, partitions: int, folder: Path) -> tuple[FlowConfig, Ledger, str]:
-    """Write a workload and copy it with the relay; returns the flow, its ledger and the copy's name."""
+    """Write a workload and copy it with the relay; return the flow, its ledger and the copy's name."""
     pair.source.create(workload.name, partitions)
     load(pair.source.bootstrap_servers, workload, partitions)
     setup = CopySetup(
@@ -190,10 +190,10 @@ def _verify(flow: FlowConfig, ledger: Ledger) -> VerifyReport:
 
 
 def compare_with_consumers(pair: Pair, topic: str, remote: str, partitions: int, records: int) -> int:
-    """Read both topics with a consumer each and compare message by message, as a careful script would.
+    """Read both topics with a consumer each and compare message by message, like a careful script.
 
     Returns:
-        Records that were equal, in order.
+        Number of records that were equal, in order.
     """
     sides = [
         _Side(pair.source.bootstrap_servers, topic, partitions),
@@ -230,7 +230,7 @@ def compare_with_consumers(pair: Pair, topic: str, remote: str, partitions: int,
 
 
 class _Side:
-    """One topic as a consumer reads it; a partition that is far ahead of the other side waits."""
+    """One topic read by a consumer; a partition that is far ahead of the other side waits."""
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
         self.consumer = Consumer({**_CONSUMER, "bootstrap.servers": servers})
@@ -247,7 +247,7 @@ class _Side:
 
 
 def _tamper(pair: Pair, remote: str, partitions: int) -> None:
-    """Write a copy of the copy that has one fault in each of its first four partitions, and put it in its place."""
+    """Write a copy of the copy with one change in each of its first four partitions, and replace it."""
     scratch = f"{remote}-scratch"
     for source, target, change in ((remote, scratch, True), (scratch, remote, False)):
         pair.target.create(target, partitions) if target == scratch else _recreate(pair, target, partitions)
@@ -293,7 +293,7 @@ def _rewrite(servers: str, source: str, target: str, partitions: int, *, change:
 def _changed(
     message: Message, partition: int, place: int, held: dict[int, Message]
 ) -> Iterator[tuple[Message, bytes | None]]:
-    """What goes to the target instead of a message: the faults stand in the middle of partitions 0 to 3."""
+    """Yield what is written to the target instead of a message: the changes are in the middle of partitions 0 to 3."""
     offset, value = message.offset(), message.value()
     fault = _TAMPERING[partition] if partition < len(_TAMPERING) and place >= 0 else None
     if fault == "altered" and offset == place:
@@ -345,8 +345,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run it.
 
     Returns:
-        The exit code: 0 when everything that must be found was found, 1 when not, 2 for wrong arguments. Speeds depend
-        on the machine and do not fail it.
+        The exit code: 0 if all changes were found, 1 if not, 2 for wrong arguments. Speeds depend on the machine and
+        do not fail it.
     """
     parser = argparse.ArgumentParser(prog="bench.verification", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--workloads", default=_DEFAULT_WORKLOADS, help="which ones, with commas between")

@@ -1,10 +1,10 @@
-"""How long a copy took, seen from outside: by the end offsets of its target topic.
+"""The duration of a copy, observed from outside: by the end offsets of its target topic.
 
-The same definition serves every copier. The target's end offsets are summed every 20 ms until the first record is
+The same definition applies to every copier. The target's end offsets are summed every 20 ms until the first record is
 there, then less often, and every 5 ms at the end (`bench.topics.pause`). The window ends at the first look that saw
-every record. It starts when the first record arrived, which lies between the last look that saw nothing and the first
-that saw something: the records of that first look are taken to have come at the average rate of all later ones, and
-never before the last empty look. Starting up, planning and committing lie outside the window.
+every record. It starts when the first record arrived, which is between the last look that saw nothing and the first
+that saw something: the records of that first look are assumed to have arrived at the average rate of all later ones,
+and never before the last empty look. Start-up, planning and commit are outside the window.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 
 class Look(NamedTuple):
-    """One look at the target and at the copier."""
+    """One observation of the target and of the copier."""
 
     #: Seconds on a monotonic clock.
     at: float
     #: Sum of the target topic's end offsets.
     records: int
-    #: User and system seconds that the copier's processes have used so far.
+    #: User and system seconds of the copier's processes so far.
     cpu_seconds: float
 
 
@@ -34,7 +34,7 @@ class Window:
     start: float
     end: float
     cpu_seconds: float
-    #: Records per second after half of them had arrived: shows what a slow first second hides.
+    #: Records per second after half of them had arrived: independent of a slow first second.
     second_half_rate: float
 
     @property
@@ -49,7 +49,7 @@ class Window:
 
 
 def copy_window(looks: Sequence[Look], records: int) -> Window:
-    """Find the window in which `records` records arrived.
+    """Return the window in which `records` records arrived.
 
     Raises:
         ValueError: no look before the first record, or none that saw all of them.
@@ -77,7 +77,7 @@ def copy_window(looks: Sequence[Look], records: int) -> Window:
 
 
 def _cpu_at(looks: Sequence[Look], at: float) -> float:
-    """CPU seconds used by `at`, taken as even between two looks."""
+    """Return CPU seconds used by `at`, interpolated between two looks."""
     after = bisect_left(looks, at, key=lambda look: look.at)
     if looks[after].at == at or after == 0:
         return looks[after].cpu_seconds

@@ -1,4 +1,4 @@
-"""What is copied: the five workloads of the comparison, and how each is laid out in batches and partitions."""
+"""The five workloads of the comparison, and their batches and partitions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bench.payload import Payloads
 from bench.payments import Payments
 from testbed.record_age import format_age
 
-#: Kafka message format v2: what a batch's header holds at these positions (KIP-98).
+#: Kafka message format v2: positions in a batch's header (KIP-98).
 _CRC_AT, _CRC_FROM, _TIMESTAMPS_AT = 17, 21, 27
 _TIMESTAMPS, _CRC = struct.Struct(">qq"), struct.Struct(">I")
-#: How many different batches a workload is made of; they repeat, with new timestamps.
+#: Number of different records of a workload; they repeat, with new timestamps.
 _DISTINCT_RECORDS = 24_000
 _SEED = 20_240_229
 
@@ -35,16 +35,16 @@ class Codec(StrEnum):
 
 
 class BatchKind(StrEnum):
-    """Which of the goals apply."""
+    """Decides which of the goals apply."""
 
     FULL = "full"
     SMALL = "small"
 
 
 class Content(StrEnum):
-    """What values are; the value is for files."""
+    """The content of values; the value is for files."""
 
-    #: JSON-like text of which a copier sees bytes alone.
+    #: JSON-like text that a copier handles as bytes alone.
     TEXT = "text"
     #: JSON that transforms can read (`bench.payments`).
     PAYMENTS = "payments"
@@ -52,13 +52,13 @@ class Content(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Some records in exactly known batches.
+    """Some records in exactly specified batches.
 
     Attributes:
         value_bytes: size of each record's value; keys have 14 bytes besides.
-        records_per_batch: every batch holds so many, but for the last one of a partition.
-        tls: copiers reach both clusters over TLS; the goals do not speak of these.
-        age_seconds: how far the newest timestamps lie back when the records are written.
+        records_per_batch: of every batch, except the last one of a partition.
+        tls: copiers reach both clusters over TLS; there is no goal for these.
+        age_seconds: age of the newest timestamps when the records are written.
     """
 
     name: str
@@ -74,38 +74,38 @@ class Workload:
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes of all values, uncompressed: what MB/s counts."""
+        """Bytes of all values, uncompressed: the base of MB/s."""
         return self.records * self.value_bytes
 
     def scaled(self, records: int) -> Workload:
-        """The same workload with another number of records."""
+        """Return the same workload with another number of records."""
         return replace(self, records=records, title=self.title.replace(_amount(self.records), _amount(records), 1))
 
     def over_tls(self) -> Workload:
-        """The same workload, copied over TLS."""
+        """Return the same workload, copied over TLS."""
         return replace(self, name=f"{self.name}-tls", title=f"{self.title}, over TLS", tls=True)
 
     def aged(self, seconds: float) -> Workload:
-        """The same workload with timestamps that lie so far back."""
+        """Return the same workload with older timestamps."""
         if not seconds:
             return self
         return replace(self, title=f"{self.title}, {format_age(seconds)} old", age_seconds=seconds)
 
     def first_timestamp(self, partitions: int, now: float) -> int:
-        """Epoch milliseconds of the first record of each partition; the others follow a millisecond apart.
+        """Return epoch milliseconds of the first record of each partition; the others follow a millisecond apart.
 
         Args:
             partitions: of the topic.
-            now: epoch seconds, when the records are written. No broker takes records of the future.
+            now: epoch seconds, when the records are written. No broker accepts records of the future.
         """
         return int((now - self.age_seconds) * 1000) - self.records_of(0, partitions)
 
     def records_of(self, partition: int, partitions: int) -> int:
-        """How many records this partition gets: the same everywhere, the remainder goes to the first ones."""
+        """Return the number of records of a partition: the same for all, the remainder goes to the first ones."""
         return self.records // partitions + (1 if partition < self.records % partitions else 0)
 
     def batches_of(self, partition: int, partitions: int) -> int:
-        """How many batches this partition gets."""
+        """Return the number of batches of a partition."""
         return -(-self.records_of(partition, partitions) // self.records_per_batch)
 
 
@@ -118,7 +118,7 @@ def _workload(name: str, records: int, size: int, codec: Codec, per_batch: int, 
     return Workload(name, f"{_amount(records)} x {unit}, {how}", records, size, codec, per_batch, kind)
 
 
-#: The five workloads that the goals speak of. Full batches hold about 128 kB before compression.
+#: The five workloads with goals. Full batches hold about 128 kB before compression.
 WORKLOADS = (
     _workload("1kb-lz4", 1_000_000, 1000, Codec.LZ4, 128, BatchKind.FULL, "lz4, full batches"),
     _workload("1kb-none", 1_000_000, 1000, Codec.NONE, 128, BatchKind.FULL, "uncompressed, full batches"),
@@ -126,14 +126,14 @@ WORKLOADS = (
     _workload("200b-single", 200_000, 200, Codec.NONE, 1, BatchKind.SMALL, "one record per batch"),
     _workload("200b-five", 500_000, 200, Codec.LZ4, 5, BatchKind.SMALL, "lz4, 5 records per batch"),
 )
-#: Only run when named: what a Java producer with its default batch.size (16 kB) under load writes.
+#: Only run if named: what a Java producer with its default batch.size (16 kB) under load writes.
 EXTRA_WORKLOADS = (_workload("1kb-lz4-16k", 1_000_000, 1000, Codec.LZ4, 15, BatchKind.FULL, "lz4, batches of 16 kB"),)
 #: A full-batch and a small-batch workload, small enough for a minute of measuring.
 QUICK = (WORKLOADS[0].scaled(100_000), WORKLOADS[4].scaled(50_000))
 
 
 def select(names: str | None, *, quick: bool) -> tuple[Workload, ...]:
-    """The workloads to run, in the order of the names given.
+    """Return the workloads to run, in the order of the names given.
 
     Raises:
         ValueError: a name is unknown; the message lists the known ones.
@@ -150,10 +150,10 @@ def select(names: str | None, *, quick: bool) -> tuple[Workload, ...]:
 
 
 class BatchMill:
-    """Makes a workload's record batches: complete, valid, byte for byte as asked.
+    """Builds a workload's record batches: complete, valid, byte for byte as specified.
 
-    A few thousand different records are packed once; each batch handed out is one of those with new timestamps (the
-    CRC covers them), so that records differ everywhere and making a million costs no more than sending them.
+    A few thousand different records are packed once; each batch is one of those with new timestamps (the CRC covers
+    them), so that records differ everywhere and building a million costs no more than sending them.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -179,7 +179,7 @@ class BatchMill:
         return bytes(builder.build())
 
     def batches(self, partition: int, partitions: int, first_timestamp: int) -> Iterator[bytearray]:
-        """All batches of a partition in order; record timestamps rise by a millisecond from `first_timestamp`."""
+        """Yield all batches of a partition in order; record timestamps rise by a millisecond from `first_timestamp`."""
         left = self._workload.records_of(partition, partitions)
         number, timestamp = partition, first_timestamp
         while left > 0:

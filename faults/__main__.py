@@ -28,7 +28,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="faults",
         description="Replicate between two clusters under constant input while faults strike, and check every record.",
@@ -52,10 +52,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def make_options(arguments: argparse.Namespace) -> Options:
-    """What to do, by the arguments.
+    """Return the options of a campaign, from the arguments.
 
     Raises:
-        ValueError: a kind is not known or makes no sense, the time is not above zero, or a property has no value.
+        ValueError: a kind is unknown or does not apply, the time is not above zero, or a property has no value.
     """
     names = [name.strip() for name in (arguments.kinds or "").split(",") if name.strip()]
     kinds = choose(names, brokers=arguments.brokers)
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a campaign.
 
     Returns:
-        The exit code: 0 when the target holds the source's records once, in order and unchanged; 1 when it does not,
+        The exit code: 0 if the target holds the source's records once, in order and unchanged; 1 if it does not,
         or the flow did not catch up; 2 for wrong arguments; 130 after an interrupt.
     """
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
@@ -133,7 +133,7 @@ def _positive(text: str) -> int:
 
 
 def _interrupt(*_: object) -> None:
-    # Once is enough: stopping everything takes some seconds, and is not to be interrupted.
+    # One interrupt is enough: stopping everything takes some seconds, and must not be interrupted.
     for number in _INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

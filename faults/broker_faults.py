@@ -49,7 +49,7 @@ def target_leaders_moved(scene: Scene) -> bool:
 
 
 def isr_too_small(scene: Scene) -> bool:
-    """The target wants three replicas in sync while one broker is away: it answers NOT_ENOUGH_REPLICAS."""
+    """The target requires three in-sync replicas while one broker is down: it responds with NOT_ENOUGH_REPLICAS."""
     target = scene.world.target
     topics = list(scene.world.target_topics())
     target.topics.configure(topics, "min.insync.replicas", "3")
@@ -82,7 +82,7 @@ def _killed(scene: Scene, side: Side, nodes: Sequence[int]) -> bool:
         scene.keep_running(lambda: side.listening(nodes), _RECOVERY_SECONDS, f"the return of {side.name}'s brokers")
         returned = time.monotonic()
         side.topics.renew()
-        # Not from before the kill: what was on its way then still arrived.
+        # Not from before the kill: data that was in flight then still arrived.
         since = scene.world.target.topics.ends(scene.world.target_topics())
         scene.keep_running(lambda: scene.moved(led, since), _RECOVERY_SECONDS, "copying after a broker's return")
         scene.recovery_seconds = time.monotonic() - returned
@@ -92,7 +92,7 @@ def _killed(scene: Scene, side: Side, nodes: Sequence[int]) -> bool:
 
 
 def _led_by(scene: Scene, side: Side, nodes: Sequence[int]) -> list[Partition]:
-    """The target's names of the partitions that these brokers lead now."""
+    """Return the partitions, by the target's names, that these brokers lead now."""
     on_source = side is scene.world.source
     topics = scene.world.source_topics() if on_source else scene.world.target_topics()
     places = [place for place, leader in side.topics.leaders(topics).items() if leader in nodes]

@@ -1,4 +1,4 @@
-"""A whole campaign: start everything, fault after fault from a seed, and the complete check at the end."""
+"""A whole campaign: start everything, play fault after fault from a seed, and check everything at the end."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from faults.world import Configs, Tell, World
 
 #: Topics of the input with their partitions at the start; the first one's number may be chosen.
 _TOPICS = {f"{flow_config.INPUT_PREFIX}{name}": count for name, count in (("orders", 4), ("audit", 3), ("clicks", 2))}
-#: Between two looks of the target's brokers for producers to forget.
+#: Interval at which the target's brokers check for expired producers.
 _FORGET_SECONDS = 2.0
 _FORGETTING: Mapping[str, str] = {"producer.id.expiration.check.interval.ms": f"{_FORGET_SECONDS * 1000:.0f}"}
-#: As long as brokers can.
+#: The maximum of brokers.
 _REMEMBERING: Mapping[str, str] = {"producer.id.expiration.ms": str(2**31 - 1)}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to do.
+    """Options of a campaign.
 
     Attributes:
         kinds: of faults, in the order of the table.
-        faults: how many; None: until the time is over.
-        seconds: no fault begins after so long; None: no limit.
+        faults: their number; None: until the time is over.
+        seconds: no fault begins after this time; None: no limit.
         rate: records per second of the constant input.
         brokers: of each cluster, 1 or 3.
         partitions: of the first topic; None: its usual number.
         keep: leave the folder with logs and data.
-        age_seconds: how far the input's timestamps lie back. The source's brokers then remember their producers for
-            longer, so that the input itself is exact, and the target's look every two seconds for some to forget.
+        age_seconds: age of the input's timestamps. The source's brokers then remember their producers for longer, so
+            that the input itself is exact, and the target's brokers expire producers every two seconds.
         settings: further properties of the flow.
     """
 
@@ -72,11 +72,11 @@ class Options:
 
 
 def run(options: Options, results: Results, tell: Tell) -> None:
-    """Play the faults; whatever was started has ended when this returns or raises.
+    """Play the faults; everything that was started has ended when this returns or raises.
 
     Args:
-        results: filled as the campaign goes, so that an interrupt leaves what was found so far.
-        tell: called with one sentence about what happens now.
+        results: filled during the campaign, so that an interrupt keeps the results so far.
+        tell: called with one sentence about the present step.
 
     Raises:
         MirrorError: something could not be started, or the flow did not catch up any more.
@@ -87,7 +87,7 @@ def run(options: Options, results: Results, tell: Tell) -> None:
         for number, kind in enumerate(schedule(options.kinds, options.seed, options.faults), 1):
             if deadline is not None and time.monotonic() > deadline:
                 break
-            # Each fault has its own dice: what one of them draws does not change the others.
+            # Each fault has its own random numbers: its draws do not change the others.
             strike = _play(world, kind, random.Random(f"{options.seed}/{number}"))
             results.strikes.append(strike)
             tell(_sentence(number, strike))

@@ -1,4 +1,4 @@
-"""The process of a driver: a warm Spark session that runs the flow when asked over a pipe, by the production path."""
+"""The process of a driver: a warm Spark session that runs the flow on requests over a pipe, by the production code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = logging.getLogger("faults")
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Create and grow the flow's topics as the project's own topic sync does."""
+    """Create and grow the flow's topics with the project's own topic sync."""
 
     config: Path
     flow: str
@@ -43,7 +43,7 @@ class Run:
 
     config: Path
     flow: str
-    #: Where the driver is to kill itself.
+    #: Where the driver kills itself.
     fault_point: FaultPoint | None = None
 
 
@@ -57,7 +57,7 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What a run, or another request, said of itself."""
+    """The result of a run, or of another request."""
 
     records: int = 0
     #: Records of interrupted runs that were found on the target.
@@ -68,7 +68,7 @@ class RunEnd:
 
 
 def serve(pipe: Pipe, cores: int, log: str) -> None:
-    """The process: warm up, then do what is asked until told to stop, or until whoever started it is gone."""
+    """Warm up, then serve requests until stopped, or until the parent process is gone."""
     os.setsid()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, sys.stdout.fileno())
@@ -94,7 +94,7 @@ class _Session:
     def __init__(self, spark: Any, points: FaultPoints) -> None:
         self._spark = spark
         self._points = points
-        # The very runner of the Spark job.
+        # The runner of the production Spark job.
         copy_with = importlib.import_module("spark_jobs.replicate").copy_with
         self._runner: Callable[[CopyJob], list[PartitionResult]] = copy_with(spark)
 
@@ -136,7 +136,7 @@ def _prepare(request: Prepare) -> RunEnd:
 
 
 def _tried(work: Callable[[], RunEnd]) -> RunEnd:
-    """The campaign hears of every failure; the process lives on."""
+    """Return failures to the campaign; the process continues."""
     try:
         return work()
     except MirrorError as error:
@@ -157,7 +157,7 @@ def _spark(cores: int) -> Any:
         .appName("faults")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "512m")
-        # Sessions are killed all the time: they are to start quickly and to spare cores.
+        # Sessions are killed all the time: they have to start fast and save CPU.
         .config("spark.driver.extraJavaOptions", " ".join(FAST_START_JVM))
         .config(map=dict(SPARK_SETTINGS))
         .getOrCreate()

@@ -1,4 +1,4 @@
-"""Driver processes as the campaign sees them: they can be asked for a run, killed, stopped and woken."""
+"""Driver processes in the campaign: they can be asked for a run, killed, stopped and continued."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mirror_lib.dev.processes import session_members
 
 _START_SECONDS = 240.0
 _CORES = 2
-#: What a run ends with when its driver is gone.
+#: The result of a run whose driver is gone.
 DRIVER_DIED = RunEnd(errors=(RunError("driver-died", "the driver's process has ended"),))
 
 
 class Driver:
-    """One driver process with its JVM and Python workers. It starts at once and warms up by itself."""
+    """One driver process with its JVM and Python workers. It starts and warms up asynchronously."""
 
     def __init__(self, number: int, directory: Path) -> None:
         self.number = number
@@ -43,7 +43,7 @@ class Driver:
 
     @property
     def alive(self) -> bool:
-        """Whether the driver itself has not ended."""
+        """True if the driver itself has not ended."""
         return self._process.is_alive()
 
     def wait_warm(self) -> None:
@@ -61,25 +61,25 @@ class Driver:
         self._warm = True
 
     def begin(self, request: Run | Prepare) -> None:
-        """Ask for something; `finish` gives its end."""
+        """Send a request; `finish` returns its result."""
         self.wait_warm()
         with suppress(OSError):
             self._pipe.send(request)
 
     @property
     def answered(self) -> bool:
-        """Whether `finish` would give an end at once."""
+        """True if `finish` would return at once."""
         try:
             return self._pipe.poll(0)
         except OSError:
             return True
 
     def poll(self) -> RunEnd | None:
-        """The end of what was asked for, None while it lasts."""
+        """Return the result of the request, None while it is running."""
         return self.finish(0.0)
 
     def finish(self, seconds: float) -> RunEnd | None:
-        """Wait for the end of what was asked for; None when it still lasts after so many seconds."""
+        """Wait for the result of the request; return None if it is still running after this time."""
         try:
             if not self._pipe.poll(seconds):
                 return None
@@ -89,11 +89,11 @@ class Driver:
         return end
 
     def members(self) -> tuple[int, ...]:
-        """All living processes of the session: driver, JVM, Python daemon and workers."""
+        """Return all living processes of the session: driver, JVM, Python daemon and workers."""
         return session_members(self.pid)
 
     def workers(self) -> tuple[int, ...]:
-        """The Python workers: children that Spark's daemon forked, which keep its command line."""
+        """Return the Python workers: children that Spark's daemon forked, which keep its command line."""
         found = []
         for pid in self.members():
             with suppress(psutil.Error):
@@ -104,12 +104,12 @@ class Driver:
         return tuple(found)
 
     def kill_itself(self) -> None:
-        """SIGKILL the driver's process alone; its JVM and workers find out by themselves."""
+        """SIGKILL the driver's process alone; its JVM and workers notice it themselves."""
         _signal([self.pid], signal.SIGKILL)
         self._process.join()
 
     def kill(self, spare: Iterable[int] = ()) -> None:
-        """SIGKILL everything of the session apart from these processes."""
+        """SIGKILL all processes of the session except these."""
         spared = set(spare)
         # One that has just been started leads no session yet.
         _signal({self.pid} - spared if self.alive else (), signal.SIGKILL)
@@ -118,7 +118,7 @@ class Driver:
             self._process.join(0.05)
 
     def stop(self) -> None:
-        """SIGSTOP everything: alive for the kernel, and silent for everybody else."""
+        """SIGSTOP everything: alive for the kernel, and silent for all others."""
         _signal(self.members(), signal.SIGSTOP)
 
     def wake(self) -> None:
@@ -151,18 +151,18 @@ class Drivers:
 
     @property
     def reserve(self) -> Driver:
-        """Another one, for whoever needs two at a time."""
+        """Another driver, for faults that need two at a time."""
         self._refill()
         return self._ready[1]
 
     def lose(self, driver: Driver) -> None:
-        """Do not use this one any more; it may live on until the campaign ends."""
+        """Stop using a driver; it may live on until the campaign ends."""
         if driver in self._ready:
             self._ready.remove(driver)
         self._refill()
 
     def bury(self, driver: Driver) -> None:
-        """Kill whatever is left of a driver and forget it."""
+        """Kill the rest of a driver and forget it."""
         driver.kill()
         self.lose(driver)
         self._all.remove(driver)

@@ -1,4 +1,4 @@
-"""What can stop a campaign of faults."""
+"""Errors that stop a campaign of faults."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mirror_lib.errors import MirrorError
 
 
 class FaultsError(MirrorError):
-    """The campaign cannot go on, so its numbers would mean nothing."""
+    """The campaign cannot continue, so its numbers would be meaningless."""
 
     reason = "faults"
 

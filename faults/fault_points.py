@@ -1,6 +1,6 @@
-"""Where a driver can be made to kill itself: between the steps of the commit protocol, where no outside clock can aim.
+"""Points where a driver can kill itself: between the steps of the commit protocol, too short to hit from outside.
 
-The production code knows nothing of it: methods that mark the steps are wrapped in the campaign's own driver process.
+The production code is not aware of it: methods that mark the steps are wrapped in the campaign's own driver process.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from mirror_lib.ledger.store import Ledger
 class FaultPoint(StrEnum):
     """A moment of a run."""
 
-    #: The positions are open, and nothing has been copied.
+    #: The partitions are claimed, and nothing has been copied.
     AFTER_OPEN = "after-open"
     #: All data is on the target, and the closed positions are not stored.
     BEFORE_POSITIONS = "before-positions"
-    #: The closed positions are stored, and the ledger knows nothing.
+    #: The closed positions are stored, and the ledger has no record of them.
     AFTER_POSITIONS = "after-positions"
     #: The ledger has what was copied, and not the end of the run.
     BEFORE_END = "before-end"
 
 
 class FaultPoints:
-    """The points of this process; at most one is armed, and reaching it ends the process as a crash would."""
+    """The points of this process; at most one is armed, and reaching it kills the process, like a crash."""
 
     def __init__(self, crash: Callable[[], None] | None = None) -> None:
         self.armed: FaultPoint | None = None
         self._crash = crash or _kill_self
 
     def install(self) -> Callable[[], None]:
-        """Wrap the methods that mark the points; returns what puts them back."""
+        """Wrap the methods that mark the points; return a function that restores them."""
         write, finish_run = PositionStore.write, Ledger.finish_run
 
         @functools.wraps(write)
@@ -68,7 +68,7 @@ class FaultPoints:
 
 
 def _put(write: Callable[..., Any], finish_run: Callable[..., Any]) -> None:
-    # setattr, because a class's methods are not meant to be assigned.
+    # setattr, because mypy forbids assigning to methods.
     for owner, method in ((PositionStore, write), (Ledger, finish_run)):
         setattr(owner, method.__name__, method)
 

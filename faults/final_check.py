@@ -16,9 +16,9 @@ def check_everything(source: Topics, target: Topics, streams: Iterable[Stream]) 
     """Compare the whole target with the whole source, one partition after the other.
 
     Args:
-        source: where the input went.
-        target: where the flow copied it.
-        streams: what the input wrote; each must be whole on the source, up to its end marker.
+        source: topics of the input.
+        target: topics of the copy.
+        streams: written by the input; each must be complete on the source, up to its end marker.
     """
     producers: dict[Place, list[int]] = defaultdict(list)
     for stream in streams:

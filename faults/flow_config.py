@@ -1,4 +1,4 @@
-"""The flow of a campaign as a properties file: small requests and short leases, so that faults strike in its middle."""
+"""The flow of a campaign as a properties file: small requests and short leases, so that faults hit during a copy."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 SOURCE, TARGET = "source", "target"
 FLOW = f"{SOURCE}->{TARGET}"
-#: What DefaultReplicationPolicy puts before topic names.
+#: DefaultReplicationPolicy's prefix of topic names.
 TARGET_PREFIX = f"{SOURCE}."
-#: Topics that are compared in the end, and one that is deleted on the way.
+#: Topics that are compared at the end, and one that is deleted during the campaign.
 INPUT_PREFIX, DOOMED_PREFIX = "input-", "doomed-"
 
 
 def properties(
     source_bootstrap: str, target_bootstrap: str, ledger_url: str, *, brokers: int, own: Mapping[str, str]
 ) -> dict[str, str]:
-    """The whole file, as keys and values.
+    """Return the whole file, as keys and values.
 
     Args:
         own: further properties, or other values.
@@ -38,7 +38,7 @@ def properties(
         "offset.flush.interval.ms": "500",
         "mirror.run.lease.seconds": "3",
         "mirror.retry.max.seconds": "60",
-        # Some batches pass as they are, others are put together, and both are small: there is always one on its way.
+        # Some batches are copied unchanged, others are gathered, and both are small: there is always one in flight.
         "mirror.fetch.max.bytes": str(64 * 1024),
         "mirror.fetch.partition.max.bytes": str(8 * 1024),
         "mirror.batch.passthrough.min.bytes": str(4 * 1024),

@@ -1,4 +1,4 @@
-"""The input as the campaign sees it: a process that writes by itself, and a few things to ask of it."""
+"""The input in the campaign: a process that writes on its own, and a few requests to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Self
 from faults.errors import FaultsError
 from faults.producing import PROFILES, Burst, Command, Finish, Grow, Written, serve
 
-#: The source may be down for a while when something is asked.
+#: The source may be down for a while during a request.
 _ANSWER_SECONDS = 120.0
 
 PRODUCERS = tuple(range(len(PROFILES)))
@@ -29,7 +29,7 @@ class Input:
         Args:
             topics: number of partitions by name; the topics exist.
             rate: records per second, of all producers together.
-            age_seconds: how far timestamps lie back.
+            age_seconds: age of the timestamps.
         """
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -49,15 +49,15 @@ class Input:
         self._process.join()
 
     def burst(self, records: int) -> Written:
-        """Have so many records written at once; returns when the source has them."""
+        """Write this many records at once; return when the source has them."""
         return self._ask(Burst(records))
 
     def grow(self, topic: str, partitions: int) -> Written:
-        """Have the new partitions of a topic written to as well."""
+        """Write to the new partitions of a topic as well."""
         return self._ask(Grow(topic, partitions))
 
     def finish(self) -> Written:
-        """Have the end markers written and end; returns what every stream holds."""
+        """Write the end markers and end; return the content of every stream."""
         return self._ask(Finish())
 
     def _ask(self, command: Command) -> Written:

@@ -17,11 +17,11 @@ class Kind:
 
     name: str
     title: str
-    #: Plays the fault in a scene that the campaign then lets catch up; returns whether a run was hit in its middle.
+    #: Plays the fault in a scene that the campaign then lets catch up; returns True if it hit a run while copying.
     play: Callable[[Scene], bool]
-    #: Whether it makes no sense on clusters of one broker.
+    #: True if it does not apply to clusters of one broker.
     replicated: bool = False
-    #: Whether it needs a PostgreSQL server.
+    #: True if it needs a PostgreSQL server.
     postgres: bool = False
 
 
@@ -73,10 +73,10 @@ KINDS: tuple[Kind, ...] = (
 
 
 def choose(names: Sequence[str], *, brokers: int) -> tuple[Kind, ...]:
-    """The kinds of these names in their own order; without names, all that make sense.
+    """Return the kinds of these names in their own order; without names, all that apply.
 
     Raises:
-        ValueError: a name is not known, or its fault needs clusters of three brokers.
+        ValueError: a name is unknown, or its fault needs clusters of three brokers.
     """
     possible = {kind.name: kind for kind in KINDS if brokers >= 3 or not kind.replicated}
     known = {kind.name for kind in KINDS}

@@ -1,4 +1,4 @@
-"""Faults between the copier and the brokers, made by the proxies that it connects through."""
+"""Faults between the copy and the brokers, made by the proxies of its connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SILENT_SECONDS = (0.5, 8.0)
 
 
 def acknowledgement_lost(scene: Scene) -> bool:
-    """The target has the records, and the answer that says so never arrives."""
+    """The target has the records, and the response never arrives."""
     with scene.braked():
         driver = scene.begin()
         hit = scene.wait_mid_copy(driver)
@@ -28,7 +28,7 @@ def acknowledgement_lost(scene: Scene) -> bool:
 
 
 def latency(scene: Scene) -> bool:
-    """Both clusters are far away for the length of a run."""
+    """Both clusters have a high latency during a run."""
     proxies = (scene.world.source.proxy, scene.world.target.proxy)
     for proxy in proxies:
         proxy.latency(_LATENCY_MS)
@@ -74,7 +74,7 @@ def connections_refused(scene: Scene) -> bool:
 
 
 def target_silent(scene: Scene) -> bool:
-    """Connections to the target stay open, and nothing passes."""
+    """Connections to the target stay open, and no byte passes."""
     proxy = scene.world.target.proxy
     with scene.braked():
         driver = scene.begin()

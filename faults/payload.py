@@ -1,4 +1,4 @@
-"""Records of all shapes, from a seed: keys and values null, empty or long, headers that repeat or hold null."""
+"""Records of many shapes, from a seed: keys and values null, empty or long, headers that repeat or are null."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import cached_property
 
 from faults.stamp import Headers
 
-#: Bytes that compress about as well as text; slices of it make values that differ.
+#: Bytes that compress about as well as text; values are different slices of it.
 _STOCK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A record without its place and its stamp."""
+    """A record without its partition and its stamp."""
 
     key: bytes | None
     value: bytes | None
@@ -22,7 +22,7 @@ class Payload:
 
 
 class PayloadMill:
-    """An endless row of payloads, the same for the same seed."""
+    """An endless sequence of payloads, the same for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -33,7 +33,7 @@ class PayloadMill:
         return b" ".join(self._random.choice(words) for _ in range(_STOCK_BYTES // 13))
 
     def next(self) -> Payload:
-        """The next one."""
+        """Return the next one."""
         return Payload(self._key(), self._value(), self._headers())
 
     def _key(self) -> bytes | None:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server that a campaign can stop and start: the ledger's database for the fault that takes it away."""
+"""A PostgreSQL server that a campaign can stop and start: the ledger's database for the fault that stops it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _INSTALL = "Install it with: apt-get install -y postgresql; or leave the fault o
 
 
 class PostgresServer:
-    """A server in a temporary folder; as a context manager it runs, and its data go with it."""
+    """A server in a temporary folder; as a context manager it runs, and its data are deleted at the end."""
 
     def __init__(self) -> None:
-        # Not under the campaign's folder: that one is closed to the user the server runs as.
+        # Not under the campaign's folder, which the server's user cannot access.
         self._folder = Path(tempfile.mkdtemp(prefix="mirror-faults-postgres-"))
         (self._port,) = free_ports(1)
 
     @property
     def url(self) -> str:
-        """Of its database, for SQLAlchemy."""
+        """URL of its database, for SQLAlchemy."""
         return f"postgresql://mirror:unchecked@{LOOPBACK}:{self._port}/postgres"
 
     def __enter__(self) -> Self:
@@ -49,7 +49,7 @@ class PostgresServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self) -> None:
-        """Start it and wait until it answers.
+        """Start it and wait until it responds.
 
         Raises:
             FaultsError: it does not.
@@ -58,7 +58,7 @@ class PostgresServer:
         self._control("-w", "-t", str(_START_SECONDS), "-l", str(self._folder / "log"), "-o", options, "start")
 
     def crash(self) -> None:
-        """Stop it without any order, as a power cut would; what it had committed is there after the next start."""
+        """Stop it at once, like a power cut; committed data exists after the next start."""
         self._control("-m", "immediate", "stop")
 
     def _control(self, *arguments: str) -> None:
@@ -76,7 +76,7 @@ def _binaries() -> Path:
 
 
 def _as_server_user(folder: Path) -> list[str | Path]:
-    """PostgreSQL refuses to run as root; Debian's package brings a user for it."""
+    """PostgreSQL refuses to run as root; Debian's package has a user for it."""
     if os.geteuid() != 0:
         return []
     try:
@@ -88,7 +88,7 @@ def _as_server_user(folder: Path) -> list[str | Path]:
 
 
 def _run(command: list[str | Path]) -> None:
-    # A server that inherits our pipes would keep them open, and the call waiting: output goes to a file.
+    # A server that inherits this process's pipes would keep them open, and the call waiting: output goes to a file.
     with tempfile.TemporaryFile("w+") as output:
         done = subprocess.run(
             [str(part) for part in command],
@@ -96,7 +96,7 @@ def _run(command: list[str | Path]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # An interrupt of the campaign is not meant for the server.
+            # An interrupt of the campaign must not reach the server.
             start_new_session=True,
             check=False,
         )

@@ -1,4 +1,4 @@
-"""Faults of our own processes: killed, stopped and woken again, or two where one should be."""
+"""Faults of the project's own processes: killed, stopped and continued, or two in place of one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from faults.fault_points import FaultPoint
 from faults.scene import Scene
 from faults.world import pause
 
-#: A woken zombie sends what it had on its way within moments.
+#: A continued zombie sends its pending data within moments.
 _AWAKE_SECONDS = 2.0
 
 
@@ -21,7 +21,7 @@ def worker_killed(scene: Scene) -> bool:
     with scene.braked():
         driver = scene.begin()
         hit = scene.wait_mid_copy(driver)
-        # The run needs both, so either one is in its middle.
+        # The run needs both, so either one is copying.
         for pid in driver.workers()[:1] if scene.rng.random() < 0.5 else driver.workers()[-1:]:
             _send([pid], signal.SIGKILL)
     scene.end(driver)
@@ -29,7 +29,7 @@ def worker_killed(scene: Scene) -> bool:
 
 
 def driver_killed(scene: Scene) -> bool:
-    """The driver's process is killed, and the next run begins while the JVM and the workers are still finding out."""
+    """The driver's process is killed, and the next run begins before the JVM and the workers have noticed."""
     with scene.braked():
         driver = scene.begin()
         hit = scene.wait_mid_copy(driver)
@@ -40,7 +40,7 @@ def driver_killed(scene: Scene) -> bool:
 
 
 def session_killed(scene: Scene) -> bool:
-    """Driver, JVM and workers are killed at once, as with their machine."""
+    """Driver, JVM and workers are killed at once, like a crash of their machine."""
     with scene.braked():
         driver = scene.begin()
         hit = scene.wait_mid_copy(driver)
@@ -59,12 +59,12 @@ def killed_at(point: FaultPoint, scene: Scene) -> bool:
 
 
 def two_runs(scene: Scene) -> bool:
-    """Two runs with the same ledger: one waits or stands back."""
+    """Two runs with the same ledger: one waits or skips."""
     return _both(scene, scene.world.configs.main)
 
 
 def two_runs_unlocked(scene: Scene) -> bool:
-    """Two runs with different ledgers: no lock keeps them apart, only what the brokers refuse."""
+    """Two runs with different ledgers: no lock keeps them apart, only the brokers' fencing."""
     return _both(scene, scene.world.configs.stranger)
 
 
@@ -81,14 +81,14 @@ def _both(scene: Scene, config: Path) -> bool:
 
 
 def zombie_driver(scene: Scene) -> bool:
-    """Driver, JVM and workers fall asleep; a successor copies everything; then they wake and go on."""
+    """Driver, JVM and workers are stopped; a successor copies everything; then they are continued."""
     with scene.braked():
         driver = scene.begin()
         hit = scene.wait_mid_copy(driver)
         driver.stop()
     _succeed(scene, driver)
     driver.wake()
-    # It may wake while another run is copying.
+    # It may continue while another run is copying.
     if scene.rng.random() < 0.5:
         scene.run(scene.driver)
     scene.end(driver)
@@ -96,7 +96,9 @@ def zombie_driver(scene: Scene) -> bool:
 
 
 def zombie_worker(scene: Scene) -> bool:
-    """The workers fall asleep with batches on their way, and their driver dies; they wake after a successor is done."""
+    """The workers are stopped with batches in flight, and their driver dies; they continue after a successor is
+    done.
+    """
     with scene.braked():
         driver = scene.begin()
         hit = scene.wait_mid_copy(driver)
@@ -111,7 +113,7 @@ def zombie_worker(scene: Scene) -> bool:
 
 
 def _succeed(scene: Scene, driver: Driver) -> None:
-    """Let another driver copy what is there, and the target's brokers forget it where its records are old."""
+    """Let another driver copy everything, and wait until the target's brokers forget producers of old records."""
     scene.afterwards(lambda: scene.world.drivers.bury(driver))
     scene.world.drivers.lose(driver)
     pause(0.1)

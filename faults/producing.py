@@ -1,6 +1,6 @@
-"""The process that writes the input: a few producers, each with its own way of making batches, at a constant rate.
+"""The process that writes the input: a few producers with different batching, at a constant rate.
 
-They are idempotent, wait for all replicas and never give up, so that the source itself holds every sequence without a
+They are idempotent, wait for all replicas and retry forever, so that the source itself holds every sequence without a
 hole; the checker verifies that too.
 """
 
@@ -23,7 +23,7 @@ from faults.payload import PayloadMill
 from faults.sequences import Stream
 from faults.stamp import STAMP_HEADER, Content
 
-#: One producer each: records alone in their batches, batches that pass as they are, and others in between.
+#: One producer each: single-record batches, batches that are copied unchanged, and others in between.
 PROFILES: tuple[Mapping[str, Any], ...] = (
     {"linger.ms": 0, "batch.num.messages": 1},
     {"linger.ms": 300, "compression.type": "lz4"},
@@ -32,7 +32,7 @@ PROFILES: tuple[Mapping[str, Any], ...] = (
 _SETTINGS: Mapping[str, Any] = {
     "acks": "all",
     "enable.idempotence": True,
-    # Without an end: a record that was given up would be a hole in the source.
+    # Infinite: a record that was given up would be a hole in the source.
     "message.timeout.ms": 0,
     "max.in.flight.requests.per.connection": 5,
     "topic.metadata.refresh.interval.ms": 2000,
@@ -41,21 +41,21 @@ _SETTINGS: Mapping[str, Any] = {
     "log_level": 0,
 }
 _TICK_SECONDS = 0.02
-#: More than this behind its rate, a producer that could not write does not try to make up for it.
+#: A producer that could not write makes up for at most this many records.
 _LARGEST_DEBT = 2000.0
 _METADATA_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """Write so many records at once, and answer when the source has them."""
+    """Write this many records at once, and respond when the source has them."""
 
     records: int
 
 
 @dataclass(frozen=True, slots=True)
 class Grow:
-    """A topic has more partitions now; answer when the producers write to all of them."""
+    """A topic has more partitions now; respond when the producers write to all of them."""
 
     topic: str
     partitions: int
@@ -63,7 +63,7 @@ class Grow:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Write every stream's end marker, wait until the source has everything, and answer with the streams."""
+    """Write every stream's end marker, wait until the source has everything, and respond with the streams."""
 
 
 Command = Burst | Grow | Finish
@@ -71,7 +71,7 @@ Command = Burst | Grow | Finish
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The answer to every command."""
+    """The response to every command."""
 
     #: By stream, how many records it has.
     streams: Mapping[Stream, int]
@@ -81,7 +81,7 @@ class Written:
 def serve(
     pipe: Pipe, bootstrap_servers: str, topics: Mapping[str, int], rate: float, seed: int, age_seconds: float
 ) -> None:
-    """The process: write until told to finish, or until whoever started it is gone."""
+    """Write until the command to finish, or until the parent process is gone."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     writer = _Writer(bootstrap_servers, topics, seed, age_seconds)
@@ -129,7 +129,7 @@ class _Writer:
         self._choices = sorted(self._streams)
 
     def write_one(self) -> bool:
-        """Queue a record of a random stream; False when the queue is full."""
+        """Queue a record of a random stream; return False if the queue is full."""
         return self._write(self._random.choice(self._choices), end=False)
 
     def burst(self, records: int) -> None:
@@ -140,7 +140,7 @@ class _Writer:
     def grow(self, topic: str, partitions: int) -> None:
         deadline = time.monotonic() + _METADATA_SECONDS
         for producer in self._producers:
-            # A partition that the client does not know yet would be refused, and leave a hole.
+            # A partition that the client does not know yet would be rejected, and leave a hole.
             while len(producer.list_topics(topic, timeout=5.0).topics[topic].partitions) < partitions:
                 if time.monotonic() > deadline:
                     self._errors.append(f"{topic} did not get {partitions} partitions")

@@ -13,7 +13,7 @@ from faults.errors import FaultsError
 from faults.sequences import Seen
 from faults.stamp import STAMP_HEADER, Content, Stamp
 
-#: A partition's place in the input: the source's name of the topic, and the partition.
+#: A partition of the input: the source's name of the topic, and the partition.
 Place = tuple[str, int]
 _Header = tuple[str, str | bytes | None]
 _READ_SECONDS = 120.0
@@ -22,7 +22,7 @@ _CHUNK = 2000
 
 
 class Reader:
-    """Reads topics of one cluster from their beginning; each call goes on where the last one ended."""
+    """Reads topics of one cluster from their beginning; each call continues where the last one ended."""
 
     def __init__(self, bootstrap_servers: str, *, prefix: str = "") -> None:
         """Args:
@@ -55,14 +55,14 @@ class Reader:
         self._consumer.close()
 
     def read_new(self, ends: Mapping[Place, int], take: Callable[[str, int, Seen], None]) -> None:
-        """Read every partition at least up to its end offset, in order, and hand each record over.
+        """Read every partition at least up to its end offset, in order, and pass each record to `take`.
 
         Args:
             ends: of the partitions to read, by the source's name of the topic.
             take: called with the source's topic name, partition and record.
 
         Raises:
-            FaultsError: an end is not reached in time, or the log lacks what it held before.
+            FaultsError: an end is not reached in time, or the log lost records.
         """
         starts = {place: self._next.get(place, 0) for place in ends}
         open_places: set[Place] = {place for place, end in ends.items() if starts[place] < end}
@@ -92,7 +92,7 @@ class Reader:
         error, offset = message.error(), message.offset()
         topic, partition = message.topic(), message.partition()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-            # What passes by itself librdkafka repeats by itself; the deadline is there for what does not.
+            # librdkafka retries temporary errors itself; the deadline is for all others.
             if error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):  # noqa: SLF001
                 raise FaultsError(f"{topic}-{partition} lost records that were read before: {error}.") from (
                     KafkaException(error)
@@ -104,10 +104,10 @@ class Reader:
         place = (topic.removeprefix(self._prefix), partition)
         if error is None:
             if place not in open_places:
-                # Beyond the end that was asked for: the next call reads it.
+                # Beyond the requested end: the next call reads it.
                 return
             take(*place, _seen(message, place))
-        # Control records are never shown; only the end of the partition tells that they were passed.
+        # Control records are never returned; only the end of the partition shows that they were passed.
         after = offset + 1 if error is None else offset
         self._next[place] = after
         if after >= ends[place]:
@@ -132,7 +132,7 @@ def _seen(message: Message, place: Place) -> Seen:
         _bytes(message.value()),
         [(name, value) for name, value in headers if name != STAMP_HEADER],
     )
-    # The producer puts the stamp last; it must still stand there.
+    # The producer adds the stamp as the last header; it must still be the last.
     in_place = headers[-1][0] == STAMP_HEADER
     return Seen(stamp, in_place and content.stamp(stamp.producer, stamp.sequence, end=stamp.end) == stamp)
 

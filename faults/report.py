@@ -1,4 +1,4 @@
-"""The results as a table for people and as JSON for machines."""
+"""The results as a table for the console and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FINDINGS = ("missing", "duplicated", "out of order", "altered")
 
 
 def print_report(console: Console, results: Results) -> None:
-    """The table, and what it comes to."""
+    """Print the table, and a summary."""
     console.print(fault_table(results))
     for line in conclusions(results):
         console.print(line)
 
 
 def fault_table(results: Results) -> Table:
-    """One line for each kind of fault, and their sum."""
+    """Return one line for each kind of fault, and their sum."""
     table = Table(title="Faults, and what was wrong on the target after them", title_justify="left")
     table.add_column("fault", no_wrap=True)
     for heading in (
@@ -57,7 +57,7 @@ def fault_table(results: Results) -> Table:
 
 
 def conclusions(results: Results) -> list[Text]:
-    """Sentences below the table."""
+    """Return sentences below the table."""
     lines = []
     if results.stopped is not None:
         lines.append(Text(f"The campaign ended early: {results.stopped}", style="bold red"))
@@ -114,7 +114,7 @@ def _seconds(value: float | None) -> str:
 
 
 def to_json(results: Results, setup: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that was found, fault by fault, and the table."""
+    """Return all results, fault by fault, and the table."""
     return {
         "seed": results.seed,
         "setup": dict(setup),

@@ -1,4 +1,4 @@
-"""What a campaign found, fault by fault. Pure values."""
+"""The results of a campaign, fault by fault. Pure values."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass, field
 
 from faults.sequences import Findings
 
-#: Seconds from a broker's return until the partitions that it led are copied again.
+#: Seconds from a broker's restart until the partitions that it led are copied again.
 RECOVERY_GOAL_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """One fault, and what was seen on the target after it."""
+    """One fault, and the findings on the target after it."""
 
     kind: str
-    #: Whether a run was copying at that moment, as its target's ends showed.
+    #: True if a run was copying at that moment, by the target's end offsets.
     mid_copy: bool
-    #: What was wrong on the target and had not been before.
+    #: New errors on the target.
     findings: Findings
-    #: Seconds from the begin of the run that was struck until everything was caught up.
+    #: Seconds from the beginning of the hit run until everything was caught up.
     seconds: float
-    #: Runs until everything was caught up, the struck one included.
+    #: Runs until everything was caught up, including the one that was hit.
     runs: int
     #: Records of interrupted runs that later ones found on the target.
     recovered: int = 0
-    #: See `RECOVERY_GOAL_SECONDS`; None where no broker went.
+    #: See `RECOVERY_GOAL_SECONDS`; None if no broker was down.
     recovery_seconds: float | None = None
     #: Reasons of the errors that the runs ended with, in order.
     reasons: tuple[str, ...] = ()
-    #: The same errors in words.
+    #: The same errors as text.
     errors: tuple[str, ...] = ()
 
 
@@ -44,24 +44,24 @@ class KindLine:
     findings: Findings
     recovered: int
     seconds: float
-    #: The longest, None where no broker went.
+    #: The longest, None if no broker was down.
     recovery_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """The reading of everything at the end: the whole target against the whole source."""
+    """The comparison of everything at the end: the whole target against the whole source."""
 
     source_records: int
     target_records: int
     findings: Findings
-    #: What is wrong with the source itself; then nothing can be said of the copy.
+    #: Errors of the source itself; then nothing can be said about the copy.
     input_faults: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Results:
-    """Everything so far; `complete` is None when the campaign did not come to its end."""
+    """Everything so far; `complete` is None if the campaign did not come to its end."""
 
     seed: int
     strikes: list[Strike] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Results:
 
     @property
     def findings(self) -> Findings:
-        """Of all faults, as seen while the campaign ran."""
+        """The sum over all faults, as found during the campaign."""
         return sum((strike.findings for strike in self.strikes), Findings())
 
     @property
@@ -86,7 +86,7 @@ class Results:
 
     @property
     def clean(self) -> bool:
-        """Whether the campaign came to its end and found nothing."""
+        """True if the campaign came to its end and found nothing."""
         return (
             self.stopped is None
             and self.complete is not None

@@ -1,4 +1,4 @@
-"""One fault from its run's begin until everything is caught up: what all kinds of faults are made of."""
+"""One fault from the beginning of its run until everything is caught up: the common part of all kinds of faults."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from faults.flow_config import FLOW
 from faults.topics import Partition
 from faults.world import World
 
-#: Records that are there at once when a run begins, besides the constant input.
+#: Records that exist when a run begins, besides the constant input.
 BURST_RECORDS = 3000
-#: How far the struck run has come, in parts of the burst.
+#: Progress of the run when it is hit, as a share of the burst.
 _EARLIEST, _LATEST = 0.05, 0.6
-#: Each answer of the source takes so much longer while a fault waits for its moment.
+#: Delay of each response of the source while a fault waits for its moment.
 _BRAKE_MS = 40
 _LOOK_SECONDS = 0.01
 _RUN_SECONDS = 240.0
@@ -31,7 +31,7 @@ _REASONS_KEPT = 20
 
 
 class Scene:
-    """The fault's stage: begin a run, wait until it is in its middle, strike, and let the flow catch up."""
+    """The stage of a fault: begin a run, wait until it is copying, play the fault, and let the flow catch up."""
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self.world = world
@@ -50,15 +50,15 @@ class Scene:
 
     @property
     def driver(self) -> Driver:
-        """The driver that the next run takes."""
+        """The driver of the next run."""
         return self.world.drivers.current
 
     def use(self, config: Path) -> None:
-        """Let the runs of this scene take another properties file."""
+        """Use another properties file for the runs of this scene."""
         self._config = config
 
     def afterwards(self, work: Callable[[], None]) -> None:
-        """Do this when everything is caught up, or the scene failed."""
+        """Call this when everything is caught up, or the scene failed."""
         self._afterwards.append(work)
 
     # ------------------------------------------------------------ runs
@@ -71,13 +71,13 @@ class Scene:
         config: Path | None = None,
         watched: Mapping[str, int] | None = None,
     ) -> Driver:
-        """Pile up input and begin a run.
+        """Write a burst of input and begin a run.
 
         Args:
-            fault_point: where the driver is to kill itself.
-            driver: not the current one.
-            config: not the scene's.
-            watched: the target's topics by which `wait_mid_copy` sees the run; by default all of the input.
+            fault_point: where the driver kills itself.
+            driver: instead of the current one.
+            config: instead of the scene's.
+            watched: the target's topics by which `wait_mid_copy` observes the run; by default all of the input.
         """
         driver = driver or self.driver
         driver.wait_warm()
@@ -88,16 +88,16 @@ class Scene:
         return driver
 
     def run(self, driver: Driver, *, fault_point: FaultPoint | None = None, config: Path | None = None) -> None:
-        """Begin a run with the input that is there."""
+        """Begin a run with the existing input."""
         self.runs += 1
         self._running.append(driver)
         driver.begin(Run(config or self._config, FLOW, fault_point))
 
     def wait_mid_copy(self, driver: Driver, *, records: int = BURST_RECORDS) -> bool:
-        """Wait until the target's ends have moved a good way; False when the run ends before, or its driver does.
+        """Wait until the target's end offsets have advanced enough; return False if the run or its driver ends before.
 
         Args:
-            driver: whose run it is.
+            driver: of the run.
             records: what the run has to copy to the watched topics.
         """
         moved = max(int(records * self.rng.uniform(_EARLIEST, _LATEST)), sum(self._watched.values()) + 1)
@@ -113,7 +113,7 @@ class Scene:
 
     @contextmanager
     def braked(self) -> Iterator[None]:
-        """Answers of the source come late, so that a run lasts long enough to be struck."""
+        """Delay responses of the source, so that a run lasts long enough to be hit."""
         self.world.source.proxy.latency(_BRAKE_MS)
         try:
             yield
@@ -133,7 +133,7 @@ class Scene:
         return end
 
     def end_if_over(self, driver: Driver) -> RunEnd | None:
-        """The end of a driver's run, None while it lasts."""
+        """Return the end of a driver's run, None while it is running."""
         end = driver.poll()
         if end is not None:
             self._note(driver, end)
@@ -149,7 +149,7 @@ class Scene:
         if end is DRIVER_DIED:
             self.world.drivers.lose(driver)
 
-    # ------------------------------------------------------------ getting well again
+    # ------------------------------------------------------------ recovery
 
     def prepare(self) -> None:
         """Let the project's topic sync create and grow the target's topics.
@@ -169,10 +169,10 @@ class Scene:
             time.sleep(_BETWEEN_RUNS_SECONDS)
 
     def keep_running(self, until: Callable[[], bool], seconds: float, what: str) -> None:
-        """One run after the other, until something has happened.
+        """Start one run after the other, until a condition is true.
 
         Raises:
-            StuckError: it does not happen.
+            StuckError: it does not become true.
         """
         deadline = time.monotonic() + seconds
         driver = self.driver
@@ -186,12 +186,12 @@ class Scene:
             time.sleep(_LOOK_SECONDS)
 
     def keep_running_for(self, seconds: float) -> None:
-        """One run after the other for so long."""
+        """Start one run after the other for this time."""
         deadline = time.monotonic() + seconds
         self.keep_running(lambda: time.monotonic() > deadline, seconds + 1.0, "the end of a pause")
 
     def moved(self, places: Collection[Partition], since: Mapping[Partition, int]) -> bool:
-        """Whether the target's ends of all these partitions are higher than they were."""
+        """Return True if the target's end offsets of all these partitions are higher than before."""
         topics = {topic: max(number for name, number in places if name == topic) + 1 for topic, _ in places}
         ends = self.world.target.topics.look_at_ends(topics)
         return all(ends.get(place, -1) > since[place] for place in places)
@@ -219,7 +219,7 @@ class Scene:
             time.sleep(_BETWEEN_RUNS_SECONDS)
 
     def close(self) -> None:
-        """Undo what the fault left behind."""
+        """Undo the effects of the fault."""
         for side in (self.world.source, self.world.target):
             side.proxy.heal()
         while self._afterwards:

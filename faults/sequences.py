@@ -1,6 +1,6 @@
-"""Whether records arrived once, in order and unchanged: while a campaign runs, and once more of everything at its end.
+"""Check that records arrived once, in order and unchanged: during a campaign, and of everything at its end.
 
-Pure: the reader feeds it. Both checks would see a lost tail, because each producer ends with a marker.
+Pure: the reader feeds it. Both checks detect a lost tail, because each producer ends with a marker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from faults.stamp import Stamp
 
 
 class Stream(NamedTuple):
-    """What one producer wrote to one partition; its sequences are 0, 1, 2, ... to the end marker."""
+    """The records of one producer in one partition; its sequences are 0, 1, 2, ... to the end marker."""
 
     topic: str
     partition: int
@@ -22,9 +22,9 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A record as read: its stamp and whether the rest still fits it."""
+    """A record as read: its stamp and whether the rest still matches it."""
 
-    #: None when the record has none that can be read.
+    #: None if the record has none that can be parsed.
     stamp: Stamp | None
     intact: bool
 
@@ -42,7 +42,7 @@ class Findings:
         return Findings(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def since(self, before: Findings) -> Findings:
-        """What is new; a record that was missing and came late has become one out of order."""
+        """Return the new findings; a record that was missing and came late has become one out of order."""
         return Findings(*(max(a - b, 0) for a, b in zip(astuple(self), astuple(before), strict=True)))
 
     @property
@@ -58,16 +58,16 @@ class _Progress:
 
 
 class ArrivalCheck:
-    """Judges records while they arrive on the target, from their sequences alone."""
+    """Checks records while they arrive on the target, from their sequences alone."""
 
     def __init__(self) -> None:
         self._streams: dict[Stream, _Progress] = {}
         self._counted = Findings()
 
     def add(self, topic: str, partition: int, seen: Seen) -> None:
-        """Take the next record of a partition, in the order of offsets."""
+        """Add the next record of a partition, in the order of offsets."""
         if seen.stamp is None:
-            # A stranger's record, or one whose stamp was altered: its sequence then counts as missing too.
+            # An unexpected record, or one whose stamp was altered: its sequence then counts as missing too.
             self._counted += Findings(altered=1)
             return
         stamp = seen.stamp
@@ -84,7 +84,7 @@ class ArrivalCheck:
             self._counted += Findings(duplicated=1)
 
     def findings(self) -> Findings:
-        """So far; records that were skipped and have not come since are missing."""
+        """Return the findings so far; skipped records that have not come since are missing."""
         return self._counted + Findings(missing=sum(len(each.skipped) for each in self._streams.values()))
 
     @property
@@ -94,7 +94,7 @@ class ArrivalCheck:
 
 
 def compare(source: Sequence[Seen], target: Iterable[Seen]) -> Findings:
-    """All of one partition on the target against all of it on the source, whoever wrote it."""
+    """Compare all of one partition on the target with all of it on the source, of all producers."""
     places = {(each.stamp.producer, each.stamp.sequence): place for place, each in enumerate(source) if each.stamp}
     unseen = set(places)
     furthest = -1
@@ -117,7 +117,7 @@ def compare(source: Sequence[Seen], target: Iterable[Seen]) -> Findings:
 
 
 def input_faults(partition: Sequence[Seen], producers: Iterable[int]) -> list[str]:
-    """What is wrong with a partition of the source itself: it must hold every producer's sequence up to its end."""
+    """Return errors in a partition of the source itself: it must hold every producer's sequence up to its end."""
     found = []
     for producer in producers:
         stamps = [each.stamp for each in partition if each.stamp is not None and each.stamp.producer == producer]

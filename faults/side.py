@@ -13,11 +13,11 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK
 from testbed.proxy import KafkaProxy
 
-#: The listener that the flow connects to, by way of the proxy.
+#: The listener of the flow, behind the proxy.
 _FLOW_LISTENER = "FLOW"
 _LISTENERS = {"PLAINTEXT": "PLAINTEXT", _FLOW_LISTENER: "PLAINTEXT"}
 _HEAP_MEGABYTES = 320
-#: Brokers notice the death of one of them within seconds, delete files at once, and keep records of any age.
+#: Brokers notice a dead broker within seconds, delete files at once, and keep records of any age.
 _OVERRIDES = {
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
@@ -28,7 +28,7 @@ _OVERRIDES = {
 
 
 class Side:
-    """A cluster; clients of the campaign connect directly, the flow through proxies."""
+    """A cluster; the campaign's own clients connect directly, the flow through proxies."""
 
     def __init__(self, name: str, directory: Path, *, brokers: int, overrides: Mapping[str, str] | None = None) -> None:
         self.name = name
@@ -46,17 +46,17 @@ class Side:
 
     @cached_property
     def topics(self) -> Topics:
-        """The campaign's own way to the cluster."""
+        """The campaign's own access to the cluster."""
         return Topics(self._cluster.bootstrap_servers)
 
     @property
     def flow_bootstrap(self) -> str:
-        """Where the flow connects."""
+        """Bootstrap servers of the flow."""
         return self._cluster.bootstrap_servers_of(_FLOW_LISTENER)
 
     @property
     def node_ids(self) -> tuple[int, ...]:
-        """Of all brokers, running or not."""
+        """The node ids of all brokers, running or not."""
         return self._cluster.node_ids
 
     def start(self) -> None:
@@ -78,13 +78,13 @@ class Side:
         self._cluster.kill(node)
 
     def restart(self, nodes: Sequence[int]) -> None:
-        """Start killed brokers again and wait until the cluster counts them in."""
-        # At the same time: after a power cut none of them is ready before the others.
+        """Start killed brokers again and wait until they are members of the cluster."""
+        # In parallel: after a power cut none of them is ready before the others.
         with ThreadPoolExecutor(max_workers=len(nodes)) as pool:
             list(pool.map(self._cluster.restart, nodes))
 
     def listening(self, nodes: Sequence[int]) -> bool:
-        """Whether all these brokers take connections."""
+        """Return True if all these brokers accept connections."""
         return all(_listens(self._cluster.ports_of(node).listeners[_FLOW_LISTENER]) for node in nodes)
 
 

@@ -1,6 +1,6 @@
-"""What every record of the input carries: who wrote it, as which record of its partition, and a checksum of it all.
+"""The stamp of every record of the input: its producer, its number in the partition, and a checksum of the record.
 
-The stamp is a header, so that keys and values can be anything, also null. Nothing here is shared with the copier.
+The stamp is a header, so that keys and values can be anything, including null. Nothing here is shared with the copy.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class Stamp:
 
     producer: int
     sequence: int
-    #: Whether it is the producer's last record of this partition.
+    #: True if it is the producer's last record of this partition.
     end: bool
     checksum: int
 
     def encode(self) -> bytes:
-        """The header's value, readable in any console consumer."""
+        """Return the header's value, readable in any console consumer."""
         return f"{self.producer}:{self.sequence}:{'end' if self.end else 'on'}:{self.checksum:08x}".encode()
 
     @classmethod
     def decode(cls, value: bytes) -> Stamp:
-        """Read the header's value.
+        """Parse the header's value.
 
         Raises:
-            ValueError: it is no stamp.
+            ValueError: it is not a stamp.
         """
         parts = value.decode("ascii").split(":")
         if len(parts) != 4 or parts[2] not in ("on", "end"):
@@ -47,7 +47,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """All of a record that must arrive as it was, apart from the stamp itself."""
+    """All of a record that must arrive unchanged, apart from the stamp itself."""
 
     #: The source topic's name, on either side.
     topic: str
@@ -59,7 +59,7 @@ class Content:
     headers: Headers
 
     def checksum(self, producer: int, sequence: int, *, end: bool) -> int:
-        """CRC-32 of everything, with the lengths of the parts, so that no byte can move from one to the next."""
+        """Return CRC-32 of everything, with the lengths of the parts, so that no byte can move from one to the next."""
         crc = zlib.crc32(_PLACE.pack(self.partition, self.timestamp))
         crc = zlib.crc32(f"{self.topic}:{producer}:{sequence}:{end}".encode(), crc)
         parts: list[bytes | None] = [self.key, self.value]
@@ -71,5 +71,5 @@ class Content:
         return crc
 
     def stamp(self, producer: int, sequence: int, *, end: bool = False) -> Stamp:
-        """The stamp that belongs to this content."""
+        """Return the stamp for this content."""
         return Stamp(producer, sequence, end, self.checksum(producer, sequence, end=end))

@@ -1,4 +1,4 @@
-"""Faults of what the flow relies on: the target's policy, the ledger, and topics that change under a run."""
+"""Faults of what the flow depends on: the target's policy, the ledger, and topics that change during a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from faults.flow_config import DOOMED_PREFIX, INPUT_PREFIX, TARGET_PREFIX
 from faults.scene import Scene
 from faults.world import pause
 
-#: The topic that gets more partitions, until it has this many; then another one does.
+#: The topic grows up to this number of partitions; then another one does.
 _PARTITIONS_MOST = 8
 #: No batch of a record with a stamp fits (90 bytes or more). A transaction's marker does (78 bytes): a coordinator that
 #: cannot write one never tries again (Java `TransactionMarkerRequestCompletionHandler`), and its id is not free again.
@@ -20,7 +20,7 @@ _FLUSH_SECONDS = 60.0
 
 
 def target_refuses(scene: Scene) -> bool:
-    """The target's topics refuse everything for a while, as a policy or a full disk's quota would make them."""
+    """The target's topics reject everything for a while, like after a change of policy or a full quota."""
     target, topics = scene.world.target, list(scene.world.target_topics())
     with scene.braked():
         driver = scene.begin()
@@ -34,7 +34,7 @@ def target_refuses(scene: Scene) -> bool:
 
 
 def ledger_gone(scene: Scene) -> bool:
-    """The ledger's database stops in the middle of a run, and comes back after a run that could not even begin."""
+    """The ledger's database stops during a run, and is restarted after a run that could not even begin."""
     postgres, config = scene.world.postgres, scene.world.configs.postgres
     if postgres is None or config is None:
         raise FaultsError("no PostgreSQL server was started.")
@@ -76,7 +76,7 @@ def partitions_added(scene: Scene) -> bool:
 
 
 def topic_deleted(scene: Scene) -> bool:
-    """A topic of its own is deleted on the source while it is copied; what was copied of it is not counted."""
+    """A separate topic is deleted on the source while it is copied; its copied records do not count."""
     source, target = scene.world.source, scene.world.target
     name = f"{DOOMED_PREFIX}{scene.rng.randrange(10**6)}"
     source.topics.create(name, _DOOMED_PARTITIONS, source.brokers)
@@ -104,7 +104,7 @@ def _fill(bootstrap_servers: str, topic: str) -> None:
 
 
 def _new_input_topic(scene: Scene) -> str:
-    """One more topic of the input, with one partition that nobody writes to yet."""
+    """Create another topic of the input, with one partition without a producer yet."""
     source = scene.world.source
     name = f"{INPUT_PREFIX}more-{scene.rng.randrange(10**6)}"
     source.topics.create(name, 1, source.brokers)

@@ -1,6 +1,6 @@
-"""What a campaign asks of a cluster's topics, by ordinary clients that share no code with the copier.
+"""Requests of a campaign about a cluster's topics, by ordinary clients that share no code with the copy.
 
-Brokers die and leaders move while it asks, so a look takes what it can get, and a change is tried again.
+Brokers die and leaders move meanwhile, so a listing returns what is available, and a change is retried.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATIENCE_SECONDS = 2.0
 _CHANGE_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _PREFERRED = 0
-#: A try that failed on our side of the line may have succeeded on the other.
+#: A try that failed here may have succeeded on the broker.
 _DONE = (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.INVALID_PARTITIONS)
 
 
@@ -40,7 +40,7 @@ class Topics:
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
         self._admin = self._new_admin()
-        #: Why the last look at end offsets did not see all of them.
+        #: Why the last request for end offsets did not return all of them.
         self._unseen = ""
         self._saw_all = time.monotonic()
 
@@ -50,12 +50,12 @@ class Topics:
         )
 
     def partitions(self, prefix: str = "") -> dict[str, int]:
-        """Number of partitions of every topic whose name begins so."""
+        """Return the number of partitions of every topic with this prefix."""
         topics = self._again(lambda: self._admin.list_topics(timeout=_LOOK_SECONDS).topics, "listing topics")
         return {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
 
     def leaders(self, topics: Collection[str]) -> dict[Partition, int]:
-        """The node that leads each partition; -1 where there is none."""
+        """Return the node that leads each partition; -1 if there is none."""
         found = self._again(lambda: self._admin.list_topics(timeout=_LOOK_SECONDS).topics, "listing topics")
         return {
             (name, number): partition.leader
@@ -65,7 +65,7 @@ class Topics:
         }
 
     def look_at_ends(self, topics: Mapping[str, int]) -> dict[Partition, int]:
-        """The end offsets of these partitions, as far as their leaders answer now."""
+        """Return the end offsets of these partitions, as far as their leaders respond now."""
         wanted = {TopicPartition(topic, partition): _LATEST for topic in topics for partition in range(topics[topic])}
         if not wanted:
             return {}
@@ -83,21 +83,23 @@ class Topics:
         return ends
 
     def renew(self) -> None:
-        """Forget what the client knows of the brokers."""
+        """Discard what the client knows of the brokers."""
         self._admin, self._saw_all = self._new_admin(), time.monotonic()
 
     def _renew_when_blind(self, *, seen: bool) -> None:
-        """Librdkafka's admin client may go on with what it knew before a broker died, long after its return."""
+        """Recreate the client if it is stale: librdkafka's admin client may use old metadata long after a broker's
+        return.
+        """
         if seen:
             self._saw_all = time.monotonic()
         elif time.monotonic() - self._saw_all > _PATIENCE_SECONDS:
             self.renew()
 
     def ends(self, topics: Mapping[str, int]) -> dict[Partition, int]:
-        """The end offsets of all these partitions.
+        """Return the end offsets of all these partitions.
 
         Raises:
-            FaultsError: some do not answer in time.
+            FaultsError: some are not available in time.
         """
 
         def all_ends() -> dict[Partition, int] | None:
@@ -110,7 +112,7 @@ class Topics:
             raise FaultsError(f"{error.what} {self._unseen}") from None
 
     def create(self, name: str, partitions: int, replicas: int) -> None:
-        """Create a topic and wait until every partition has a leader that answers."""
+        """Create a topic and wait until every partition has a leader that responds."""
         self._change(lambda: self._admin.create_topics([NewTopic(name, partitions, replicas)])[name])
         self.ends({name: partitions})
 
@@ -120,13 +122,13 @@ class Topics:
         self.ends({name: partitions})
 
     def delete(self, name: str) -> None:
-        """Delete a topic, and wait until no broker lists it; one that does not exist is no error."""
+        """Delete a topic, and wait until no broker lists it; a missing one is not an error."""
         if name in self.partitions(name):
             self._change(lambda: self._admin.delete_topics([name])[name])
         self.wait(lambda: None if name in self.partitions(name) else True, f"the end of {name}")
 
     def configure(self, topics: Iterable[str], name: str, value: str | None) -> None:
-        """Set one config of topics, or take it back with None."""
+        """Set one config of topics, or remove it with None."""
         kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         for topic in topics:
             entry = ConfigEntry(name, value, incremental_operation=kind)
@@ -134,9 +136,9 @@ class Topics:
             self._change(partial(self._alter, resource))
 
     def move_leaders(self, topics: Mapping[str, int]) -> dict[Partition, int]:
-        """Make another replica the leader of every partition; returns the leaders before.
+        """Make another replica the leader of every partition; return the leaders before.
 
-        The replicas stay where they are: only their order changes, so that another one is preferred and elected.
+        The replicas stay the same: only their order changes, so that another one is preferred and elected.
         """
         before = self.leaders(topics)
         described = self._again(lambda: self._admin.list_topics(timeout=_LOOK_SECONDS).topics, "listing topics")
@@ -155,10 +157,10 @@ class Topics:
         return before
 
     def wait(self, look: Callable[[], _T | None], what: str, seconds: float = _CHANGE_SECONDS) -> _T:
-        """Look again and again until there is something.
+        """Repeat a request until it returns something.
 
         Raises:
-            FaultsError: there is nothing in time.
+            FaultsError: it returns nothing in time.
         """
         deadline = time.monotonic() + seconds
         while (found := look()) is None:
@@ -193,6 +195,6 @@ class Topics:
 
 
 def _rotated(replicas: list[int], leader: int) -> list[int]:
-    """The same replicas with the one after the leader first."""
+    """Return the same replicas with the one after the leader first."""
     place = replicas.index(leader) + 1 if leader in replicas else 0
     return [*replicas[place:], *replicas[:place]]

@@ -1,4 +1,4 @@
-"""Everything that is running during a campaign, and what can be asked of it whatever the fault is."""
+"""Everything that is running during a campaign, and operations that are independent of the fault."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from faults.reading import Place, Reader
 from faults.sequences import ArrivalCheck, Findings
 from faults.side import Side
 
-#: Called with one sentence about what happens now.
+#: Called with one sentence about the present step.
 Tell = Callable[[str], None]
 
 
@@ -24,9 +24,9 @@ class Configs:
     """The flow's properties files: the same flow with different ledgers."""
 
     main: Path
-    #: With a ledger of its own, as somebody would have who runs the flow twice by mistake: no lock keeps the two apart.
+    #: With its own ledger, as if the flow was run twice by mistake: no lock keeps the two apart.
     stranger: Path
-    #: With its ledger in PostgreSQL; None when no fault needs it.
+    #: With its ledger in PostgreSQL; None if no fault needs it.
     postgres: Path | None = None
 
 
@@ -42,30 +42,30 @@ class World:
     postgres: PostgresServer | None
     reader: Reader
     tell: Tell
-    #: After so long the target's brokers have forgotten the producers of old records.
+    #: After this time the target's brokers have forgotten the producers of old records.
     forget_seconds: float = 0.0
     arrivals: ArrivalCheck = field(default_factory=ArrivalCheck)
 
     def source_topics(self) -> dict[str, int]:
-        """The input's topics with their numbers of partitions."""
+        """Return the input's topics with their numbers of partitions."""
         return self.source.topics.partitions(INPUT_PREFIX)
 
     def target_topics(self) -> dict[str, int]:
-        """Their copies on the target, by the target's names."""
+        """Return their copies on the target, by the target's names."""
         return self.target.topics.partitions(TARGET_PREFIX + INPUT_PREFIX)
 
     def check(self) -> Findings:
-        """Read what is new on the target; returns all findings so far."""
+        """Read new records on the target; return all findings so far."""
         ends = by_source_name(self.target.topics.ends(self.target_topics()))
         self.reader.read_new(ends, self.arrivals.add)
         return self.arrivals.findings()
 
 
 def by_source_name(ends: Mapping[Place, int]) -> dict[Place, int]:
-    """Places of the target by the names that the source gives them."""
+    """Return partitions of the target by the names of the source."""
     return {(topic.removeprefix(TARGET_PREFIX), partition): end for (topic, partition), end in ends.items()}
 
 
 def pause(seconds: float) -> None:
-    """Let the processes go on by themselves for a moment that belongs to the fault."""
+    """Wait while the processes continue, as a part of the fault."""
     time.sleep(seconds)

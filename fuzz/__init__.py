@@ -1,1 +1,1 @@
-"""Feeds what comes from outside with damaged and made-up input: every parser answers, or fails with its own error."""
+"""Damaged and invented input for all external inputs: every parser returns, or fails with its own error."""

@@ -20,13 +20,13 @@ from fuzz.runner import fuzz, share
 from fuzz.targets import TARGETS, target_named
 
 _WIDTH = 150
-#: Processes at a time.
+#: Number of parallel processes.
 _AT_ONCE = 2
 _KEPT_IN = Path(".mirror/fuzz")
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="fuzz",
         description="Damage valid input and make up other, and look that every parser reads it or fails with the error "
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Fuzz.
 
     Returns:
-        The exit code: 0 when nothing failed, 1 when something did, 2 for wrong arguments.
+        The exit code: 0 if nothing failed, 1 if something did, 2 for wrong arguments.
     """
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     names = arguments.targets or tuple(target.name for target in TARGETS)
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _again(name: str, seed: int, number: int) -> int:
-    """One case in this process, with its traceback."""
+    """Run one case in this process, with its traceback."""
     target = target_named(name)
     data = case(target, seed, number)
     sys.stdout.write(f"{data.hex()}\n")

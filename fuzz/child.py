@@ -1,7 +1,7 @@
-"""The process that runs the cases of one target, with bounds on its memory: a case may end it, and nothing else.
+"""The process that runs the cases of one target, with a memory limit: a case may end only this process.
 
-It tells what it found line by line on its standard output; the number of the case under way stands in a file, so that
-whoever ends it knows which case it hung in.
+It prints its findings line by line on its standard output; the number of the current case is in a file, so that the
+parent knows which case hung.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fuzz.targets import target_named
 
 #: Address space beyond what the process has before the first case.
 _ADDRESS_SPACE = 3 << 30
-#: Memory beyond that. The largest body is read twice over, and its records take memory of their own.
+#: Memory beyond that. The largest body is read twice, and its records take memory of their own.
 LARGEST_GROWTH = 768 << 20
 #: Processor time of one case.
 SLOWEST_SECONDS = 10.0
@@ -35,7 +35,7 @@ PROGRESS = struct.Struct(">q")
 
 
 def case(target: Target, seed: int, number: int) -> bytes:
-    """The bytes of a case."""
+    """Return the bytes of a case."""
     return target.make(Random(f"{seed}:{target.name}:{number}"))
 
 
@@ -45,7 +45,7 @@ def main(name: str, seed: int, first: int, stop: int, progress_file: Path) -> No
     warnings.simplefilter("ignore")
     target = target_named(name)
     with progress_file.open("r+b") as file, mmap(file.fileno(), PROGRESS.size) as progress:
-        # Whatever is imported and made on first use is no growth.
+        # Memory for imports and objects created on first use does not count as growth.
         for number in range(3):
             _outcome(target, case(target, seed, -1 - number))
         base, address_space = _peak(), _address_space()
@@ -89,7 +89,7 @@ def _outcome(target: Target, data: bytes) -> tuple[str, tuple[Kind, str] | None]
 
 
 def _shape(text: str) -> str:
-    """What an error says, without what it says it of."""
+    """Return the pattern of an error message, without its values."""
     return re.sub(r"\d+", "N", re.sub(r"'[^']*'|\"[^\"]*\"|b'.*", "…", text))[:80]
 
 
@@ -107,7 +107,7 @@ def _address_space() -> int:
 
 
 def told_lines(text: str) -> Iterator[dict[str, Any]]:
-    """What a child told; a line that was cut by its death is left out."""
+    """Yield the reports of a child; a line that was cut by its death is skipped."""
     for line in text.splitlines():
         try:
             yield json.loads(line)

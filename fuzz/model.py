@@ -1,4 +1,4 @@
-"""What is fuzzed, and what is found."""
+"""Targets of fuzzing, and findings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 
 class Target(ABC):
-    """One kind of input that comes from outside.
+    """One kind of external input.
 
-    A case is nothing but its bytes: whatever else a case needs (settings, a password) is derived from them, so that the
+    A case is only its bytes: everything else that it needs (settings, a password) is derived from them, so that the
     bytes alone reproduce it.
     """
 
@@ -21,26 +21,26 @@ class Target(ABC):
     name: ClassVar[str]
     #: What it is, for the report.
     what: ClassVar[str]
-    #: The errors that the module documents; anything else that is raised is a failure.
+    #: The errors that the module documents; any other exception is a failure.
     errors: ClassVar[tuple[type[Exception], ...]] = ()
-    #: Of a round of cases over all targets, how many come to this one; less for what is slow.
+    #: Its share of the cases of a round over all targets; less if it is slow.
     weight: ClassVar[float] = 1.0
 
     @abstractmethod
     def make(self, random: Random) -> bytes:
-        """A case; the same for the same state of `random`."""
+        """Return a case; the same for the same state of `random`."""
 
     @abstractmethod
     def run(self, data: bytes) -> str:
-        """Read it; returns in a few words what came of it. Raises one of `errors`, or `Wrong`."""
+        """Parse it; return the outcome in a few words. Raises one of `errors`, or `Wrong`."""
 
 
 class Wrong(AssertionError):
-    """A parser answered something that cannot be right."""
+    """A parser returned something that cannot be right."""
 
 
 class Kind(StrEnum):
-    """How a case can fail."""
+    """Ways in which a case can fail."""
 
     ERROR = "untyped error"
     WRONG = "wrong answer"
@@ -52,7 +52,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One case that failed, with everything to see it again."""
+    """One case that failed, with everything to reproduce it."""
 
     target: str
     case: int
@@ -62,7 +62,7 @@ class Failure:
     data: bytes
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; the bytes are in a file of their own."""
+        """Return plain data; the bytes are in a separate file."""
         return {
             "target": self.target,
             "case": self.case,
@@ -81,14 +81,14 @@ class TargetResult:
     what: str
     cases: int = 0
     seconds: float = 0.0
-    #: The most memory that its process had at once, above what it had before the first case.
+    #: Peak memory of its process, above that before the first case.
     peak_bytes: int = 0
-    #: What came of cases -> how many.
+    #: Outcome -> number of cases.
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for `--json`."""
+        """Return plain data for `--json`."""
         return {
             "name": self.name,
             "cases": self.cases,

@@ -1,16 +1,18 @@
-"""Damages valid input: bits, lengths, splices, ends, and numbers at their extremes. The same seed damages the same."""
+"""Damages valid input: bits, lengths, splices, ends, and numbers at their extremes. The same seed gives the same
+damage.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
 
-#: Numbers at which programs go wrong.
+#: Numbers that often cause errors.
 EXTREMES = (
     *(0, 1, -1, 2, -2, 0x7F, 0x80, 0xFF, 0x7FFF, -0x8000, 0xFFFF, 0x10000, 0xFFFFFF),
     *(0x7FFFFFFF, -0x80000000, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, -0x8000000000000000),
 )
-#: Variable-length numbers: the largest of 32 and 64 bits, one that never ends, one that is long for nothing.
+#: Variable-length numbers: the largest of 32 and 64 bits, one that never ends, one with needless length.
 _VARINTS = (b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", b"\xff" * 9 + b"\x7f", b"\x80" * 12, b"\x80\x80\x00")
 _WORDS = (b"\0", b"\n", b"\r\n", b"\\", b"\\u", b"\\uD800", b'"', b"'", b"=", b";", b"${", b"}", b"[", b"{" * 50, b"%")
 _MORE_WORDS = (b"null", b"true", b"NaN", b"1e999", b"-1", b"9" * 30, b"\xff\xfe", b"\xed\xa0\x80", b"..", b"/", b" ")
@@ -19,10 +21,10 @@ _LARGEST = 1 << 20
 
 
 def mutated(data: bytes, random: Random, others: Sequence[bytes] = ()) -> bytes:
-    """The input with one to six damages.
+    """Return the input with one to six damages.
 
     Args:
-        others: valid inputs that pieces may come from.
+        others: valid inputs for splices.
     """
     out = bytearray(data)
     for _ in range(random.choice((1, 1, 1, 2, 3, 6))):
@@ -31,7 +33,7 @@ def mutated(data: bytes, random: Random, others: Sequence[bytes] = ()) -> bytes:
 
 
 def _place(out: bytearray, random: Random) -> int:
-    # Headers decide most: half of all damage is done in the first hundred bytes.
+    # Headers matter most: half of all damage is in the first hundred bytes.
     return random.randrange(min(len(out), 100) if random.random() < 0.5 else len(out)) if out else 0
 
 
@@ -46,7 +48,7 @@ def _set_byte(out: bytearray, random: Random, _others: Sequence[bytes]) -> None:
 
 
 def _set_number(out: bytearray, random: Random, _others: Sequence[bytes]) -> None:
-    """A length, a count or an offset that lies."""
+    """Set a wrong length, count or offset."""
     width = random.choice((1, 2, 4, 8))
     at = _place(out, random)
     number = random.choice((*EXTREMES, len(out), len(out) - at, len(out) + 1, random.getrandbits(32)))

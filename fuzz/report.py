@@ -1,4 +1,4 @@
-"""What was found, as a table, and each failure with what it takes to see it again."""
+"""The findings as a table, and each failure with what is needed to reproduce it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def print_report(console: Console, results: Sequence[TargetResult], files: dict[
 
 
 def sentences(results: Sequence[TargetResult], files: dict[int, Path]) -> Iterator[str]:
-    """A sum, then every failure."""
+    """Yield a total, then every failure."""
     cases, failures = sum(result.cases for result in results), [each for result in results for each in result.failures]
     yield f"{cases:,} cases, {len(failures)} failures"
     for failure in failures:
@@ -47,7 +47,7 @@ def sentences(results: Sequence[TargetResult], files: dict[int, Path]) -> Iterat
 
 
 def keep(results: Sequence[TargetResult], folder: Path) -> dict[int, Path]:
-    """Each failure's bytes in a file of hexadecimal digits; by `id` of the failure."""
+    """Store each failure's bytes in a file of hexadecimal digits; return the files by `id` of the failure."""
     failures: list[Failure] = [each for result in results for each in result.failures]
     if failures:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Runs targets, each in a process of its own, and watches over it: what hangs or dies is a failure, and passed over."""
+"""Runs targets, each in its own process, and monitors it: a case that hangs or kills it is a failure, and skipped."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from pathlib import Path
 from fuzz.child import PROGRESS, case, told_lines
 from fuzz.model import Failure, Kind, Target, TargetResult
 
-#: Seconds in which a process must come to another case. Wall-clock time: only for what never ends.
+#: Seconds in which a process must reach another case. Wall-clock time: only for endless cases.
 _HANG_SECONDS = 60.0
-#: Its first case comes after everything is imported.
+#: Its first case comes after all imports.
 _START_SECONDS = 180.0
-#: A target that fails so often is told as it is, and not fuzzed to the end.
+#: A target with this many failures is reported as it is, and not fuzzed to the end.
 _MOST_FAILURES = 20
 _LOOK_SECONDS = 0.1
 _PROJECT = Path(__file__).parents[1]
 
 
 def share(targets: Sequence[Target], cases: int) -> dict[str, int]:
-    """How many of all cases come to each target, by weight, rounded up."""
+    """Return the number of cases of each target, by weight, rounded up."""
     whole = sum(target.weight for target in targets)
     return {target.name: ceil(cases * target.weight / whole) for target in targets}
 
 
 def fuzz(target: Target, cases: int, seed: int, tell: Callable[[str], None]) -> TargetResult:
-    """All cases of one target."""
+    """Run all cases of one target."""
     result = TargetResult(target.name, target.what)
     began = time.monotonic()
     first = 0
@@ -45,13 +45,13 @@ def fuzz(target: Target, cases: int, seed: int, tell: Callable[[str], None]) -> 
 
 
 def _one_process(target: Target, first: int, stop: int, seed: int, result: TargetResult) -> int:
-    """Run cases until all are done or the process is; returns where to go on."""
+    """Run cases until all are done or the process has ended; return where to continue."""
     with tempfile.TemporaryDirectory(prefix="mirror-fuzz-") as folder:
         progress, output, errors = (Path(folder) / name for name in ("progress", "output", "errors"))
         progress.write_bytes(PROGRESS.pack(-1))
         command = [sys.executable, "-m", "fuzz.child", target.name, *map(str, (seed, first, stop)), str(progress)]
         with output.open("wb") as out, errors.open("wb") as err:
-            # Airflow makes a home for itself where it has none.
+            # Airflow creates a home folder if it has none.
             environment = {**os.environ, "AIRFLOW_HOME": folder, "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR"}
             process = subprocess.Popen(
                 command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=_PROJECT, env=environment
@@ -78,12 +78,12 @@ def _one_process(target: Target, first: int, stop: int, seed: int, result: Targe
         data = case(target, seed, at) if at >= 0 else b""
         result.failures.append(Failure(target.name, at, seed, kind, detail, data))
         result.outcomes[kind.value.upper()] += 1
-        # One that never came to a case will not come to another.
+        # One that never reached a case will not reach another.
         return stop if at < 0 else at + 1
 
 
 def _watch(process: subprocess.Popen[bytes], progress: Path) -> bool:
-    """Wait for its end; whether it had to be ended."""
+    """Wait for its end; return True if it had to be killed."""
     seen, since = progress.read_bytes(), time.monotonic()
     try:
         while process.poll() is None:

@@ -25,7 +25,7 @@ TARGETS: tuple[Target, ...] = (
 
 
 def target_named(name: str) -> Target:
-    """One of them.
+    """Return a target.
 
     Raises:
         KeyError: there is none of that name.

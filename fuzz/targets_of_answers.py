@@ -1,4 +1,4 @@
-"""Answers of brokers: damaged on the way, or of something that is no broker."""
+"""Responses of brokers: damaged on the way, or from something that is not a broker."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _Reader = Callable[[memoryview], Any]
 
 
 class _Answers(Target):
-    """One byte for which answer it is, then the answer."""
+    """One byte for the kind of response, then the response."""
 
     errors = (MirrorError,)
 
     def kinds(self) -> Sequence[tuple[_Reader, bytes]]:
-        """What reads each kind of answer, and a valid one."""
+        """Return the parser of each kind of response, and a valid one."""
         raise NotImplementedError
 
     def make(self, random: Random) -> bytes:
-        """A valid answer, damaged."""
+        """Return a damaged valid response."""
         kinds = self.kinds()
         which = random.randrange(len(kinds))
         return bytes((which,)) + mutated(kinds[which][1], random, [valid for _, valid in kinds])
 
     def run(self, data: bytes) -> str:
-        """Read it."""
+        """Parse it."""
         kinds = self.kinds()
         read, valid = kinds[(data[0] if data else 0) % len(kinds)]
         found = read(memoryview(data)[1:])

@@ -1,4 +1,4 @@
-"""What people fill in: forms of Airflow, definitions of cutovers, requests to the page."""
+"""User input: forms of Airflow, definitions of cutovers, requests to the page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _value(random: Random) -> Any:
 
 
 def _json(valid: dict[str, Any], random: Random) -> bytes:
-    """Damaged bytes, or an object with other values."""
+    """Return damaged bytes, or an object with other values."""
     if random.random() < 0.3:
         return mutated(json.dumps(valid).encode(), random)
     changed = dict(valid)
@@ -45,7 +45,7 @@ def _json(valid: dict[str, Any], random: Random) -> bytes:
 
 
 class Cutovers(Target):
-    """Definitions of cutovers, as the ledger and files hold them."""
+    """Definitions of cutovers, as stored in the ledger and in files."""
 
     name = "cutover-definitions"
     what = "definitions of cutovers"
@@ -55,11 +55,11 @@ class Cutovers(Target):
     ).to_dict()
 
     def make(self, random: Random) -> bytes:
-        """JSON."""
+        """Return JSON."""
         return _json(self._valid, random)
 
     def run(self, data: bytes) -> str:
-        """What was read is written as it was read."""
+        """Parse, serialize and compare."""
         content = json.loads(data)
         if not isinstance(content, dict):
             return "no object"
@@ -71,21 +71,21 @@ class Cutovers(Target):
 
 
 class Forms(Target):
-    """`dag_run.conf` of every DAG, checked as Airflow checks it and then read by our tasks."""
+    """`dag_run.conf` of every DAG, validated like Airflow does and then read by the project's tasks."""
 
     name = "airflow-forms"
     what = "dag_run.conf of every kind of DAG"
     weight = 0.4
 
     def make(self, random: Random) -> bytes:
-        """One byte for the form, then JSON."""
+        """Return one byte for the form, then JSON."""
         forms = _forms()
         which = random.randrange(len(forms))
         form, _ = forms[which]
         return bytes((which,)) + _json({name: param.resolve() for name, param in form.items()}, random)
 
     def run(self, data: bytes) -> str:
-        """What Airflow lets through is a choice of ours or an error of ours."""
+        """Check that everything that Airflow accepts is parsed or rejected by an error of the project."""
         from airflow.exceptions import ParamValidationError
         from airflow.sdk.definitions.param import ParamsDict
 
@@ -148,7 +148,7 @@ class PageRequests(Target):
     weight = 0.4
 
     def make(self, random: Random) -> bytes:
-        """A request as JSON: number of the route, path, query, and body as text."""
+        """Return a request as JSON: number of the route, path, query, and body as text."""
         routes = routes_of(_app())
         which = random.randrange(len(routes))
         route = routes[which]
@@ -160,7 +160,7 @@ class PageRequests(Target):
         return json.dumps([which, path, query, body.decode("latin-1")]).encode()
 
     def run(self, data: bytes) -> str:
-        """Never a fault, whatever is asked."""
+        """Check that no request causes an internal error."""
         which, path, query, body = json.loads(data)
         route = routes_of(_app())[which]
         address = route.path

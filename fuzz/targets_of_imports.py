@@ -1,4 +1,4 @@
-"""Descriptions of MirrorMaker 2's connectors that people hand to `mirror config import`."""
+"""Descriptions of MirrorMaker 2's connectors as input of `mirror config import`."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class ImportedConnectors(Target):
     errors = (ConfigurationError,)
 
     def make(self, random: Random) -> bytes:
-        """Some parts with NUL bytes between, one of them damaged."""
+        """Return some parts with NUL bytes between, one of them damaged."""
         parts = random.choice(([_JSON], [_JSON, _WORKER], [_YAML]))
         at = random.randrange(len(parts))
         parts[at] = mutated(parts[at], random, (_JSON, _YAML, _WORKER))
         return b"\0".join(parts)
 
     def run(self, data: bytes) -> str:
-        """The new file has the settings that were placed, and no others."""
+        """Check that the new file has exactly the settings that were placed."""
         answers = Answers({})
         files = [(f"file {number}", part) for number, part in enumerate(data.split(b"\0"))]
         found = recognise(files, answers)

@@ -35,13 +35,13 @@ from tests.support.record_batches import (
 )
 
 _FIRST = 100
-#: What no bytes may provoke inside of a parser, even where it turns every exception into its own error.
+#: Exceptions that no input may cause inside of a parser, even if it turns every exception into its own error.
 _BUGS = ("MemoryError", "RecursionError", "AssertionError", "TypeError", "AttributeError", "KeyError", "NameError")
 
 
 @cache
 def seeds() -> tuple[bytes, ...]:
-    """Batches of every codec and kind, single and in rows."""
+    """Return batches of every codec and kind, single and in sequences."""
     records = [
         SourceRecord(
             _FIRST + number, 1_700_000_000_000 + number, b"key" * (number % 3), b"v" * (7 * number), (("h", b"1"),)
@@ -69,13 +69,13 @@ class _Batches(Target):
         if way < 0.35:
             return mutated(data, random, seeds())
         if way < 0.75:
-            # What stands behind a right checksum is believed more.
+            # A valid checksum lets the damage reach further code.
             return resealed(mutated(data, random, seeds()))
         return resealed(_other_body(data, random))
 
 
 def _other_body(data: bytes, random: Random) -> bytes:
-    """A batch whose body is damaged before it is compressed, or whose header lies about it."""
+    """Return a batch whose body is damaged before it is compressed, or with a wrong header."""
     if data[MAGIC_AT] != MAGIC:
         return mutated(data, random)
     header = parse_header(data)
@@ -99,7 +99,7 @@ def _int32(random: Random) -> int:
 
 
 def resealed(data: bytes) -> bytes:
-    """With the checksums that the content of each batch or old message asks for, as far as lengths lead."""
+    """Return the data with correct checksums of each batch or old message, as far as lengths allow."""
     out, position = bytearray(data), 0
     while len(out) - position > HEADER_SIZE:
         end = position + LOG_OVERHEAD + int.from_bytes(out[position + 8 : position + 12], "big", signed=True)
@@ -116,13 +116,13 @@ def resealed(data: bytes) -> bytes:
 
 
 class CopiedBatches(_Batches):
-    """What a fetch of the source returns, on its way to the target."""
+    """Fetched data of the source, on its way to the target."""
 
     name = "batches-copied"
     what = "fetched batches become batches for the target"
 
     def run(self, data: bytes) -> str:
-        """Nothing is ever raised here; what is sent on must be whole."""
+        """Check that nothing is raised; batches that are sent must be whole."""
         choice = Random(zlib.crc32(data))
         rules = choice.choice((ANY_RECORD, RecordRules(needs_key=True), RecordRules(timestamp_before_max_ms=10**9)))
         assembler = BatchAssembler(
@@ -159,7 +159,7 @@ class CopiedBatches(_Batches):
 
 
 def _split(ready: ReadyBatch) -> None:
-    """As when the target refuses it."""
+    """Split it, as after a rejection by the target."""
     sound = readable(ready)
     if ready.count > 1:
         parts = halves(ready)
@@ -169,14 +169,14 @@ def _split(ready: ReadyBatch) -> None:
 
 
 class ComparedBatches(_Batches):
-    """What a fetch of either side returns, to be compared with the other."""
+    """Fetched data of either side, for comparison with the other."""
 
     name = "batches-compared"
     what = "fetched batches are read for verification"
     errors = (RecordError, CodecError, OversizedBatchError)
 
     def run(self, data: bytes) -> str:
-        """Both readers see the same records."""
+        """Check that both readers return the same records."""
         committed = bool(data[:1] < b"\x80")
         try:
             plain, _ = read_spans(memoryview(data), (), read_committed=committed)
@@ -195,14 +195,14 @@ class ComparedBatches(_Batches):
 
 
 class Bodies(Target):
-    """Compressed bodies, among them bombs: a few bytes that become gigabytes."""
+    """Compressed bodies, including bombs: a few bytes that decompress to gigabytes."""
 
     name = "bodies"
     what = "compressed bodies, decompression bombs among them"
     errors = (CodecError, OversizedBatchError)
 
     def make(self, random: Random) -> bytes:
-        """One byte for the codec, then the body."""
+        """Return one byte for the codec, then the body."""
         codec = random.choice((1, 2, 3, 4, 4, 3, random.randrange(8)))
         way = random.random()
         if way < 0.01:
@@ -214,7 +214,7 @@ class Bodies(Target):
         return bytes((codec,)) + mutated(valid, random, [compress(each, content) for each in range(1, 5)])
 
     def run(self, data: bytes) -> str:
-        """No body is larger than the bound."""
+        """Check that no body exceeds the limit."""
         body = decompress(data[0] if data else 0, memoryview(data)[1:])
         if len(body) > LARGEST_BODY:
             raise Wrong(f"a body of {len(body)} bytes")
@@ -223,7 +223,7 @@ class Bodies(Target):
 
 @cache
 def bombs() -> tuple[bytes, ...]:
-    """Small bodies of each codec that become, or claim to become, far more than any request may have."""
+    """Return small bodies of each codec that decompress, or claim to, far beyond the size of any request."""
     huge = 1 << 32
     zeros = bytes(16 << 20)
     deflater = zlib.compressobj(9, wbits=31)
@@ -253,21 +253,21 @@ def bombs() -> tuple[bytes, ...]:
 
 
 class Records(Target):
-    """Bodies of records, with counts that lie."""
+    """Bodies of records, with wrong counts."""
 
     name = "records"
     what = "decompressed bodies, record by record"
     errors = (RecordError,)
 
     def make(self, random: Random) -> bytes:
-        """Four bytes for the count, then the body."""
+        """Return four bytes for the count, then the body."""
         data = seeds()[0]
         body = data[HEADER_SIZE:] if random.random() < 0.1 else mutated(data[HEADER_SIZE:], random)
         count = random.choice((12, 12, 12, 11, 13, 0, -1, 1 << 20, 2**31 - 1))
         return struct.pack(">i", count) + body
 
     def run(self, data: bytes) -> str:
-        """The two ways to read records agree."""
+        """Check that the two ways to read records agree."""
         count, body = int.from_bytes(data[:4], "big", signed=True), data[4:]
         with contextlib.suppress(IndexError, ValueError):
             lacks_key(body, min(count, 1000))

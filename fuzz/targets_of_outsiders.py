@@ -1,4 +1,4 @@
-"""What strangers may send: hand-over files, marks in the errors of Spark, HTTP answers, texts for the terminal."""
+"""Untrusted input: hand-over files, marks in the errors of Spark, HTTP responses, texts for the terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORD = {"end": 17, "why": "input", "next": [1, None, True]}
 
 
 class HandOverFiles(Target):
-    """A file in the place of the word that the reading half of a task leaves."""
+    """A file in place of the progress file of a task's reading half."""
 
     name = "hand-over"
     what = "words that tasks leave for their other half"
@@ -41,11 +41,11 @@ class HandOverFiles(Target):
     weight = 0.3
 
     def make(self, random: Random) -> bytes:
-        """A word that was left, damaged."""
+        """Return a damaged progress file."""
         return mutated(_left(), random)
 
     def run(self, data: bytes) -> str:
-        """Only the word itself may count."""
+        """Check that only a valid one is accepted."""
         with tempfile.TemporaryDirectory() as folder:
             place = HandOver(_SECRET, 3, 0, Path(folder))
             place.leave(None)
@@ -66,19 +66,19 @@ def _left() -> bytes:
 
 
 class Marks(Target):
-    """The mark of a record in a text of Spark, among what records say."""
+    """The mark of a record in a text of Spark, mixed with record content."""
 
     name = "marks"
     what = "marks of records in the errors of Spark"
 
     def make(self, random: Random) -> bytes:
-        """Texts with marks, damaged."""
+        """Return damaged texts with marks."""
         numbers = random.getrandbits(70) - 2**69, random.getrandbits(70)
         text = f"org.apache.spark.SparkException: {mark(*numbers)} no JSON\n"
         return mutated((text * random.randrange(1, 4)).encode(), random)
 
     def run(self, data: bytes) -> str:
-        """A mark is what `mark` writes, or none."""
+        """Check that a mark is one that `mark` writes, or none."""
         text = data.decode(errors="surrogateescape")
         found = read_mark(text)
         if found is None:
@@ -96,16 +96,16 @@ _LIMITS = HttpLimits(deadline_seconds=2.0, largest_bytes=4096)
 
 
 class HttpAnswers(Target):
-    """Bytes that a server sends."""
+    """Bytes from an HTTP server."""
 
     name = "http-answers"
     what = "answers of token endpoints and schema registries"
     errors = (HttpError, ValueError, AuthenticationError)
-    # Each goes over a real connection.
+    # Each uses a real connection.
     weight = 0.1
 
     def make(self, random: Random) -> bytes:
-        """An answer, damaged in head or body."""
+        """Return a response, damaged in head or body."""
         body = json.dumps(_ANSWER).encode()
         if random.random() < 0.5:
             body = mutated(body, random)
@@ -113,7 +113,7 @@ class HttpAnswers(Target):
         return whole if random.random() < 0.5 else mutated(whole, random)
 
     def run(self, data: bytes) -> str:
-        """Ask a server that says this."""
+        """Send a request to a server with this response."""
         server = _server()
         server.says = data
         response = send(HttpRequest("GET", server.url, {}), _LIMITS, use_proxies=False)
@@ -145,21 +145,21 @@ def _server() -> _Server:
 
 
 class TokenAnswers(Target):
-    """JSON of strangers, and tokens in it."""
+    """Untrusted JSON, and tokens in it."""
 
     name = "tokens"
     what = "JSON of token endpoints, and the claims of tokens"
     errors = (ValueError, AuthenticationError)
 
     def make(self, random: Random) -> bytes:
-        """Claims, damaged, or many brackets."""
+        """Return claims, damaged, or many brackets."""
         if random.random() < 0.1:
             return random.choice((b"[", b'{"a":')) * random.randrange(1, 5000)
         end = random.choice((b"4102444800", b"NaN", b"1e999", b"-1", b"true", b'"1"', b"9" * 400, b"1e300"))
         return mutated(b'{"sub": "me", "exp": %s}' % end, random)
 
     def run(self, data: bytes) -> str:
-        """No token is for ever."""
+        """Check that no token is valid forever."""
         value = f"e30.{base64.urlsafe_b64encode(data).rstrip(b'=').decode()}."
         token = as_token(value, NOWHERE, "the fuzz", "sub")
         if not token.began < token.fresh_until < token.began + 86_400:
@@ -180,19 +180,19 @@ _NAMES = (
 
 
 class TerminalTexts(Target):
-    """Names and texts of strangers, wherever they are shown."""
+    """Untrusted names and texts, wherever they are shown."""
 
     name = "terminal-texts"
     what = "names and errors of strangers on terminal, log and HTML page"
     weight = 0.3
 
     def make(self, random: Random) -> bytes:
-        """Names with what steers a terminal, damaged."""
+        """Return damaged names with terminal control sequences."""
         text = " ".join(random.choices(_NAMES, k=random.randrange(1, 5)))
         return mutated(text.encode("utf-8", "surrogatepass"), random)
 
     def run(self, data: bytes) -> str:
-        """Nothing but printable characters and the line breaks of the table comes out."""
+        """Check that the output has only printable characters and the line breaks of the table."""
         text = data.decode("utf-8", errors="surrogateescape")
         out = io.StringIO()
         console = Console(file=out, highlight=False, width=200, color_system=None)

@@ -1,4 +1,4 @@
-"""Records of internal topics, which other programs write too, and what is kept of the offset map."""
+"""Records of internal topics, which other programs write too, and stored parts of the offset map."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Mm2Records(Target):
     errors = (RecordFormatError,)
 
     def make(self, random: Random) -> bytes:
-        """One byte for the format, two for the size of the key, then key and value."""
+        """Return one byte for the format, two for the size of the key, then key and value."""
         which = random.randrange(len(_VALID))
         others = [each.key() for each in _VALID] + [each.value() for each in _VALID]
         key, value = (
@@ -53,7 +53,7 @@ class Mm2Records(Target):
         return bytes((which,)) + _KEY_SIZE.pack(len(key)) + key + value
 
     def run(self, data: bytes) -> str:
-        """What was read and is text again is written as it was read."""
+        """Parse, serialize and compare, if it is text again."""
         kind = _FORMATS[(data[0] if data else 0) % len(_FORMATS)]
         size = int.from_bytes(data[1:3], "big")
         found = kind.decode(data[3 : 3 + size] if size else None, data[3 + size :] or None)
@@ -65,12 +65,12 @@ class Mm2Records(Target):
 
 @cache
 def _bomb() -> str:
-    """A few kilobytes that become 64 MiB of offset map."""
+    """Return a few kilobytes that decompress to 64 MiB of offset map."""
     return base64.b64encode(b"\x01" + zlib.compress(bytes(64 << 20))).decode()
 
 
 class Positions(Target):
-    """Keys and values of the topic that says how far partitions are copied."""
+    """Keys and values of the topic with the positions of partitions."""
 
     name = "positions"
     what = "position records (Kafka Connect's source offsets)"
@@ -79,7 +79,7 @@ class Positions(Target):
     _source = TopicPartition("orders", 3)
 
     def make(self, random: Random) -> bytes:
-        """Damaged bytes, or JSON with other values."""
+        """Return damaged bytes, or JSON with other values."""
         values = [encode_value(each) for each in self._positions()]
         valid = random.choice(values)
         if random.random() < 0.5:
@@ -92,7 +92,7 @@ class Positions(Target):
         return json.dumps(fields).encode()
 
     def run(self, data: bytes) -> str:
-        """Read it as a key and as a value; what was read is written as it was read."""
+        """Parse it as a key and as a value, serialize and compare."""
         if self._keys.decode(data) is not None:
             return "a key"
         found = decode_value(self._source, data)
@@ -117,7 +117,7 @@ class Positions(Target):
 
 
 class OffsetMaps(Target):
-    """Pieces of the offset map as the ledger and positions hold them."""
+    """Segments of the offset map as stored in the ledger and in positions."""
 
     name = "offset-maps"
     what = "stored pieces of the exact offset map"
@@ -125,7 +125,7 @@ class OffsetMaps(Target):
     _runs = (OffsetRun(0, 0, 3), OffsetRun(5, 3, 7), OffsetRun(100, 10, 1), OffsetRun(2**40, 11, 2**30))
 
     def make(self, random: Random) -> bytes:
-        """Damaged outside, or inside of the compression."""
+        """Return data damaged outside, or inside of the compression."""
         valid = encode(self._runs[: random.randrange(5)])
         if random.random() < 0.4:
             return mutated(valid, random)
@@ -133,7 +133,7 @@ class OffsetMaps(Target):
         return b"\x01" + zlib.compress(body)
 
     def run(self, data: bytes) -> str:
-        """Both readers read the same."""
+        """Check that both readers return the same."""
         try:
             columns: RunColumns | None = RunColumns.decode(data)
         except OffsetMapError:

@@ -1,4 +1,4 @@
-"""Files that people and other programs write: properties, logins, stores of keys, checkpoints."""
+"""Files that users and other programs write: properties, logins, key stores, checkpoints."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfi
 cloud.client.id = ${env:PATH}
 """
 
-#: They find nothing, which is said.
+#: They find no values, which is reported.
 _PROVIDERS = rb"""config.providers = env, file, dir
 config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider
 config.providers.dir.class = org.apache.kafka.common.config.provider.DirectoryConfigProvider
@@ -53,7 +53,7 @@ berlin.client.rack = ${dir:/nowhere:rack}
 
 
 def _text(valid: bytes, random: Random) -> bytes:
-    """Damaged bytes, or lines in another order with other words in them."""
+    """Return damaged bytes, or lines in another order with other words."""
     if random.random() < 0.5:
         return mutated(valid, random)
     lines = valid.split(b"\n")
@@ -74,11 +74,11 @@ class Properties(Target):
     what = "properties files, as a format"
 
     def make(self, random: Random) -> bytes:
-        """A damaged file."""
+        """Return a damaged file."""
         return _text(_PROPERTIES, random)
 
     def run(self, data: bytes) -> str:
-        """Nothing is ever raised: what is broken is a problem with its line."""
+        """Check that nothing is raised: an error is a problem with its line."""
         found = parse_properties(data)
         lines = data.count(b"\n") + data.count(b"\r") + 1
         if any(not 1 <= entry.line <= lines for entry in found.entries):
@@ -95,11 +95,11 @@ class Configurations(Target):
     weight = 0.5
 
     def make(self, random: Random) -> bytes:
-        """A damaged file."""
+        """Return a damaged file."""
         return _text(random.choice((_PROPERTIES, _PROPERTIES + _PROVIDERS)), random)
 
     def run(self, data: bytes) -> str:
-        """Read the file; what is wrong with it is told all at once."""
+        """Load the file; all its problems are reported at once."""
         file = _folder() / "mirror.properties"
         file.write_bytes(data)
         return f"{len(load(file).flows)} flows"
@@ -116,7 +116,7 @@ _KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 
 class OldSettings(Target):
-    """Files of MirrorMaker 1, to be turned into one of ours."""
+    """Files of MirrorMaker 1, to be converted."""
 
     name = "mirror-maker-1"
     what = "settings of MirrorMaker 1, to be imported"
@@ -128,14 +128,14 @@ class OldSettings(Target):
     _include = "orders|payments.*,a\\.b"
 
     def make(self, random: Random) -> bytes:
-        """Three parts with NUL bytes between."""
+        """Return three parts with NUL bytes between."""
         parts = [self._consumer, self._producer, self._include.encode()]
         at = random.randrange(3)
         parts[at] = _text(parts[at], random)
         return b"\0".join(parts)
 
     def run(self, data: bytes) -> str:
-        """What is written can be read again."""
+        """Check that the output can be loaded."""
         consumer, producer, include = ([*data.split(b"\x00", 2), b"", b""])[:3]
         old = MirrorMaker1(consumer, producer, include.decode("utf-8", "surrogateescape"))
         made = import_mirror_maker_1(old, source="old", target="new")
@@ -159,11 +159,11 @@ class Logins(Target):
     )
 
     def make(self, random: Random) -> bytes:
-        """A damaged login."""
+        """Return a damaged login."""
         return _text(random.choice(self._valid), random)
 
     def run(self, data: bytes) -> str:
-        """One module."""
+        """Parse it to one module."""
         return f"{min(len(parse_jaas(data.decode('utf-8', 'replace')).options), 4)} options"
 
 
@@ -176,15 +176,15 @@ class Keystores(Target):
     weight = 0.3
 
     def make(self, random: Random) -> bytes:
-        """A damaged store."""
+        """Return a damaged store."""
         return mutated(random.choice(_stores()), random, _stores())
 
     def run(self, data: bytes) -> str:
-        """As a trust store, as a key store, and as PEM."""
+        """Read it as a trust store, as a key store, and as PEM."""
         found = []
         readers: tuple[Callable[[], object], ...] = (
             lambda: read_truststore(data, _PASSWORD),
-            # Without a password nothing vouches for a JKS store as a whole.
+            # Without a password a JKS store has no integrity check.
             lambda: read_truststore(data, None),
             lambda: read_keystore(data, _PASSWORD, None),
             lambda: read_pem_key(data.decode("latin-1"), data.decode("latin-1"), _PASSWORD),
@@ -200,7 +200,7 @@ class Keystores(Target):
 
 @cache
 def _stores() -> tuple[bytes, ...]:
-    """Made by keytool 17 and by Python, all with the password of `_PASSWORD`; nothing trusts them."""
+    """Return stores made by keytool 17 and by Python, all with the password of `_PASSWORD`; nothing trusts them."""
     return tuple(file.read_bytes() for file in sorted((Path(__file__).parent / "stores").iterdir()))
 
 
@@ -219,11 +219,11 @@ class Checkpoints(Target):
     )
 
     def make(self, random: Random) -> bytes:
-        """A damaged file."""
+        """Return a damaged file."""
         return _text(random.choice(self._valid), random)
 
     def run(self, data: bytes) -> str:
-        """What was read is written as it was read."""
+        """Parse, serialize and compare."""
         try:
             return f"{len(parse_initial_offsets(data))} initial offsets"
         except ValueError:

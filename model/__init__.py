@@ -1,1 +1,3 @@
-"""The oracle from outside: made-up sequences of what the world does, and invariants that know nothing of our code."""
+"""The external oracle: random sequences of events and commands, and invariants that are independent of the product's
+code.
+"""

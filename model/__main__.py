@@ -27,12 +27,12 @@ from model.steps import Step, sequence, texts_of
 from model.times import Times
 from model.world import Cluster, clusters
 
-#: Coming to rest at the end takes as long as fifteen steps.
+#: Settling at the end takes as long as fifteen steps.
 _LENGTH = 50
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(prog="model", description=__doc__)
     parser.add_argument(
         "--steps",
@@ -88,7 +88,7 @@ class _Model:
         self.steps = self.failed = 0
 
     def all(self) -> int:
-        """Sequence after sequence; returns the exit code."""
+        """Play sequence after sequence; return the exit code."""
         chosen, began = self._arguments, time.monotonic()
         if chosen.replay is not None:
             self._one(0, json.loads(chosen.replay.read_text(encoding="utf-8")), shrinks=False)
@@ -136,7 +136,7 @@ class _Model:
         )
 
     def _shrunk(self, steps: Sequence[Step], violation: ViolationError) -> tuple[list[Step], ViolationError]:
-        """A shorter script, and how it failed."""
+        """Return a shorter script, and its violation."""
         newest = violation
 
         def fails(tried: Sequence[Step]) -> bool:
@@ -147,13 +147,13 @@ class _Model:
             newest = found
             return True
 
-        # What came later has nothing to do with it.
+        # Later steps cannot have caused it.
         enough = steps if violation.step is None else steps[: violation.step + 1]
         return shrink(enough, fails, self._arguments.shrink_seconds), newest
 
     def _play(self, steps: Sequence[Step], *, tell: bool = False, counts: bool = False) -> ViolationError | None:
         self._plays += 1
-        # The process keeps names apart from those of another run on clusters that are still there.
+        # The process id keeps names apart from those of another run on clusters that still exist.
         name = f"m{os.getpid()}x{self._plays}"
         play = Play(self._clusters, self._folder / name, name, without=self._arguments.without, times=self._times)
         try:
@@ -181,7 +181,7 @@ class _Model:
 
 
 def _in_parallel(argv: Sequence[str] | None, servers: Sequence[str], count: int) -> int:
-    """Play in several processes, each with its share of the seeds; returns the worst exit code."""
+    """Play in several processes, each with its share of the seeds; return the worst exit code."""
     words = [sys.executable, "-m", "model", *(sys.argv[1:] if argv is None else argv), "--on", *servers]
     players = [subprocess.Popen([*words, "--part", f"{number}/{count}"]) for number in range(count)]
     try:
@@ -197,7 +197,7 @@ def _tell(text: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the model; returns 0 without a violation, 1 with one."""
+    """Run the model; return 0 without a violation, 1 with one."""
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     signal.signal(signal.SIGTERM, _interrupt)
     commands.prepare()

@@ -1,8 +1,8 @@
-"""Commands of the product, each in a process of its own that can be killed or stopped at a point.
+"""Commands of the product, each in its own process, which can be killed or stopped at a point.
 
 The processes are forked from one that has loaded the product, since loading it takes seconds. `mirror run` copies in
-its own process instead of in a Spark job, but for a share of its runs; so does `mirror cutover run`. This module is the
-only one of the model, with `protections`, that touches the product; it holds no opinion about what is right.
+its own process instead of in a Spark job, except for a share of its runs; so does `mirror cutover run`. Only this
+module and `protections` use the product; it contains no expectations.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from model.protections import PROTECTIONS
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _SECONDS, _SPARK_SECONDS = 120.0, 600.0
-#: Of cutovers that are killed; as the file has it for runs.
+#: Of cutovers that are killed; the same value as in the file for runs.
 LEASE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where a command is to end or to stop by itself: the n-th time that something happens."""
+    """Where a command ends or stops itself: the n-th occurrence of an event."""
 
     at: str
     nth: int
@@ -56,9 +56,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a command said of itself."""
+    """The output of a command."""
 
-    #: Negative when a signal ended it.
+    #: Negative if a signal ended it.
     exit_code: int
     document: dict[str, Any] = field(default_factory=dict)
     text: str = ""
@@ -77,12 +77,12 @@ class Said:
 
 
 def prepare() -> None:
-    """Let forks come from a process that has loaded the product. Call it once, before the first command."""
+    """Fork from a process that has loaded the product. Call it once, before the first command."""
     _CONTEXT.set_forkserver_preload([__name__, "model.warm"])
 
 
 class Command:
-    """A command that runs, or is stopped."""
+    """A command that is running or stopped."""
 
     def __init__(
         self,
@@ -97,13 +97,13 @@ class Command:
         """Start it.
 
         Args:
-            words: what is typed behind `mirror`.
+            words: arguments after `mirror`.
             folder: for its output, and its state.
-            point: where it ends or stops by itself.
-            without: protections that are taken away.
-            spark: whether it starts its Spark job, instead of copying in its own process.
-            ids: cluster ids that it sees in place of others: a restored cluster keeps all but its id. A Spark job would
-                see the true ones.
+            point: where it ends or stops itself.
+            without: disabled protections.
+            spark: start its Spark job, instead of copying in its own process.
+            ids: cluster ids that it sees in place of others: a restored cluster keeps everything except its id. A Spark
+                job would see the true ones.
         """
         assert not (spark and ids)
         self.output = folder / f"command-{os.urandom(4).hex()}"
@@ -120,7 +120,7 @@ class Command:
         return self._process.pid
 
     def finish(self) -> Said | None:
-        """Wait for its end; None when it has stopped itself."""
+        """Wait for its end; return None if it has stopped itself."""
         for _ in range(int(self._seconds * 20)):
             self._process.join(0.05)
             if self._process.exitcode is not None:
@@ -132,12 +132,12 @@ class Command:
         return Said(-9, text=f"did not end within {self._seconds:.0f} s; killed. {self._text()[-2000:]}")
 
     def wake(self) -> Said | None:
-        """Let a stopped one go on, and wait for its end."""
+        """Continue a stopped command, and wait for its end."""
         os.kill(self.pid, signal.SIGCONT)
         return self.finish()
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill it, like a crash."""
         self._process.kill()
         self._process.join()
 
@@ -233,7 +233,8 @@ def _arm(point: Point) -> None:
         if name == point.at:
             left -= 1
             if left == 0:
-                # To this thread: with one for the process it would go on until another thread has taken the signal.
+                # To this thread: after a signal to the process, the thread would continue until another one has
+                # received it.
                 signal.pthread_kill(threading.get_ident(), point.how)
 
     def write_at(store: Any, positions: Any, *more: Any, **named: Any) -> Any:

@@ -1,8 +1,8 @@
-"""What must hold of a partition and its copy, as pure functions of what was read on both sides.
+"""Invariants of a partition and its copy, as pure functions of the records read on both sides.
 
 - A record on the target is one of the source's, unaltered, and is there once and in the source's order. Only after a
-  decision that says so (`recopy`, a position set by hand) the copy begins again behind what is there.
-- A complete copy holds every record that the source ever held, but those that a command named as lost, or that an
+  decision with this effect (`recopy`, a position set by hand) the copy begins again after the existing records.
+- A complete copy holds every record that the source ever held, except those that a command named as lost, or that an
   operator decided about. Of a compacted topic it holds the newest state of every key.
 - A group in sync reads next on the target what it would read next on the source.
 """
@@ -25,41 +25,41 @@ class ViolationError(Exception):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
         self.kind = kind
-        #: Number of the step after which it was found; None: while everything came to rest.
+        #: Number of the step after which it was found; None: while settling.
         self.step: int | None = None
 
 
 @dataclass(slots=True)
 class History:
-    """A source partition as it was written: all its records in their order, over all topics of its name."""
+    """A source partition as written: all its records in their order, over all topics of its name."""
 
     compacted: bool = False
     records: list[Seen] = field(default_factory=list)
     order: dict[str, int] = field(default_factory=dict)
-    #: Of the present topic.
+    #: Offset up to which the present topic was read.
     read_to: int = 0
     first_present: int = 0
     #: Ids that the source does not hold any more.
     gone: set[str] = field(default_factory=set)
-    #: Ids that need not be on the target, since a command said so or the world took them away there.
+    #: Ids that need not be on the target, since a command reported them or they were deleted there.
     excused: set[str] = field(default_factory=set)
     #: Ids that a reader of committed records never sees.
     aborted: set[str] = field(default_factory=set)
     #: Open transactions: the offset of the first record of each, by its id.
     open: dict[str, int] = field(default_factory=dict)
-    #: Whether a run has ended with 0 since the partition was there: what comes from then on must be copied.
+    #: True if a run has ended with 0 since the partition existed: later records must be copied.
     begun: bool = False
-    #: Whether the topic had been copied when the partition came: then its first start is its beginning.
+    #: True if the topic had been copied before the partition was added: then its first start is its beginning.
     late: bool = False
-    #: Ids that were written to the target after a cutover and have not come home.
+    #: Ids that were written to the target after a cutover and have not been copied back.
     away: set[str] = field(default_factory=set)
     _came_home: int = -1
 
     def add(self, found: Iterable[Seen], end: int) -> None:
-        """Note what is new at the source.
+        """Add new records of the source.
 
         Raises:
-            ViolationError: a record came home twice, altered, or in another order than it was written in.
+            ViolationError: a record was copied back twice, altered, or out of order.
         """
         for each in found:
             if each.id in self.order:
@@ -69,7 +69,7 @@ class History:
         self.read_to = max(self.read_to, end)
 
     def write_away(self, found: Iterable[Seen]) -> None:
-        """Note what was written to the target after a cutover."""
+        """Add records that were written to the target after a cutover."""
         for each in found:
             if each.id not in self.order:
                 self.away.add(each.id)
@@ -91,7 +91,7 @@ class History:
         self._came_home = order
 
     def present(self, *, committed: bool) -> list[Seen]:
-        """What the source holds, in its order, as far as a reader sees it."""
+        """Return the visible records of the source, in order."""
         stable = min(self.open.values(), default=None) if committed else None
         return [
             each
@@ -103,7 +103,7 @@ class History:
         ]
 
     def unreadable(self, *, committed: bool) -> set[str]:
-        """What readers of committed records do not see, for good or yet."""
+        """Return ids that readers of committed records do not see, ever or yet."""
         if not committed:
             return set()
         stable = min(self.open.values(), default=None)
@@ -113,7 +113,7 @@ class History:
 
 @dataclass(slots=True)
 class Copy:
-    """A target partition as it is, and where copying may have begun again."""
+    """The present target partition, and where copying may have begun again."""
 
     topic_id: str | None = None
     records: list[Seen] = field(default_factory=list)
@@ -122,16 +122,16 @@ class Copy:
     restarts: list[int] = field(default_factory=list)
 
     def held(self) -> list[Seen]:
-        """What a reader from the beginning gets."""
+        """Return what a reader from the beginning gets."""
         return [each for each in self.records if each.offset >= self.start]
 
     def ids(self) -> set[str]:
-        """Of what is held."""
+        """Return the ids of these records."""
         return {each.id for each in self.held()}
 
 
 def check_order(place: Place, history: History, copy: Copy, strangers: Set[str], *, committed: bool) -> None:
-    """Raise when a record is foreign, altered, repeated or out of order.
+    """Raise if a record is foreign, altered, repeated or out of order.
 
     Args:
         strangers: ids that the model itself has written to the target.
@@ -159,12 +159,12 @@ def check_order(place: Place, history: History, copy: Copy, strangers: Set[str],
 
 
 def _is_deletion_of(history: History, found: Seen) -> bool:
-    """Whether the source once deleted the key."""
+    """Return True if the source once deleted the key."""
     return history.compacted and found.deletes and any(e.deletes and e.key == found.key for e in history.records)
 
 
 def missing(history: History, copy: Copy, *, committed: bool) -> list[str]:
-    """Ids that a complete copy would hold and this one does not."""
+    """Return ids that a complete copy would hold and this one does not."""
     held = copy.ids()
     not_needed = history.excused | history.unreadable(committed=committed)
     wanted = [each for each in history.records if each.id not in not_needed]
@@ -183,20 +183,20 @@ def missing(history: History, copy: Copy, *, committed: bool) -> list[str]:
 
 
 def deletions(history: History) -> set[str]:
-    """Ids of deletions that are the newest of their key and that the source's cleaner has removed."""
+    """Return ids of deletions that are the newest of their key and that the source's cleaner has removed."""
     newest = {each.key: each for each in history.records}
     return {each.id for each in newest.values() if each.deletes and each.id in history.gone}
 
 
 def outlived(history: History, copy: Copy) -> list[bytes | None]:
-    """Keys that live on the target though the source has deleted them and removed the deletion."""
+    """Return keys that still exist on the target though the source has deleted them and removed the deletion."""
     newest = {each.key: each for each in history.records if each.id in deletions(history)}
     state = {each.key: each for each in copy.held()}
     return [key for key in newest if key in state and not state[key].deletes]
 
 
 def lost(history: History, copy: Copy, copied: Set[str], *, committed: bool) -> list[str]:
-    """Ids that were copied and are still at the source, and that the target has no more for no reason that is known."""
+    """Return ids that were copied and are still at the source, but are missing on the target without a known reason."""
     held = copy.ids() | history.excused
     return [each.id for each in history.present(committed=committed) if each.id in copied and each.id not in held]
 
@@ -204,7 +204,7 @@ def lost(history: History, copy: Copy, copied: Set[str], *, committed: bool) -> 
 def check_group(
     what: str, history: History, copy: Copy, here: int, there: int, strangers: Set[str], *, committed: bool
 ) -> None:
-    """Raise when a group that was said to be in sync reads something else on the target than on the source.
+    """Raise if a group that was reported in sync reads something else on the target than on the source.
 
     Args:
         here: its committed offset on the source.
@@ -223,15 +223,15 @@ def check_group(
     if found is None and first is not None and first not in held | history.excused and not _later(history, first, held):
         return  # It is copied next.
     if found is not None and _only_lost_between(history, found, first):
-        return  # Records that the source does not have any more, and that nobody asked to be taken away there.
+        return  # Gone at the source, and not required to be deleted there.
     if history.compacted and found == next((each for each in wanted if each in held), None):
-        return  # The target's cleaner has removed what was superseded; `missing` looks at its state.
+        return  # The target's cleaner has removed old values; `missing` checks its state.
     text = f"{what} is in sync: reads {found} from {there} on, on the source {first} from {here} on"
     raise ViolationError("group", f"{text}; the target holds offsets {copy.start} to {copy.read_to}")
 
 
 def _later(history: History, first: str, held: Set[str]) -> bool:
-    """Whether records behind this one are on the target, so that it was passed over."""
+    """Return True if records after this one are on the target, so that it was skipped."""
     start = history.order[first]
     return any(each.id in held for each in history.records[start + 1 :])
 
@@ -247,7 +247,7 @@ def _only_lost_between(history: History, found: str, first: str | None) -> bool:
 
 
 def check_range(what: str, history: History, found: Sequence[Seen], *, committed: bool) -> None:
-    """Raise when a copy of what a source partition holds now is not exactly that."""
+    """Raise if a copy of the present records of a source partition is not exactly these."""
     wanted = [(each.id, each.digest) for each in history.present(committed=committed)]
     got = [(each.id, each.digest) for each in found]
     if wanted != got:
@@ -269,14 +269,14 @@ def check_verdict(
     plain: bool,
     complete: bool,
 ) -> None:
-    """Raise when a verification says of a partition what is not so.
+    """Raise if the verdict of a verification on a partition is wrong.
 
     Args:
-        told: what it says.
+        told: the verdict.
         copied: ids that were ever copied.
-        by_state: whether it looked at the newest record of each key.
-        plain: whether no operator has decided anything about the partition.
-        complete: whether all that the source holds was copied just now.
+        by_state: True if it compared the newest record of each key.
+        plain: True if no operator has decided anything about the partition.
+        complete: True if everything on the source was just copied.
     """
     gone: set[str] = set()
     if by_state:
@@ -297,7 +297,7 @@ def check_verdict(
     told_text = f"{what}: {told}"
     if told["verdict"] == "equal" and wrong:
         raise ViolationError("verify", f"{told_text}, and {wrong[:5]}")
-    # A stranger behind all that was copied may be seen or not.
+    # An unexpected record after everything that was copied may be found or not.
     is_clean = plain and not wrong and not gone and not any(each.id in strangers for each in copy.held())
     # Where nothing was copied there is nothing to compare.
     must_be_equal = complete and bool(copy.held())
@@ -306,7 +306,7 @@ def check_verdict(
 
 
 def _foreign(copy: Copy, strangers: Set[str]) -> list[Seen]:
-    """What others have written in between."""
+    """Return unexpected records in between."""
     held = copy.held()
     last = max((number for number, each in enumerate(held) if each.id not in strangers), default=-1)
     return [each for each in held[:last] if each.id in strangers and each.id != WRITTEN_DELETION]

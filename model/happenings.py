@@ -1,4 +1,4 @@
-"""What the world does to a flow: writers, retention, compaction, deletions, and settings that change."""
+"""External events of a flow: writers, retention, compaction, deletions, and changed settings."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _ROLLS_AFTER_SECONDS, _CLEANING_SECONDS = 0.2, 5.0
 
 
 class Happenings(State):
-    """Rules of the world; after each, the model has seen what it has done.
+    """Rules of events; the model observes the result of each.
 
-    Nothing but writing happens to a topic whose writers are at the target: there it has the only copy of records.
+    If the writers of a topic are at the target, only writing happens to it: there it has the only copy of records.
     """
 
     def _do_settings(
         self, guarded: bool, committed: bool, latest: bool, ends: str | None = None, separator: str | None = "."
     ) -> None:
-        """How the flow is set up; only at the beginning of a sequence.
+        """Choose the settings of the flow; only at the beginning of a sequence.
 
         Args:
-            ends: the topic that moves and comes back when everything has come to rest.
+            ends: the topic that is cut over and failed back after settling.
             separator: of the default policy; None: topics keep their names.
         """
         self._guarded, self._committed, self._from_latest, self._ends = guarded, committed, latest, ends
@@ -36,7 +36,7 @@ class Happenings(State):
         self._write_config()
 
     def _do_first_start(self, latest: bool) -> None:
-        """Partitions that were never copied begin somewhere else from now on."""
+        """Change the first start of partitions that were never copied."""
         self._from_latest = latest
         self._write_config()
 
@@ -107,14 +107,14 @@ class Happenings(State):
         if topic in self._moved or (partitions := self._target.partitions(name)) == []:
             return
         self._look()
-        # The new topic knows nothing of the producers of the old one: docs/reliability.md, known gaps.
+        # The new topic has no producer state of the old one: docs/reliability.md, known gaps.
         self._end_stopped()
         self._target.delete(name)
         if again:
             self._target.create(name, len(partitions), self._configs(topic))
 
     def _delete_source(self, topic: str) -> int:
-        """Returns how many partitions there were."""
+        """Delete a topic; return its number of partitions."""
         self._do_unhang(commit=False)
         name = self._topic(topic)
         partitions = len(self._source.partitions(name))
@@ -133,7 +133,7 @@ class Happenings(State):
             self._forget_before(topic)
 
     def _do_expire_source(self, topic: str) -> None:
-        """Retention deletes the partitions whose records are all old."""
+        """Let retention delete the partitions whose records are all old."""
         if topic not in self._moved:
             self._source.expire(self._topic(topic), _RETENTION_HOURS, _RETENTION_SECONDS)
             self._forget_before(topic)
@@ -164,7 +164,7 @@ class Happenings(State):
             self._histories[topic, number].excused |= {each.id for each in copy.records if each.offset < start}
 
     def _do_compact(self, partition: int) -> None:
-        """Let the cleaners of both sides come by: they leave the segment alone that is written to."""
+        """Let the cleaners of both sides run: they skip the active segment."""
         topic = COMPACTED_TOPIC
         time.sleep(_ROLLS_AFTER_SECONDS)
         self._do_produce(topic, partition, 1, "present", "none", 1)
@@ -181,14 +181,14 @@ class Happenings(State):
         count = len(self._source.partitions(self._topic(topic)))
         if count < _MOST_PARTITIONS and topic not in self._moved:
             self._source.grow(self._topic(topic), count + 1)
-            # What comes later is copied from its beginning, however the flow began.
+            # New partitions are copied from their beginning, regardless of the flow's first start.
             new = self._histories[topic, count]
             new.compacted = topic == COMPACTED_TOPIC
             new.late = self._histories[topic, 0].begun
             new.begun = self._from_latest and new.late
 
     def _do_commit(self, group: str, topic: str, partition: int, percent: int) -> None:
-        """A group commits where its topic is at home."""
+        """Commit an offset of a group on the side of the topic's writers."""
         name, partition = self._place(topic, partition)
         cluster = self._source
         if topic in self._moved:
@@ -197,7 +197,7 @@ class Happenings(State):
         cluster.commit(self._topic(group), name, partition, low + (high - low) * percent // 100)
 
     def _do_rename(self, topic: str, back: bool) -> None:
-        """The flow's rules name another target topic, or the first one again."""
+        """Rename the target topic, or restore its first name."""
         if self._moved:
             return
         self._look()
@@ -209,14 +209,14 @@ class Happenings(State):
         self._write_config()
 
     def _do_policy(self, separator: str | None) -> None:
-        """The replication policy names all target topics in another way."""
+        """Change the replication policy, so that all target topics have other names."""
         if not self._moved:
             self._look()
             self._separator = separator
             self._write_config()
 
     def _do_foreign(self, topic: str, partition: int) -> None:
-        """Somebody else writes to the side that is the copy."""
+        """Write unexpected records to the side that is the copy."""
         cluster, name = self._target, self._remote(topic)
         if topic in self._moved:
             cluster, name = self._source, self._topic(topic)

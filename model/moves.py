@@ -1,4 +1,4 @@
-"""Cutovers and failbacks, by the commands of the runbook, and what must hold when one of them is finished."""
+"""Cutovers and failbacks, by the commands of the runbook, and their invariants when one of them is finished."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from model.expected import ViolationError
 from model.operations import Operations
 from model.steps import GROUPS
 
-#: Steps that a person confirms, and attempts behind a kill, with room.
+#: Steps that an operator confirms, and attempts after a kill, with a margin.
 _ROUNDS = 8
 _QUICK = ("--still-seconds", "0.3", "--drain-seconds", "4", "--watch-seconds", "0")
-#: Groups that there are none of.
+#: A pattern that matches no group.
 _NOBODY = "nobody"
 
 
 class Moves(Operations):
     """Rules that move writers and readers to the target, and back.
 
-    A cutover is taken to its end or taken back, so between two steps writers are at one side.
+    A cutover is finished or rolled back, so between two steps all writers are on one side.
     """
 
     def _do_cutover(self, topic: str, groups: bool, at: str | None, nth: int) -> None:
@@ -28,7 +28,7 @@ class Moves(Operations):
             self._cut_over(topic, groups=groups, point=_point(at, nth))
 
     def _cut_over(self, topic: str, *, groups: bool, point: Point | None = None) -> bool:
-        """Whether writers and readers are at the target now."""
+        """Cut over; return True if writers and readers are at the target now."""
         self._cutovers += 1
         name = f"there-{self._cutovers}"
         who = ".*" if groups else _NOBODY
@@ -55,7 +55,7 @@ class Moves(Operations):
             if state == "finished":
                 return True
             if state == "waiting":
-                # The word comes with the process that acts on it: there is none that waits for it.
+                # The confirmation is given at the start of the process: none is waiting for it.
                 word = ("--confirm", str(step))
             elif said.exit_code < 0:
                 time.sleep(LEASE_SECONDS + 0.5)
@@ -70,7 +70,7 @@ class Moves(Operations):
             raise ViolationError("stuck", f"cutover rollback {name}: exit {said.exit_code} {said.text[-1000:]}")
 
     def _check_moved(self, topic: str, *, groups: bool) -> None:
-        """All that the source holds is at the target, and groups read next there what they would read next here."""
+        """Check that all source records are on the target, and that groups continue there at their source positions."""
         self._check_complete((topic,))
         for place, history in self._histories.items():
             if place[0] != topic:
@@ -88,7 +88,7 @@ class Moves(Operations):
                     self._check_group(group, (topic, number))
 
     def _do_run_back(self, at: str | None, nth: int) -> None:
-        """What was written to the target since comes home."""
+        """Copy back what was written to the target since."""
         if not self._moved:
             return
         said = self._command("run", flow=self._flow_back, point=_point(at, nth))
@@ -107,7 +107,7 @@ class Moves(Operations):
             self._fail_back(topic)
 
     def _fail_back(self, topic: str, *, groups: bool = True) -> bool:
-        """Whether writers and readers are at the source again."""
+        """Fail back; return True if writers and readers are at the source again."""
         there = self._moved[topic]
         if groups:
             name = f"{there}-back-{self._cutovers}"
@@ -138,7 +138,7 @@ def _point(at: str | None, nth: int) -> Point | None:
 
 
 def _failed(said: Said) -> list[str]:
-    """The gates that do not hold, and the error, of the newest attempt."""
+    """Return the failed gates, and the error, of the newest attempt."""
     attempts = said.document.get("attempts") or [{}]
     newest = attempts[-1]
     gates = [f"{each['name']}: {each['what']}" for each in newest.get("gates") or [] if not each["passed"]]

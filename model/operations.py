@@ -1,4 +1,4 @@
-"""What operators and schedulers do with the product, and what must hold after each of its commands."""
+"""Commands of operators and schedulers, and the invariants after each of them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from model.happenings import Happenings
 from model.steps import COMPACTED_TOPIC, TOPICS, Step
 
 _LOST_AT_SOURCE = frozenset({"retention-gap", "source-recreated", "source-truncated"})
-#: A task that was stopped for longer than five seconds looks at the log before it sends; docs/reliability.md.
+#: A task that was stopped for more than five seconds checks the log before it sends; docs/reliability.md.
 _LOOKS_AFTER_SECONDS = 6.0
 #: Behind every offset.
 _END = 1 << 60
 
 
 class Operations(Happenings):
-    """Rules that are commands of the product, but for cutovers."""
+    """Rules that are commands of the product, except for cutovers."""
 
     _backfills = _cutovers = 0
 
@@ -43,10 +43,10 @@ class Operations(Happenings):
     def _command(
         self, *words: str, flow: Sequence[str] | None = None, point: Point | None = None, spark: bool = False
     ) -> Said | None:
-        """Carry a command out; None when it was stopped.
+        """Run a command; return None if it was stopped.
 
         Args:
-            flow: the words that name the flow; default: the flow to the target.
+            flow: the arguments that name the flow; default: the flow to the target.
         """
         typed = [*words, "--config", str(self._config), *(self._flow if flow is None else flow), "--json"]
         with self._times.command():
@@ -91,9 +91,9 @@ class Operations(Happenings):
             self._look()
 
     def _do_stop(self, nth: int, topic: str, burst: int, age: str) -> None:
-        """A run stops by itself: just before it sends, or before it looks whether it was stopped.
+        """A run stops itself: just before it sends, or before it checks if it was stopped.
 
-        Old records that go without transactions are not kept off between the two: docs/reliability.md.
+        Old records without transactions are not fenced between the two: docs/reliability.md.
         """
         self._burst(topic, burst, age)
         at = "before-produce" if self._guarded else "before-look"
@@ -102,7 +102,7 @@ class Operations(Happenings):
             self._after_run(said)
 
     def _do_overtake(self, nth: int, topic: str, burst: int, age: str) -> None:
-        """A run is stopped, and wakes up while its successor has taken over and not yet written."""
+        """A run is stopped, and continues after its successor has taken over and not written yet."""
         self._do_stop(1, topic, burst, age)
         self._do_stop(nth, topic, burst, age)
         self._do_wake()
@@ -121,7 +121,7 @@ class Operations(Happenings):
         self._look()
 
     def _after_run(self, said: Said) -> None:
-        """What the run has named as lost is excused; when it ended with 0 everything else must be there."""
+        """Excuse what the run has named as lost; if it ended with 0 everything else must be there."""
         self._look()
         for place, history in self._histories.items():
             if any(self._means(each, place) for each in said.failures if each.get("reason") in _LOST_AT_SOURCE):
@@ -138,14 +138,14 @@ class Operations(Happenings):
     def _check_complete(self, topics: Sequence[str] = TOPICS) -> None:
         for topic in topics:
             self._read_source(topic)
-        # Of a topic that there is not any more a run says nothing, until it is created again.
+        # A run does not report a topic that does not exist, until it is created again.
         present = {topic for topic in topics if self._source.partitions(self._topic(topic))}
         for place, history in self._histories.items():
             if place[0] not in present or place in self._given_up:
                 continue
             copy = self._copy(place)
             if not history.begun:
-                # A flow that has never had anything to copy there knows of nothing that it could miss.
+                # A flow that never had anything to copy there cannot detect a loss.
                 skips = self._from_latest and not history.late
                 history.excused |= ({each.id for each in history.records} if skips else history.gone) - copy.ids()
                 history.begun = self._from_latest or history.read_to > self._starts.get(place, 0)
@@ -157,7 +157,7 @@ class Operations(Happenings):
         self._complete_once = True
 
     def _do_recreate_source(self, topic: str, runs: bool = False) -> None:
-        """A topic is deleted and created again; perhaps a run comes in between."""
+        """Delete a topic and create it again, possibly with a run in between."""
         if topic in self._moved:
             return
         partitions = self._delete_source(topic)
@@ -181,8 +181,8 @@ class Operations(Happenings):
             elif how == "resume":
                 self._given_up.discard(place)
             elif how == "accept":
-                # What was copied and is not there any more is accepted, and what the source has lost: a run that was
-                # killed may have noted the gap. What was never copied and is there must still come.
+                # Accepted: what was copied and no longer exists on the target, and what the source has lost, since a
+                # killed run may have recorded the gap. What was never copied and exists must still be copied.
                 history.excused |= (self._ever_copied[place] | history.gone) - copy.ids()
             elif made.get("new_position") is not None:
                 self._begin_again(place, int(made["new_position"]))
@@ -191,7 +191,7 @@ class Operations(Happenings):
         history, copy = self._histories[place], self._copy(place)
         copy.restarts.append(copy.read_to)
         history.excused |= history.gone - copy.ids()
-        # Also what was taken away on the target before comes again.
+        # Records that were deleted on the target are copied again too.
         history.excused -= {each.id for each in history.records if each.offset >= position} - history.gone
 
     def _do_position(self, topic: str, partition: int, to: str) -> None:
@@ -215,7 +215,7 @@ class Operations(Happenings):
             history.excused |= (passed_over | {each.id for each in before}) - self._copy(place).ids()
 
     def _do_delete_keys(self) -> None:
-        """An operator has the deletions written that the source's cleaner removed before they were copied."""
+        """An operator writes the deletions that the source's cleaner removed before they were copied."""
         said = self._done("gaps", "delete-keys", "--topic", self._topic(COMPACTED_TOPIC), "--yes")
         self._look()
         self._read_source(COMPACTED_TOPIC)
@@ -232,7 +232,7 @@ class Operations(Happenings):
     # ------------------------------------------------------------ another cluster behind an alias
 
     def _do_misaddress(self, which: str) -> None:
-        """An alias of the flow names another cluster for a while: nothing may be believed or written."""
+        """An alias of the flow names another cluster for a while: nothing may be accepted or written."""
         if not self._complete_once:
             return  # A flow that has nothing yet may begin there.
         wrong = {"target": self._source.servers} if which == "target" else {"source": self._target.servers}
@@ -250,9 +250,10 @@ class Operations(Happenings):
                 raise ViolationError("cluster", f"{words[0]} ended with 0 although {which} is another cluster")
 
     def _do_restore(self, which: str, at: str | None, nth: int, topic: str, burst: int, age: str) -> None:
-        """A cluster comes back with another id, and an operator says that it holds the same; perhaps behind a kill.
+        """A cluster is restored with another id, and an operator confirms that it holds the same; possibly after a
+        kill.
 
-        It must hold the same: a run comes first, for what has happened to topics before it would not be found after.
+        It must hold the same: a run comes first, since earlier events of topics would not be found afterwards.
         """
         if self._moved:
             return
@@ -265,7 +266,7 @@ class Operations(Happenings):
         cluster = self._source if which == "source" else self._target
         self._shown_ids[cluster.cluster_id()] = f"{self._name}-{self._next}"
         self._check_refused(which)
-        # A flow back that there was before knows of the id too.
+        # An existing failback flow has stored the id too.
         for flow in (self._flow, *([self._flow_back] if self._cutovers else [])):
             said = self._done("clusters", "accept", "--same", "--yes", flow=flow)
             if said.exit_code:
@@ -273,7 +274,7 @@ class Operations(Happenings):
         self._do_run()
 
     def _do_resettle(self) -> None:
-        """The target was rebuilt as another cluster, and an operator says that the flow begins anew there."""
+        """The target was rebuilt as another cluster, and an operator confirms that the flow begins anew there."""
         if self._moved:
             return
         self._end_stopped()
@@ -296,7 +297,7 @@ class Operations(Happenings):
     # ------------------------------------------------------------ other commands
 
     def _do_backfill(self, topic: str, at: str | None, nth: int) -> None:
-        """What the source holds now is copied once more, next to the flow's topic; perhaps with a kill in between."""
+        """Copy the present source records once more, next to the flow's topic; possibly with a kill in between."""
         if topic in self._moved:
             return
         self._backfills += 1
@@ -321,7 +322,7 @@ class Operations(Happenings):
             self._check_groups(said)
 
     def _check_groups(self, said: Said) -> None:
-        """Rows without a reason are in sync."""
+        """Check groups; rows without a reason are in sync."""
         told = {(row["group"], row["topic"], row["partition"]): row for row in _rows(said)}
         for (group, topic, partition), row in told.items():
             if row.get("reason"):
@@ -342,10 +343,10 @@ class Operations(Happenings):
         self._verify(mode, complete=False)
 
     def _verify(self, mode: str, *, complete: bool) -> None:
-        """Let the product compare, and compare what it says with what the model sees.
+        """Run a verification, and check its verdicts against the model.
 
         Args:
-            complete: whether all that the source holds was copied just now.
+            complete: True if everything on the source was just copied.
         """
         said = self._done("verify", "--mode", mode, "--processes", "1")
         self._look()

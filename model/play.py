@@ -1,7 +1,7 @@
-"""Carries a sequence out on the clusters, and lets everything come to rest at its end.
+"""Plays a sequence on the clusters, and lets everything settle at its end.
 
-What is checked (`model.expected`) knows nothing of the product but its command line. A run of the whole flow that ends
-with 0 says that the copy is complete, and what stops a run can be decided.
+The checks (`model.expected`) use only the product's command line. A run of the whole flow that ends with 0 claims that
+the copy is complete, and everything that stops a run can be decided.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from model.steps import Step, text_of
 
 #: Reasons after which an operator sets the position.
 _BY_POSITION = frozenset({"target-diverged", "unclean-start"})
-#: Needed so that what a killed run has left is over: its lock, in the first place.
+#: Enough rounds for the remains of a killed run to expire, mainly its lock.
 _SETTLING_ROUNDS = 8
 #: Written to the target at the end of a sequence that ends with a cutover.
 _LAST_RECORDS = 7
 
 
 class Play(Moves):
-    """One sequence with topics, files and a ledger of its own."""
+    """One sequence with its own topics, files and ledger."""
 
     _ends: str | None = None
 
     def play(self, steps: Sequence[Step], done: Callable[[], None] = lambda: None) -> None:
-        """Carry out all steps, then let everything come to rest.
+        """Play all steps, then let everything settle.
 
         Raises:
             ViolationError: an invariant does not hold; its note says after which step.
@@ -50,13 +50,13 @@ class Play(Moves):
             raise
 
     def step(self, step: Step) -> None:
-        """Carry out one step; what the product has done is checked after it."""
+        """Play one step; the result is checked after it."""
         getattr(self, "_do_" + step["do"].replace("-", "_"))(**{key: step[key] for key in step if key != "do"})
 
     def settle(self) -> None:
-        """Everything wakes up, and the flow must come to a run that ends with 0, by the decisions that it names.
+        """Continue stopped commands; then the flow must reach a run that ends with 0, by the decisions that it names.
 
-        Then the product and the model agree about whether both sides are equal, and nothing stands against a cutover.
+        Then the product and the model agree if both sides are equal, and nothing prevents a cutover.
 
         Raises:
             ViolationError: it does not.
@@ -75,9 +75,9 @@ class Play(Moves):
             self._go_and_come_back(self._ends)
 
     def _is_comparable(self, topic: str) -> bool:
-        """Whether a comparison of a topic must find it equal, so that a cutover must pass its rehearsal.
+        """Return True if a comparison of a topic must find it equal, so that a cutover must pass its rehearsal.
 
-        Not where operators have decided what is copied or somebody else has written.
+        False if operators have decided what is copied or other producers have written.
         """
         return not any(
             place in self._decided or any(each.id in self._strangers for each in self._copy(place).held())
@@ -106,7 +106,7 @@ class Play(Moves):
 
     def _come_home(self, topic: str) -> None:
         for _ in range(_SETTLING_ROUNDS):
-            # What was written to the source after the cutover stays where it is.
+            # What was written to the source after the cutover stays there.
             if self._do_run().exit_code == 3:
                 self._do_decide("accept")
             if self._fail_back(topic, groups=False):

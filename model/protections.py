@@ -1,7 +1,6 @@
-"""Protections of the product that can be taken away from outside, to see that the model notices what they are for.
+"""Protections of the product that can be disabled from outside, to see if the model detects their absence.
 
-The production code knows nothing of it: functions are replaced in the process of a command, as
-`faults.fault_points` does.
+The production code is not aware of it: functions are replaced in the process of a command, as in `faults.fault_points`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 def _put(owner: Any, **replacements: Any) -> None:
     for name, replacement in replacements.items():
         if not hasattr(owner, name):
-            # Else a protection that was renamed would be taken for one that the model does not miss.
+            # Otherwise a renamed protection would count as one that the model does not detect.
             raise AttributeError(f"{owner} has no {name} that could be taken away")
         setattr(owner, name, replacement)
 
@@ -25,7 +24,7 @@ def _without_fence() -> None:
     from mirror_lib.relay.takeover import fencing
 
     async def raise_epoch_only(client: Any, name: str, _targets: Any, **_: Any) -> Any:
-        # A new epoch alone: the broker hears of it with the first batch, and takes older ones until then.
+        # A new epoch alone: the broker learns it with the first batch, and accepts older ones until then.
         return await client.producers.init_producer_id(name, deadline=time.monotonic() + 30)
 
     _put(fencing, fence_name=raise_epoch_only)
@@ -72,7 +71,7 @@ def _without_group_gate() -> None:
     _put(groups._Planner, _skipped=none_skipped)  # noqa: SLF001
 
 
-#: Protection -> what takes it away in this process.
+#: Protection -> function that disables it in this process.
 PROTECTIONS: Mapping[str, Callable[[], None]] = {
     "fence": _without_fence,
     "tail": _without_tail,

@@ -1,4 +1,4 @@
-"""What all runs of the model have found, in a file that grows: it can be stopped at any time, and continued."""
+"""Results of all runs of the model, in a file that grows: it can be stopped at any time, and continued."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Results:
             root: the checkout that is tried.
         """
         self._file = file
-        #: Of the product: what was played before it changed says nothing about it.
+        #: Of the product: results from before a change do not count.
         self.code = tree_hash(root, "mirror_lib", "spark_jobs")
-        #: Of the model: a seed is another sequence when the rules have changed.
+        #: Of the model: a seed is another sequence if the rules have changed.
         self._model = tree_hash(root, "model")
 
     def add(
@@ -44,7 +44,7 @@ class Results:
         violation: str | None = None,
         script: Sequence[Step] = (),
     ) -> None:
-        """Note a sequence."""
+        """Add a sequence."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         row = {
             "code": self.code,
@@ -62,14 +62,14 @@ class Results:
             file.write(json.dumps(row) + "\n")
 
     def steps(self) -> int:
-        """How many steps were carried out under this code, with all protections."""
+        """Return how many steps were played with this code, with all protections."""
         return sum(row["steps"] for row in self._present_rows())
 
     def summary(self, wanted: int | None = None) -> str:
-        """What the file has of this code, with all protections.
+        """Summarize the file's results for this code, with all protections.
 
         Args:
-            wanted: how many steps there are to be.
+            wanted: the required number of steps.
         """
         rows = self._present_rows()
         failed = sum(row["violation"] is not None for row in rows)
@@ -77,7 +77,7 @@ class Results:
         return f"{steps} steps under this code ({self.code}) in {len(rows):,} sequences, {failed} with a violation"
 
     def tried(self, length: int) -> set[int]:
-        """The seeds that need not be tried again: played with this product by this model."""
+        """Return the seeds that need no repetition: played with this product by this model."""
         rows = self._present_rows()
         return {row["seed"] for row in rows if row["model"] == self._model and row["length"] == length}
 
@@ -97,7 +97,7 @@ class Results:
 
 
 def tree_hash(root: Path, *folders: str) -> str:
-    """Of the names and contents of all files as they are now, committed or not; compiled modules do not count."""
+    """Hash the names and contents of all present files, committed or not, without compiled modules."""
     digest = hashlib.sha256()
     for folder in folders:
         for file in sorted((root / folder).rglob("*")):

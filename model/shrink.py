@@ -1,4 +1,4 @@
-"""A shorter sequence that fails in the same way: chunks are left out, the largest first, within a budget of time."""
+"""A shorter sequence that fails in the same way: chunks are removed, the largest first, within a time budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from model.steps import Step
 
 
 def shrink(steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool], seconds: float) -> list[Step]:
-    """The shortest failing sequence found; delta debugging by deletion alone (Zeller's ddmin)."""
+    """Return the shortest failing sequence found; delta debugging by deletion alone (Zeller's ddmin)."""
     deadline, best = time.monotonic() + seconds, list(steps)
     size = max(1, len(best) // 2)
     while True:

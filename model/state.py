@@ -1,4 +1,6 @@
-"""What a sequence works with: its topics, files and clusters, and what an ordinary client has seen on both sides."""
+"""The state of a sequence: its topics, files and clusters, and the records that an ordinary client has read on both
+sides.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,16 @@ _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """What there is to work on."""
+    """The clusters of a sequence."""
 
     source: Cluster
     target: Cluster
-    #: Takes the target's place when that is rebuilt.
+    #: Replaces the target when that is rebuilt.
     spare: Cluster
 
 
 class State:
-    """A sequence's own topics, files and ledger, and what was seen of them."""
+    """A sequence's own topics, files and ledger, and their observed records."""
 
     def __init__(
         self,
@@ -46,13 +48,13 @@ class State:
         self._times = times or Times()
         self._alias = name
         self._histories: dict[Place, History] = defaultdict(History)
-        #: By topic id too: a name may come to lead to an earlier topic again.
+        #: By topic id too: a name may be mapped to an earlier topic again.
         self._copies: dict[tuple[Place, str | None], Copy] = {}
         self._present_ids: dict[str, str | None] = {}
         self._ever_copied: dict[Place, set[str]] = defaultdict(set)
-        #: Where the logs of the source begin.
+        #: Log start offsets of the source.
         self._starts: dict[Place, int] = {}
-        #: What the model writes to the side that is the copy.
+        #: Records that the model writes to the side that is the copy.
         self._strangers = {WRITTEN_DELETION}
         self._stopped: list[Command] = []
         self._open: list[tuple[Place, Transaction]] = []
@@ -96,7 +98,7 @@ class State:
             f"{self._alias}->target.mirror.topics.rename": self._pairs(
                 {self._topic(topic): name for topic, name in self._renamed.items()}
             ),
-            # Brings home what was written to the target after a cutover, and nothing else.
+            # Copies back what was written to the target after a cutover, and nothing else.
             f"{back}.enabled": "true",
             f"{back}.mirror.way.back": "true",
             f"{back}.topics": ", ".join(re.escape(self._remote(topic)) for topic in TOPICS),
@@ -110,7 +112,7 @@ class State:
             "checkpoints.topic.replication.factor": "1",
             "emit.heartbeats.enabled": "false",
             "sync.group.offsets.enabled": "true",
-            # One task has one thread: when it is stopped before it looks, nothing else of it is half sent.
+            # One task has one thread: when it is stopped before its check, nothing else of it is partly sent.
             "tasks.max": "2" if self._guarded else "1",
             "mirror.run.lease.seconds": "3",
             "mirror.retry.max.seconds": "10",
@@ -159,7 +161,7 @@ class State:
         return COMPACTED if topic == COMPACTED_TOPIC else {}
 
     def _place(self, topic: str, partition: int) -> Place:
-        """A partition that there is: a script may name one that only a topic that has grown has."""
+        """Return an existing partition: a script may name one that only a grown topic has."""
         name = self._topic(topic)
         return name, partition % len(self._source.partitions(name))
 
@@ -188,15 +190,15 @@ class State:
             self._read_source(topic)
 
     def _copy(self, place: Place) -> Copy:
-        """What the target's present topic holds of a partition, as it was seen last."""
+        """Return the last observed content of a partition in the target's present topic."""
         topic_id = self._present_ids.get(place[0])
         return self._copies.setdefault((place, topic_id), Copy(topic_id))
 
     def _look(self, written: Collection[str] = ()) -> None:
-        """Read what is new on the target, and check it.
+        """Read new records of the target, and check them.
 
         Args:
-            written: ids of what was written there since, after a cutover.
+            written: ids that were written there since, after a cutover.
         """
         for topic in TOPICS:
             name = self._remote(topic)

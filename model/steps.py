@@ -1,9 +1,9 @@
-"""What the world can do to a flow, as plain data: a seed stands for a sequence of it, and a script is a list of it.
+"""Events and commands as plain data: a seed generates a sequence of them, and a script is a list of them.
 
-Sequences whose steps are independent of each other rarely find what needs several steps on one partition. So each seed
+Sequences of independent steps rarely find problems that need several steps on one partition. So each seed
 
-- has the rules of a few themes (swarm testing: Groce et al. 2012), since many undo what others have prepared,
-- has few partitions in its focus, so that steps meet, and
+- has the rules of a few themes (swarm testing: Groce et al. 2012), since many undo the preparations of others,
+- focuses on few partitions, so that steps meet, and
 - continues every other step with one of those that its rule leads to.
 """
 
@@ -14,28 +14,28 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-#: One step: its `do` names the rule, the rest are the rule's arguments. Plain JSON, so that anybody can write one.
+#: One step: its `do` names the rule, the rest are the rule's arguments. Plain JSON, so that it can be written by hand.
 Step = dict[str, Any]
 
-#: The cleaner is at work in the last one.
+#: The last one is compacted.
 TOPICS = ("a", "b", "c")
 COMPACTED_TOPIC = "c"
 GROUPS = ("g", "h")
-#: Of topics with fewer partitions a number means one of those.
+#: For topics with fewer partitions, the number is reduced to one of those.
 _PARTITIONS = (0, 1, 2, 3)
 #: Of names that the default policy makes; None: topics keep their names.
 _SEPARATORS = (".", "--", None, None)
 _AGES = ("present", "old")
-#: Of runs that end by themselves, one in so many starts Spark, which takes as long as fifty others.
+#: Of runs that end normally, one in this many starts Spark, which takes as long as fifty others.
 _RUNS_WITHOUT_SPARK = 299
 _POINTS = ("opened", "before-produce", "produced", "before-closed", "closed", "before-end")
-#: Of cutovers, one in so many is killed.
+#: Of cutovers, one in this many is killed.
 _CUTOVERS_WITHOUT_KILL = 3
 _FOLLOWS, _SAME_PLACE = 0.5, 0.7
 
 
 class _Draw:
-    """What a sequence draws its steps from."""
+    """The random source of a sequence's steps."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -45,11 +45,11 @@ class _Draw:
         self._last: tuple[str, int] | None = None
 
     def place(self, *, compacted: bool = True, first: bool = False) -> dict[str, Any]:
-        """A partition.
+        """Draw a partition.
 
         Args:
-            compacted: whether it may be one of the compacted topic.
-            first: whether it is one of those that there are from the beginning.
+            compacted: True if it may be one of the compacted topic.
+            first: True if it exists from the beginning.
         """
         topic, partition = self.random.choice(self.topics), self.random.choice(self.partitions)
         if self._last is not None and self.random.random() < _SAME_PLACE:
@@ -62,23 +62,23 @@ class _Draw:
         return {"topic": topic, "partition": partition}
 
     def topic(self, *, compacted: bool = True) -> dict[str, Any]:
-        """A topic."""
+        """Draw a topic."""
         return {"topic": self.place(compacted=compacted)["topic"]}
 
     def number(self, first: int, last: int) -> int:
-        """Both included."""
+        """Draw a number, both ends included."""
         return self.random.randint(first, last)
 
     def one(self, *choices: Any) -> Any:
-        """One of them."""
+        """Draw one of them."""
         return self.random.choice(choices)
 
     def yes(self) -> bool:
-        """Yes or no."""
+        """Draw true or false."""
         return self.random.random() < 0.5
 
     def burst(self, **more: Any) -> dict[str, Any]:
-        """Records that are written just before a run is struck, so that there is something to strike."""
+        """Draw records that are written just before a run is hit, so that it is copying."""
         return {**more, **self.topic(), "burst": self.number(1, 40), "age": self.one(*_AGES)}
 
 
@@ -107,7 +107,7 @@ def _transaction(draw: _Draw) -> dict[str, Any]:
 
 
 def _trim(draw: _Draw) -> dict[str, Any]:
-    # Compacted topics know neither DeleteRecords nor retention.
+    # Compacted topics have neither DeleteRecords nor retention.
     return {**draw.place(compacted=False, first=True), "percent": draw.one(50, 100)}
 
 
@@ -127,7 +127,7 @@ _RULES: Mapping[str, _Rule] = {
     "stop": _Rule(2, lambda d: d.burst(nth=d.number(1, 2)), ("run", "crash", "wake")),
     "overtake": _Rule(
         4,
-        # Old records are mostly kept off by their transactions, whoever fences.
+        # Old records are mostly fenced by their transactions, with any kind of fencing.
         lambda d: {**d.burst(nth=d.number(1, 2)), "age": d.one("present", "present", "present", "old")},
     ),
     "wake": _Rule(2, lambda _: {}),
@@ -183,13 +183,13 @@ _RULES: Mapping[str, _Rule] = {
 class _Theme:
     #: Rules that prepare something for each other.
     rules: tuple[str, ...]
-    #: Steps that meet, with the settings that they need. Random ones meet so in one of ten sequences.
+    #: Steps that meet, with the settings that they need. Random ones meet like this in one of ten sequences.
     plot: Callable[[_Draw], list[Step]] = lambda _: []
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _steps(draw: _Draw, place: Mapping[str, Any], *names: str, **fixed: Any) -> list[Step]:
-    """Steps on one place; arguments that are named here are those of all steps that have them."""
+    """Return steps on one place; arguments named here are set in all steps that have them."""
     made = []
     for name in names:
         drawn = _RULES[name].draw(draw)
@@ -200,7 +200,7 @@ def _steps(draw: _Draw, place: Mapping[str, Any], *names: str, **fixed: Any) -> 
 def _lose_target(draw: _Draw) -> list[Step]:
     place = {"topic": draw.one("a", "b"), "partition": draw.number(0, 1)}
     group = _steps(draw, place, "produce", "run", "commit", "trim-target", "groups", percent=draw.one(50, 100))
-    # The group stays before what the target loses.
+    # The group stays before the records that the target loses.
     group[2]["percent"] = 0
     return [*group, *_steps(draw, place, "delete-target", "run", "produce", "run", "groups", again=True, spark=False)]
 
@@ -213,7 +213,7 @@ def _interrupt(draw: _Draw) -> list[Step]:
     return _steps(draw, {"topic": draw.one("a", "b")}, "crash", "run", at="produced", nth=1, spark=False)
 
 
-#: A sequence has those of a few, besides writing and running.
+#: A sequence has the rules of a few themes, besides writing and running.
 _THEMES = (
     _Theme(
         ("delete-target", "trim-target", "expire-target", "commit", "groups", "decide"),
@@ -253,9 +253,9 @@ def _settings(draw: _Draw) -> Step:
 
 
 def sequence(number: int, length: int) -> list[Step]:
-    """The steps of a seed: the same for the same seed and length."""
+    """Return the steps of a seed: the same for the same seed and length."""
     draw = _Draw(Random(number))
-    # Dealt like cards: of nine seeds that follow each other each has another theme, in the first deal with its plot.
+    # Dealt like cards: nine consecutive seeds have different themes, in the first deal with their plots.
     deal, card = divmod(number - 1, len(_THEMES))
     first = _THEMES[card]
     others = [theme for theme in _THEMES if theme is not first]
@@ -264,7 +264,7 @@ def sequence(number: int, length: int) -> list[Step]:
     weights = [_RULES[name].weight for name in kept]
     settings = _settings(draw)
     plotted = draw.yes() or deal == 0
-    # What has been copied is what most can happen to.
+    # Most events matter only for records that have been copied.
     steps: list[Step] = [
         {**settings, **(first.settings if plotted else {})},
         {"do": "produce", **_produce(draw)},
@@ -281,11 +281,11 @@ def sequence(number: int, length: int) -> list[Step]:
 
 
 def text_of(step: Step) -> str:
-    """One line for people."""
+    """Return one line for display."""
     rest = " ".join(f"{name}={value}" for name, value in step.items() if name != "do")
     return f"{step['do']} {rest}".rstrip()
 
 
 def texts_of(steps: Sequence[Step]) -> list[str]:
-    """One numbered line a step."""
+    """Return one numbered line for each step."""
     return [f"{number:3}  {text_of(step)}" for number, step in enumerate(steps)]

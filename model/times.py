@@ -1,4 +1,4 @@
-"""Where the time of steps goes: by kind of step, and in commands of the product apart from the model's own clients."""
+"""Time of steps: by kind of step, and in commands of the product separately from the model's own clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Spent:
 
 
 class Times:
-    """What steps have taken so far; steps within steps count for the outer one."""
+    """Time of steps so far; nested steps count for the outer one."""
 
     def __init__(self) -> None:
         self._spent: defaultdict[str, _Spent] = defaultdict(_Spent)
@@ -26,7 +26,7 @@ class Times:
 
     @contextmanager
     def step(self, kind: str) -> Iterator[None]:
-        """Count what happens within."""
+        """Measure a step."""
         began, self._kind = time.monotonic(), kind
         spent = self._spent[kind]
         try:
@@ -37,7 +37,7 @@ class Times:
 
     @contextmanager
     def command(self) -> Iterator[None]:
-        """Count a command of the product, from its fork to its end."""
+        """Measure a command of the product, from its fork to its end."""
         began = time.monotonic()
         spent = self._spent[self._kind]
         try:
@@ -47,7 +47,7 @@ class Times:
             spent.command_seconds += time.monotonic() - began
 
     def table(self) -> Sequence[str]:
-        """Milliseconds of a step of each kind, the most expensive kinds in all first."""
+        """Return milliseconds of a step of each kind, the kinds with the largest total first."""
         lines = [
             f"{'kind of step':<16}{'steps':>7}{'ms a step':>11}{'commands':>10}{'in commands':>13}{'own clients':>13}"
         ]

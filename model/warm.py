@@ -1,7 +1,8 @@
-"""Loaded once by the process that commands are forked from: what each command would otherwise do again for itself.
+"""Loaded once by the process that commands are forked from, to save each command the same work.
 
-A third of the work of a `mirror run` that copies little is making the command line's parser, and a first command takes
-half a second to load what migrates a ledger. Nothing here starts a thread or opens a connection: forks would lack them.
+A third of the work of a `mirror run` that copies little is building the command line parser, and a first command takes
+half a second to load the ledger's migrations. Nothing here starts a thread or opens a connection: forks would not have
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Real clusters and an ordinary client (confluent-kafka): everything that the model does and sees by itself."""
+"""Real clusters and an ordinary client (confluent-kafka) for all writing and reading of the model itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from mirror_lib.dev.broker import KafkaCluster
 
-#: Compaction, retention and the forgetting of producers within seconds; what is forgotten, and when, is Kafka's.
+#: Compaction, retention and producer expiration within seconds; Kafka decides what expires, and when.
 _FAST = {
     "log.initial.task.delay.ms": "500",
     "log.cleaner.backoff.ms": "1000",
@@ -32,9 +32,9 @@ _FAST = {
     "producer.id.expiration.check.interval.ms": "2000",
 }
 _SECONDS = 30.0
-#: A deletion that an operator has had written to the target is the copy of no record: its header, and its id here.
+#: A deletion written by an operator's decision copies no record: its header, and its id here.
 _DELETION, WRITTEN_DELETION = "mirror.deletion", "written-deletion"
-#: The cleaner removes what is superseded within about a second, and deletions two seconds after it has seen them.
+#: The cleaner removes old values within about a second, and deletions two seconds after it has processed them.
 COMPACTED = {
     "cleanup.policy": "compact",
     "segment.ms": "100",
@@ -48,10 +48,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A record as a client sees it."""
+    """A record as a client reads it."""
 
     offset: int
-    #: Who it is: the model gives every record a number of its own.
+    #: Its identity: the model gives every record its own number.
     id: str
     #: Of everything else: timestamp, key, value, headers.
     digest: str
@@ -67,27 +67,27 @@ class Cluster:
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def cluster_id(self) -> str:
-        """The id that it gave itself."""
+        """Return the cluster's own id."""
         return str(self.admin.describe_cluster().result(timeout=_SECONDS).cluster_id)
 
     def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
-        """Create a topic that retention leaves alone, and wait until it can be used."""
+        """Create a topic without retention, and wait until it can be used."""
         wanted = {"retention.ms": "-1", **(configs or {})}
         new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=wanted)
         self._again(lambda: self.admin.create_topics([new])[topic].result(timeout=_SECONDS))
         self._wait(lambda: len(self.partitions(topic)) == partitions, f"topic {topic}")
 
     def delete(self, topic: str) -> None:
-        """Delete a topic and wait until nobody sees it."""
+        """Delete a topic and wait until it is not listed any more."""
         self.admin.delete_topics([topic])[topic].result(timeout=_SECONDS)
         self._wait(lambda: not self.partitions(topic), f"the end of topic {topic}")
 
     def forget(self, topics: Collection[str], groups: Collection[str]) -> None:
-        """Ask for the end of topics and groups whose names nobody uses again, and wait for the answers alone."""
+        """Delete topics and groups whose names are not used again, and wait only for the responses."""
         asked: list[Any] = []
         if topics:
             asked += self.admin.delete_topics(list(topics)).values()
-        # A cluster that has never had a group has no coordinator that could answer.
+        # A cluster that has never had a group has no coordinator that could respond.
         listed = self.admin.list_consumer_groups().result(timeout=_SECONDS).valid
         if present := [each.group_id for each in listed if each.group_id in groups]:
             asked += self.admin.delete_consumer_groups(present).values()
@@ -101,12 +101,12 @@ class Cluster:
         self._wait(lambda: len(self.partitions(topic)) == partitions, f"partitions of {topic}")
 
     def trim(self, topic: str, partition: int, before: int) -> None:
-        """DeleteRecords."""
+        """Delete records."""
         place = TopicPartition(topic, partition, before)
         self.admin.delete_records([place])[place].result(timeout=_SECONDS)
 
     def expire(self, topic: str, hours: int, seconds: float) -> None:
-        """Let retention delete what is older, if whole segments are, and wait for it at most so long."""
+        """Let retention delete older records, if whole segments are old, and wait for it at most this long."""
         before = self.starts(topic)
         self._set(topic, "retention.ms", str(hours * 3_600_000))
         deadline = time.monotonic() + seconds
@@ -120,23 +120,23 @@ class Cluster:
         self.admin.incremental_alter_configs([resource])[resource].result(timeout=_SECONDS)
 
     def starts(self, topic: str) -> dict[int, int]:
-        """Where the logs of a topic begin."""
+        """Return the log start offsets of a topic."""
         return {number: low for number, (low, _, _) in self.read(topic, self._from_end(topic)).items()}
 
     def _from_end(self, topic: str) -> dict[int, int]:
         return dict.fromkeys(self.partitions(topic), 1 << 60)
 
     def topics(self, prefix: str) -> list[str]:
-        """Topics whose names begin so."""
+        """Return topics with a prefix."""
         return [name for name in self.admin.list_topics(timeout=_SECONDS).topics if name.startswith(prefix)]
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic that have a leader; none when there is no such topic."""
+        """Return the partitions of a topic that have a leader; none if there is no such topic."""
         found = self.admin.list_topics(timeout=_SECONDS).topics.get(topic)
         return sorted(number for number, each in found.partitions.items() if each.leader >= 0) if found else []
 
     def topic_id(self, topic: str) -> str | None:
-        """The id of a topic; None when there is none."""
+        """Return the id of a topic; None if there is none."""
         from confluent_kafka import TopicCollection
 
         asked = self.admin.describe_topics(TopicCollection([topic]))[topic]
@@ -146,7 +146,7 @@ class Cluster:
             return None
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """What a group has committed, by partition."""
+        """Return a group's committed offsets, by partition."""
         asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
         try:
             found = asked.result(timeout=_SECONDS).topic_partitions or []
@@ -160,7 +160,7 @@ class Cluster:
         self._again(lambda: self.admin.alter_consumer_group_offsets([wanted])[group].result(timeout=_SECONDS))
 
     def read(self, topic: str, starts: Mapping[int, int]) -> dict[int, tuple[int, int, list[Seen]]]:
-        """What a topic holds: partition -> log start, log end, and the records from the given offsets on."""
+        """Read a topic: partition -> log start, log end, and the records from the given offsets on."""
         reader = Consumer(
             {
                 "bootstrap.servers": self.servers,
@@ -200,12 +200,12 @@ class Cluster:
             reader.close()
 
     def _watermarks(self, reader: Consumer, place: TopicPartition) -> tuple[int, int]:
-        # A broker may be named as the leader of a new partition before it knows that it is.
+        # A broker may be named as the leader of a new partition before it knows that.
         return self._again(lambda: reader.get_watermark_offsets(place, timeout=_SECONDS))
 
     @staticmethod
     def _again(work: Callable[[], T]) -> T:
-        """A broker may still be busy with the topic or the group that was there before."""
+        """Retry: a broker may still be busy with the earlier topic or group of the same name."""
         deadline = time.monotonic() + _SECONDS
         while True:
             try:
@@ -247,14 +247,14 @@ def produce(
     """Write a record for each id.
 
     Args:
-        keyed: no record is without key, as compacted topics want it.
+        keyed: all records have a key, as compacted topics require.
     """
     settings = {**_settings(cluster), "compression.type": codec, "batch.num.messages": batch}
     _write(Producer(settings), topic, partition, ids, timestamp_ms=timestamp_ms, keyed=keyed)
 
 
 class Transaction:
-    """An open transaction with records; a transactional id of its own, so that it stays open when others come."""
+    """An open transaction with records; with its own transactional id, so that it stays open when others begin."""
 
     def __init__(self, cluster: Cluster, topic: str, partition: int, ids: Sequence[str], timestamp_ms: int) -> None:
         settings = {**_settings(cluster), "transactional.id": f"model-{ids[0]}", "transaction.timeout.ms": "600000"}
@@ -298,7 +298,9 @@ def _write(
 
 @contextmanager
 def clusters(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Start source, target and a cluster that takes the target's place; end all. Yields their bootstrap servers."""
+    """Start source, target and a cluster that can replace the target; stop all at the end. Yields their bootstrap
+    servers.
+    """
     names = ("source", "target", "spare")
     started = [KafkaCluster(name, directory=folder / name, overrides=_FAST) for name in names]
     try:

@@ -1,1 +1,1 @@
-"""Tries the whole flow by every way to log in that Kafka has: `./run security`."""
+"""Tests the whole flow with every login mechanism of Kafka: `./run security`."""

@@ -25,7 +25,7 @@ _SPARK: Mapping[str, Collection[Way]] = {"all": WAYS, "one": (SPARK_WAY,), "none
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="security",
         description="Replicate between real brokers by every way to log in that Kafka has: TLS, client certificates, "
@@ -45,10 +45,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Try all ways.
+    """Test all login mechanisms.
 
     Returns:
-        The exit code: 0 when everything is right by all of them, 1 when not, 2 for wrong arguments.
+        The exit code: 0 if everything works with all of them, 1 if not, 2 for wrong arguments.
     """
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)

@@ -1,4 +1,4 @@
-"""Two brokers that want to know who their clients are, a token endpoint and a realm, for as long as they are needed."""
+"""Two brokers that authenticate clients, a token endpoint and a Kerberos realm, for the duration of a test."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Brokers:
 
 @contextmanager
 def running(folder: Path, tell: Tell, *, kerberos: bool) -> Iterator[Brokers]:
-    """Start everything, and stop it.
+    """Start everything, and stop it at the end.
 
     Args:
         folder: an empty one.
-        kerberos: whether there is a realm.
+        kerberos: start a realm.
 
     Raises:
         JarsUnavailableError: Kafka could not be fetched.
@@ -90,7 +90,7 @@ def _material(
 
 
 def _to_jks(old: Path, new: Path, *more: str) -> None:
-    """By Java's own program."""
+    """Convert with Java's own program."""
     keytool = find_java().with_name("keytool")
     passwords = ("-srcstorepass", PASSWORD, "-deststorepass", PASSWORD)
     stores = ("-srckeystore", str(old), "-destkeystore", str(new), "-deststoretype", "JKS")

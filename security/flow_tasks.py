@@ -1,6 +1,6 @@
-"""The tasks of one flow whose clients have to log in, each held against what an independent client sees.
+"""The tasks of one flow whose clients have to log in, each checked by an independent client.
 
-That client uses the brokers' listeners without security: what it finds does not depend on what is tried.
+That client uses the brokers' listeners without security: its observations do not depend on the tested mechanism.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SPARK_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the matrix, as it is told to the process that tries it."""
+    """One row of the matrix, as passed to the process that tests it."""
 
     way: str
     #: The properties file.
@@ -51,25 +51,25 @@ class Row:
     #: The listeners without security.
     source: str
     target: str
-    #: The flow's only topic, not there yet, and its only group.
+    #: The flow's only topic, which does not exist yet, and its only group.
     topic: str
     group: str
-    #: Whether a Spark job copies, and not threads of this process.
+    #: Copy by a Spark job, not by threads of this process.
     spark: bool = False
 
     def to_json(self) -> str:
-        """For a command line."""
+        """Serialize for a command line."""
         return json.dumps([self.way, str(self.config), self.source, self.target, self.topic, self.group, self.spark])
 
     @classmethod
     def from_json(cls, text: str) -> Row:
-        """The same back again."""
+        """The inverse of `to_json`."""
         way, config, source, target, topic, group, spark = json.loads(text)
         return cls(way, Path(config), source, target, topic, group, spark)
 
 
 def try_tasks(row: Row) -> Iterator[TaskResult]:
-    """Try the tasks in the order of `TASKS`; one that fails does not keep the others from being tried."""
+    """Run the tasks in the order of `TASKS`; a failed one does not prevent the others."""
     config = load(row.config)
     with closing(Ledger.open(config.ledger_url or "")) as ledger:
         ledger.migrate()
@@ -179,7 +179,7 @@ class _Flow:
         _expect(seen.flow.records_behind, 0, "records behind")
 
     def _copy_here(self) -> None:
-        """The tasks of a run in threads of this process."""
+        """Run the tasks of a run in threads of this process."""
         report = replicate(self._flow, ledger=self._ledger, make_runner=lambda: copy_here, options=RunOptions())
         _expect([str(error) for error in report.errors], [], "partitions that were not copied")
 

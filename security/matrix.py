@@ -1,4 +1,4 @@
-"""All ways, one after the other, between the same two brokers."""
+"""All login mechanisms, one after the other, with the same two brokers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tests.support.secure_cluster import SecureCluster
 
 _PROJECT = Path(__file__).resolve().parent.parent
 _ROW_SECONDS = 600.0
-#: Where one Spark job is to do: a way of which executors get a secret, and fetch what they need by it.
+#: One Spark job is enough: a mechanism for which executors get a secret, and fetch tokens with it.
 SPARK_WAY = Way("SASL_SSL", "OAUTHBEARER")
 
 
 def run(
     ways: Sequence[Way], folder: Path, results: list[WayResult], tell: Tell, *, by_spark: Collection[Way] = WAYS
 ) -> None:
-    """Try every way; what is found goes into `results` at once, so that an interruption loses nothing.
+    """Test every mechanism; each result is added to `results` at once, so that an interruption loses nothing.
 
     Args:
-        by_spark: the ways by which a Spark job copies, in processes that have only what a task is given; by all others
-            threads of this process do.
+        by_spark: the mechanisms for which a Spark job copies, in processes that have only what a task gets; for all
+            others threads of this process do.
 
     Raises:
         MirrorError: a broker could not be fetched or started.

@@ -1,4 +1,4 @@
-"""The results as a table way x task, and below it everything that failed."""
+"""The results as a table mechanism x task, and below it all failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def print_report(console: Console, results: Sequence[WayResult]) -> None:
 
 
 def failures(results: Sequence[WayResult]) -> Iterator[str]:
-    """A line for each."""
+    """Yield a line for each."""
     for result in results:
         for each in result.tasks:
             if each.failure is not None:

@@ -1,4 +1,4 @@
-"""What was tried by one way to log in, and what came of it. Pure."""
+"""Tests with one login mechanism, and their results. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TASKS = ("topics", "copy", "configs", "ACLs", "groups", "heartbeats", "verify", 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One task: what is wrong, or None."""
+    """One task: its error, or None."""
 
     task: str
     failure: str | None = None
@@ -33,7 +33,7 @@ class WayResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every task was tried and is right."""
+        """True if every task was tested and succeeded."""
         return [each.task for each in self.tasks] == list(TASKS) and all(each.failure is None for each in self.tasks)
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,6 +47,6 @@ class WayResult:
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """The same back again."""
+        """The inverse of `to_dict`."""
         tasks = [TaskResult(task, None if said == "ok" else said) for task, said in told["tasks"].items()]
         return cls(told["way"], tasks, told["seconds"])

@@ -11,7 +11,7 @@ from security.results import WayResult
 
 
 def try_row(row: Row) -> WayResult:
-    """Try all tasks of a row."""
+    """Run all tasks of a row."""
     began = time.monotonic()
     result = WayResult(row.way)
     result.tasks.extend(try_tasks(row))
@@ -20,7 +20,7 @@ def try_row(row: Row) -> WayResult:
 
 
 def main() -> int:
-    """The row comes as JSON in the only argument; the result goes to standard output as one line of JSON."""
+    """Read the row as JSON from the only argument; write the result to standard output as one line of JSON."""
     print(json.dumps(try_row(Row.from_json(sys.argv[1])).to_dict()))
     return 0
 

@@ -1,4 +1,4 @@
-"""The ways to log in to Kafka, and the properties by which a user of MirrorMaker 2 asks for each. Pure."""
+"""The login mechanisms of Kafka, and the properties with which a user of MirrorMaker 2 configures each. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Way:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for display."""
         if self.client_certificate:
             return "mutual TLS"
         return self.protocol if self.mechanism is None else f"{self.mechanism} over {self.protocol}"
@@ -46,7 +46,7 @@ class Way:
 
     @property
     def needs_kerberos(self) -> bool:
-        """Whether the installed client does not have it."""
+        """True if the installed client does not support it."""
         return self.mechanism == "GSSAPI"
 
 
@@ -73,7 +73,7 @@ class Material:
 
 
 def properties(way: Way, material: Material, *, source: bool) -> Mapping[str, str]:
-    """What a user writes for a cluster; source and target differ in the kind of their stores."""
+    """Return the settings of a user for a cluster; source and target have different kinds of stores."""
     found = {"security.protocol": way.protocol}
     if way.protocol.endswith("SSL"):
         trust = material.jks_trust if source else material.pkcs12_trust

@@ -1,1 +1,1 @@
-"""What this project is made of: licences, known vulnerabilities, a bill of materials, digests of what is fetched."""
+"""Dependencies of this project: licences, known vulnerabilities, a bill of materials, digests of downloads."""

@@ -1,4 +1,4 @@
-"""`python -m supply`: what this project is made of (`./run audit`, `./run sbom`, `./run pin`)."""
+"""`python -m supply`: dependencies of this project (`./run audit`, `./run sbom`, `./run pin`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from supply.licences import licences
 from supply.lockfile import LOCK, read_lock
 from supply.vulnerabilities import SERVICES, Audit, audit
 
-#: Nothing is known to be wrong; something is; nobody could be asked, or not about everything.
+#: Nothing wrong is known; something is; no service responded, or not about everything.
 FINE, WRONG, NOT_ASKED = 0, 1, 3
 
 

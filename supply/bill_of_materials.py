@@ -1,4 +1,4 @@
-"""A CycloneDX bill of materials of everything that is locked: versions, digests, licences, and who wants what."""
+"""A CycloneDX bill of materials of all locked packages: versions, digests, licences, dependents."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NAME = "batch-mirror"
 
 
 def bill_of_materials(packages: Sequence[Licensed], *, version: str, lock: bytes) -> str:
-    """The bill as JSON of CycloneDX 1.6.
+    """Return the bill as JSON of CycloneDX 1.6.
 
     Args:
-        packages: what is in it; what is for development alone is marked as excluded from the product.
+        packages: its content; packages for development alone are marked as excluded from the product.
         version: of this project.
-        lock: the lock's bytes, by which the bill is told from that of another lock.
+        lock: the lock's bytes, which identify the bill.
     """
     bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_OID, hashlib.sha256(lock).hexdigest()))
     product = Component(

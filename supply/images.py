@@ -1,7 +1,7 @@
-"""Images of containers by digest: `docker-compose.yaml` and `deploy/Dockerfile` name them by tags, which may move.
+"""Container images by digest: `docker-compose.yaml` and `deploy/Dockerfile` name them by tags, which may move.
 
-A digest comes from the registry that the person who deploys trusts, so none is kept here: `./run pin` asks for them and
-writes them behind the tags.
+A digest comes from the registry that the operator trusts, so none is stored here: `./run pin` requests them and writes
+them after the tags.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 FILES = (PROJECT / "docker-compose.yaml", PROJECT / "deploy" / "Dockerfile")
-#: Built here and in no registry.
+#: Built here; in no registry.
 OWN = "batch-mirror"
 _LINE = re.compile(
     r"^(?P<before>[ \t]*image:[ \t]*|FROM[ \t]+)(?P<name>[\w.\-/:]+?)(?P<tag>:[\w.\-]+)?"
@@ -29,7 +29,7 @@ Ask = Callable[[str], str]
 
 
 class NoDigestError(Exception):
-    """The registry gave no digest of an image."""
+    """The registry returned no digest of an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,19 @@ class Image:
 
 
 def images(text: str) -> tuple[Image, ...]:
-    """Return the images of others that a compose file or a Dockerfile names, each once, in order."""
+    """Return the external images that a compose file or a Dockerfile names, each once, in order."""
     found = [Image(_reference(match), (match["digest"] or "@")[1:] or None) for match in _LINE.finditer(text)]
     return tuple(dict.fromkeys(each for each in found if each.reference.partition(":")[0] != OWN))
 
 
 def pinned(text: str, digests: Mapping[str, str]) -> str:
-    """Return the text with a digest behind each image that has one; nothing else changes.
+    """Return the text with a digest after each image that has one; nothing else changes.
 
     Args:
         digests: `sha256:...` by name with tag.
 
     Raises:
-        ValueError: a digest is none.
+        ValueError: a digest is invalid.
     """
     for digest in digests.values():
         if _DIGEST.fullmatch(digest) is None:
@@ -70,7 +70,7 @@ def pinned(text: str, digests: Mapping[str, str]) -> str:
 
 
 def ask_docker(reference: str) -> str:
-    """Ask the registry by `docker buildx imagetools`, which pulls nothing.
+    """Request the digest by `docker buildx imagetools`, which pulls nothing.
 
     Raises:
         NoDigestError: there is no Docker, or no such image.
@@ -87,7 +87,7 @@ def ask_docker(reference: str) -> str:
 
 
 def pin(files: Mapping[Path, str], ask: Ask) -> dict[Path, str]:
-    """Return the texts of files with all images pinned, asking once for each.
+    """Return the texts of files with all images pinned, with one request for each image.
 
     Raises:
         NoDigestError: for any image; then nothing is to be written.

@@ -1,4 +1,4 @@
-"""Under what licence each locked package is, as an SPDX expression, and whether that is one we may depend on."""
+"""The licence of each locked package as an SPDX expression, and whether the project may depend on it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from license_expression import ExpressionError, get_spdx_licensing
 
 from supply.lockfile import LockedPackage
 
-#: What this project, which is under Apache-2.0, may be installed with. The LGPL ones are used as they are, as libraries
-#: that anybody may replace.
+#: Licences of packages that this project, under Apache-2.0, may be installed with. LGPL packages are used unchanged, as
+#: libraries that users may replace.
 ALLOWED = frozenset(
     {
         *("0BSD", "Apache-2.0", "Artistic-1.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0"),
@@ -23,8 +23,8 @@ ALLOWED = frozenset(
         *("LGPL-2.1-or-later", "LGPL-3.0-only"),
     }
 )
-#: Packages whose metadata tell it as a text or by a family only, or that are not installed here: as their licence files
-#: say. A new version that tells it by itself needs no line.
+#: Packages whose metadata have only a text or a family of licences, or that are not installed here: as in their licence
+#: files. A new version with an expression needs no line.
 DECLARED: Mapping[str, str] = {
     "colorama": "BSD-3-Clause",
     "itsdangerous": "BSD-3-Clause",
@@ -43,7 +43,7 @@ DECLARED: Mapping[str, str] = {
     "sqlparse": "BSD-3-Clause",
     "text-unidecode": "Artistic-1.0 OR GPL-2.0-or-later",
 }
-#: What people write into the field `License`, or choose as a classifier, where it means one licence for certain.
+#: Values of the field `License`, or classifiers, that mean one licence for certain.
 _WORDS: Mapping[str, str] = {
     "apache 2": "Apache-2.0",
     "apache 2.0": "Apache-2.0",
@@ -68,19 +68,19 @@ _CLASSIFIER = "License :: "
 
 @dataclass(frozen=True, slots=True)
 class Licensed:
-    """A package and its licence; None where nothing tells it for certain."""
+    """A package and its licence; None if it is not certain."""
 
     package: LockedPackage
     expression: str | None
 
     @property
     def allowed(self) -> bool:
-        """Whether we may depend on it: of alternatives one must be allowed, of several parts all."""
+        """True if the project may depend on it: of alternatives one must be allowed, of several parts all."""
         return self.expression is not None and is_allowed(self.expression)
 
 
 def licences(packages: Iterable[LockedPackage]) -> tuple[Licensed, ...]:
-    """The licence of each package: as its installed metadata say, else as declared here."""
+    """Return the licence of each package: from its installed metadata, else as declared here."""
     installed = _installed()
     return tuple(
         Licensed(each, expression_of(installed.get(_normal(each.name))) or DECLARED.get(_normal(each.name)))
@@ -89,7 +89,7 @@ def licences(packages: Iterable[LockedPackage]) -> tuple[Licensed, ...]:
 
 
 def expression_of(metadata: Message | None) -> str | None:
-    """What a package says of itself, as an SPDX expression; None where that is not certain."""
+    """Return a package's own licence as an SPDX expression; None if it is not certain."""
     if metadata is None:
         return None
     told = metadata.get("License-Expression")
@@ -102,12 +102,12 @@ def expression_of(metadata: Message | None) -> str | None:
     classifiers = [each for each in metadata.get_all("Classifier") or () if each.startswith(_CLASSIFIER)]
     named = {_WORDS.get(each.rpartition(" :: ")[2].lower()) for each in classifiers}
     named.discard(None)
-    # Of several nobody says whether they are alternatives.
+    # If there are several, it is unknown whether they are alternatives.
     return next(iter(named)) if len(classifiers) == len(named) == 1 else None
 
 
 def is_allowed(expression: str) -> bool:
-    """Whether an SPDX expression can be satisfied with allowed licences alone."""
+    """Return True if an SPDX expression can be satisfied with allowed licences alone."""
     parsed = _licensing().parse(expression)
     names = {str(key): _licensing().TRUE if str(key) in ALLOWED else _licensing().FALSE for key in parsed.symbols}
     return bool(parsed.subs({symbol: names[str(symbol)] for symbol in parsed.symbols}).simplify() == _licensing().TRUE)
@@ -123,7 +123,7 @@ def _valid(text: str) -> str | None:
 
 @cache
 def _installed() -> Mapping[str, Message]:
-    # The protocol that importlib promises cannot be asked for what may be missing; what it gives is a Message.
+    # The protocol of importlib has no access to optional fields; the object is a Message.
     return {_normal(each.metadata["Name"]): cast("Message", each.metadata) for each in distributions()}
 
 

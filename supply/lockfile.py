@@ -1,4 +1,4 @@
-"""`requirements.lock`, as uv writes it: every package with its version, its hashes and who wants it."""
+"""Parse `requirements.lock`, as written by uv: every package with its version, its hashes and its dependents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROOT = "batch-mirror (pyproject.toml)"
 
 
 class LockError(ValueError):
-    """The lock is not what uv writes, so nothing may be concluded from it."""
+    """The lock does not have uv's format, so nothing may be concluded from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,21 @@ class LockedPackage:
 
     name: str
     version: str
-    #: Where it is installed at all, None for everywhere.
+    #: Where it is installed, None for everywhere.
     marker: str | None
     #: SHA-256 of every file that may be installed.
     hashes: tuple[str, ...]
-    #: The packages that want it, or `batch-mirror (pyproject.toml)`.
+    #: The packages that depend on it, or `batch-mirror (pyproject.toml)`.
     via: tuple[str, ...]
-    #: Whether the program needs it, with any of its extras; others are for work on it.
+    #: True if the program needs it, with any of its extras; False for development.
     runtime: bool = True
 
 
 def read_lock(text: str) -> tuple[LockedPackage, ...]:
-    """All packages, in the order of the file.
+    """Return all packages, in the order of the file.
 
     Raises:
-        LockError: a line cannot be understood, or a package has no hash.
+        LockError: a line is malformed, or a package has no hash.
     """
     found: list[LockedPackage] = []
     name, version, marker = "", "", None
@@ -70,7 +70,7 @@ def read_lock(text: str) -> tuple[LockedPackage, ...]:
 
 
 def _with_runtime(packages: list[LockedPackage]) -> tuple[LockedPackage, ...]:
-    """What the program itself wants, and all that this wants in turn."""
+    """Return the packages with `runtime` set for the program's dependencies, direct or not."""
     needed = {_ROOT}
     while True:
         more = {package.name for package in packages if needed.intersection(package.via)} - needed

@@ -1,7 +1,7 @@
-"""Asks pip-audit about everything that is locked. It counts as asked only what it has answered.
+"""Query pip-audit about all locked packages. Only packages in its response count as audited.
 
-pip-audit ends with success and "No known vulnerabilities found" when its service knows no package at all, as behind a
-mirror of the index that has files and nothing else. Here that is a failure to ask.
+pip-audit ends with success and "No known vulnerabilities found" if its service knows no package at all, as behind a
+mirror of the index that has files and nothing else. Here that is a failure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from supply.lockfile import LOCK, LockedPackage
 
-#: The services that pip-audit can ask, in the order in which they are tried.
+#: The services that pip-audit can query, in the order in which they are tried.
 SERVICES = ("pypi", "osv")
 _SECONDS = 300
 
@@ -26,30 +26,30 @@ class Vulnerable:
 
     name: str
     version: str
-    #: Their ids, each with the versions that mend it.
+    #: Their ids, each with the versions that fix it.
     vulnerabilities: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What one service answered."""
+    """The response of one service."""
 
     service: str
     asked: int
     vulnerable: tuple[Vulnerable, ...] = ()
-    #: Packages that were not answered for.
+    #: Packages without a response.
     silent: tuple[str, ...] = ()
-    #: Why there is no answer at all.
+    #: Why there is no response at all.
     failure: str | None = None
 
     @property
     def complete(self) -> bool:
-        """Whether every package was answered for."""
+        """True if there is a response for every package."""
         return self.failure is None and not self.silent
 
 
 def audit(packages: Sequence[LockedPackage], service: str) -> Audit:
-    """Ask one service about the lock."""
+    """Query one service about the lock."""
     # The hashes of the lock are required, so that nothing is resolved and nothing is installed.
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(LOCK), "--require-hashes", "--disable-pip"]
     command += ["--format", "json", "--progress-spinner", "off", "--vulnerability-service", service]
@@ -66,9 +66,9 @@ def audit(packages: Sequence[LockedPackage], service: str) -> Audit:
 
 
 def judged(packages: Sequence[LockedPackage], service: str, answer: Mapping[str, Any]) -> Audit:
-    """What an answer of pip-audit says of the locked packages.
+    """Return the result of pip-audit's response for the locked packages.
 
-    A package with a marker of another platform is left out by pip-audit, and told as silent.
+    pip-audit skips packages with a marker of another platform; they are reported as `silent`.
     """
     answered: set[tuple[str, str]] = set()
     vulnerable: list[Vulnerable] = []

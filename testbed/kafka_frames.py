@@ -1,7 +1,7 @@
-"""Requests and answers of Kafka's protocol as they pass by in a stream: as much as is needed to tell them apart. Pure.
+"""Parse requests and responses of Kafka's protocol in a stream, as far as needed to match them. Pure.
 
 https://kafka.apache.org/protocol#protocol_common: a size of four bytes, then the message; a request begins with api
-key, api version and correlation id, an answer with the correlation id of its request.
+key, api version and correlation id, a response with the correlation id of its request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TLS_HANDSHAKE = 0x16
 
 
 class RequestHeader(NamedTuple):
-    """What a request begins with."""
+    """The beginning of a request."""
 
     api_key: int
     api_version: int
@@ -26,14 +26,14 @@ class RequestHeader(NamedTuple):
 
 
 class FrameSplitter:
-    """Cuts one direction of a connection into whole messages, each with its size; what is encrypted passes as it is."""
+    """Splits one direction of a connection into whole messages, each with its size; encrypted data passes unchanged."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._opaque: bool | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that these bytes complete."""
+        """Return the messages that these bytes complete."""
         if self._opaque is None and data:
             self._opaque = data[0] == _TLS_HANDSHAKE
         if self._opaque:
@@ -42,7 +42,8 @@ class FrameSplitter:
         found = []
         start = 0
         while len(self._held) - start >= _SIZE.size:
-            # Something else than Kafka may give any size: it is passed on by the end of the connection at the latest.
+            # Data of other protocols may have any size field: it is passed on at the end of the connection at the
+            # latest.
             end = start + _SIZE.size + max(0, _SIZE.unpack_from(self._held, start)[0])
             if end > len(self._held):
                 break
@@ -52,17 +53,17 @@ class FrameSplitter:
         return found
 
     def rest(self) -> bytes:
-        """What came of a message that never was completed."""
+        """Return the part of a message that was never completed."""
         held = bytes(self._held)
         self._held.clear()
         return held
 
 
 def request_header(frame: bytes) -> RequestHeader | None:
-    """How a request begins, None when it is too short to be one."""
+    """Return the beginning of a request, None if it is too short to be one."""
     return RequestHeader(*_REQUEST.unpack_from(frame)[1:]) if len(frame) >= _REQUEST.size else None
 
 
 def answered_correlation_id(frame: bytes) -> int | None:
-    """Which request an answer belongs to, None when it is too short to be one."""
+    """Return the correlation id of a response, None if it is too short to be one."""
     return int(_ANSWER.unpack_from(frame)[1]) if len(frame) >= _ANSWER.size else None

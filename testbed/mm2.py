@@ -1,4 +1,4 @@
-"""MirrorMaker 2 itself as a child process: the peer to compare with, and the one we take over from and hand back to."""
+"""MirrorMaker 2 itself as a child process: for comparison, for taking over from it and for handing back."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, st
 from mirror_lib.dev.state import write_atomically
 
 _MAIN_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
-#: What MirrorMaker.java logs when all its herders run; its connectors and tasks follow some seconds later.
+#: Logged by MirrorMaker.java when all its herders run; its connectors and tasks follow some seconds later.
 _STARTED = "Kafka MirrorMaker started"
 _STOP_GRACE_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 
 
 class MirrorMaker:
-    """One dedicated MirrorMaker 2 (KIP-382), remembered in its folder; as a context manager it stops at the end."""
+    """One dedicated MirrorMaker 2 (KIP-382), stored in its folder; as a context manager it stops at the end."""
 
     def __init__(
         self,
@@ -36,11 +36,11 @@ class MirrorMaker:
         """Nothing starts yet.
 
         Args:
-            directory: holds its properties file and log.
+            directory: for its properties file and log.
             jars: folder with its jars; by default they are fetched when it starts.
             version: of Kafka.
-            jvm_flags: besides the heap; none by default, which leaves the JVM's own choices.
-            heap_megabytes: the most that its heap may take.
+            jvm_flags: besides the heap; by default none, with the JVM's own choices.
+            heap_megabytes: maximum size of its heap.
         """
         self.directory = directory.absolute()
         self.version = version
@@ -64,7 +64,7 @@ class MirrorMaker:
 
     @property
     def cpu_seconds(self) -> float:
-        """User and system time used since it started.
+        """User and system time since its start.
 
         Raises:
             ProcessError: it does not run.
@@ -73,7 +73,7 @@ class MirrorMaker:
 
     @property
     def log(self) -> Path:
-        """What it prints: warnings, errors, and the course of its connectors."""
+        """Its output: warnings, errors, and the state of its connectors."""
         return self.directory / "mirror-maker.log"
 
     def start(self, properties: str) -> Self:
@@ -104,10 +104,10 @@ class MirrorMaker:
         return self
 
     def wait_started(self, timeout_seconds: float = 180.0) -> Self:
-        """Wait until it says that it has started; its first records follow some seconds later.
+        """Wait until it logs that it has started; its first records follow some seconds later.
 
         Raises:
-            ProcessError: it ended, or does not say so in time; the message carries the end of its log.
+            ProcessError: it ended, or did not start in time; the message contains the end of its log.
         """
         deadline = time.monotonic() + timeout_seconds
         while _STARTED not in self.log_tail(2000):
@@ -121,19 +121,19 @@ class MirrorMaker:
         return self
 
     def stop(self) -> None:
-        """Let it end in order, so that its offsets are committed; nothing to do when it does not run."""
+        """Shut it down, so that its offsets are committed; nothing to do if it does not run."""
         if (process := recall(self._pid_file)) is not None:
             process.stop(_STOP_GRACE_SECONDS)
             self._pid_file.unlink(missing_ok=True)
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill it, like a crash."""
         if (process := recall(self._pid_file)) is not None:
             process.kill()
             self._pid_file.unlink(missing_ok=True)
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines it printed."""
+        """Return the last lines of its output."""
         return tail(self.log, lines)
 
     def __enter__(self) -> Self:

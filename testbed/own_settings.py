@@ -14,7 +14,7 @@ def add_own_settings(parser: argparse.ArgumentParser, whose: str = "our flow") -
 
 
 def own_settings(texts: Sequence[str]) -> dict[str, str]:
-    """The properties that `--set` named.
+    """Return the properties given by `--set`.
 
     Raises:
         ValueError: one has no value.

@@ -1,13 +1,13 @@
 """Faults between Kafka clients and the brokers of a local cluster: a TCP proxy with one port per broker.
 
-Clients of any kind can use it, because the brokers name the proxy's ports on a listener of its own:
+Clients of any kind can use it, because the brokers advertise the proxy's ports on a separate listener:
 
     cluster = KafkaCluster(..., listeners={"PLAINTEXT": "PLAINTEXT", "PROXY": "PLAINTEXT"}, proxied=["PROXY"])
     with cluster, KafkaProxy.in_front_of(cluster, "PROXY") as proxy:
         connect(cluster.bootstrap_servers_of("PROXY"))
         proxy.cut()
 
-Messages are passed on whole. On a TLS listener the bytes pass as they come, and answers cannot be told apart.
+Messages are forwarded whole. On a TLS listener the bytes are forwarded as they come, without parsing responses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ProxyError(MirrorError):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One port of the proxy, and the broker's behind it, which may be another one after a restart."""
+    """One port of the proxy, and the broker's port behind it, which may change with a restart."""
 
     port: int
     broker_port: Callable[[], int]
@@ -54,7 +54,7 @@ class KafkaProxy:
 
         Args:
             routes: by node id.
-            seed: of what `drop_rate` drops.
+            seed: for `drop_rate`.
         """
         self._brokers = {
             node_id: BrokerPort(route.port, route.broker_port, random.Random(f"{seed} {node_id}"))
@@ -65,7 +65,7 @@ class KafkaProxy:
 
     @classmethod
     def in_front_of(cls, cluster: KafkaCluster, listener: str, *, seed: int = 0) -> Self:
-        """A proxy for a listener that the cluster has as `proxied`; either may be started first."""
+        """Return a proxy for a listener that the cluster has as `proxied`; either may be started first."""
 
         def route(node_id: int) -> Route:
             advertised = cluster.ports_of(node_id).advertised[listener]
@@ -74,7 +74,7 @@ class KafkaProxy:
         return cls({node_id: route(node_id) for node_id in cluster.node_ids}, seed=seed)
 
     def start(self) -> Self:
-        """Listen, and pass everything on.
+        """Listen, and forward everything.
 
         Raises:
             ProxyError: a port is taken.
@@ -90,7 +90,7 @@ class KafkaProxy:
         return self
 
     def stop(self) -> None:
-        """Cut all connections and listen no more; nothing to do when it does not run."""
+        """Cut all connections and stop listening; nothing to do if it does not run."""
         if self._loop is None or self._thread is None:
             return
         self.refuse()
@@ -110,7 +110,7 @@ class KafkaProxy:
         self.stop()
 
     def connections(self, broker: int | None = None) -> int:
-        """How many are open."""
+        """Return the number of open connections."""
 
         async def count() -> int:
             return sum(each.connections for each in self._chosen(broker))
@@ -118,7 +118,7 @@ class KafkaProxy:
         return self._do(count())
 
     def latency(self, milliseconds: float, broker: int | None = None) -> None:
-        """Let every round trip take so much longer, half of it on each way; 0 ends it."""
+        """Delay every round trip by this time, half of it in each direction; 0 ends it."""
 
         def change(faults: Faults) -> None:
             faults.one_way_seconds = milliseconds / 2000
@@ -126,15 +126,15 @@ class KafkaProxy:
         self._change(broker, change)
 
     def stall(self, broker: int | None = None) -> None:
-        """Let no byte pass, while connections stay and new ones are taken."""
+        """Forward no bytes, while connections stay and new ones are accepted."""
         self._change(broker, lambda faults: faults.flowing.clear())
 
     def resume(self, broker: int | None = None) -> None:
-        """End `stall`: what was held back goes on its way."""
+        """End `stall`: delayed data is forwarded."""
         self._change(broker, lambda faults: faults.flowing.set())
 
     def drop_rate(self, share: float, broker: int | None = None) -> None:
-        """Lose this share (0 to 1) of requests and answers, each together with its connection; 0 ends it."""
+        """Lose this share (0 to 1) of requests and responses, each together with its connection; 0 ends it."""
 
         def change(faults: Faults) -> None:
             faults.drop_rate = share
@@ -142,11 +142,11 @@ class KafkaProxy:
         self._change(broker, change)
 
     def swallow_next_answer(self, api_key: int = PRODUCE, broker: int | None = None) -> threading.Event:
-        """Lose the next answer to a kind of request, together with its connection: the broker has done what was asked.
+        """Lose the next response to a kind of request, together with its connection: the broker has done the request.
 
         Args:
-            api_key: the kind, as Kafka's protocol numbers them.
-            broker: whose answer; None: the first that any broker gives.
+            api_key: the kind, by Kafka's protocol.
+            broker: of the response; None: the first one from any broker.
 
         Returns:
             Set as soon as that has happened.
@@ -156,7 +156,7 @@ class KafkaProxy:
         return swallow.happened
 
     def cut(self, broker: int | None = None) -> int:
-        """Reset all connections, on both sides; returns how many there were. New ones are taken."""
+        """Reset all connections, on both sides; return their number. New ones are accepted."""
 
         async def cut() -> int:
             return sum([await each.cut() for each in self._chosen(broker)])
@@ -164,7 +164,7 @@ class KafkaProxy:
         return self._do(cut())
 
     def refuse(self, broker: int | None = None) -> None:
-        """Take no new connections: clients are refused as if nothing listened there. Open ones stay."""
+        """Accept no new connections: clients are refused as if nothing listened there. Open ones stay."""
 
         async def refuse() -> None:
             for each in self._chosen(broker):
@@ -176,7 +176,7 @@ class KafkaProxy:
         """End `refuse`.
 
         Raises:
-            ProxyError: somebody took the port meanwhile.
+            ProxyError: the port was taken meanwhile.
         """
 
         async def accept() -> None:
@@ -189,7 +189,7 @@ class KafkaProxy:
             raise ProxyError(f"The proxy cannot listen: {error}.", action="Start the cluster anew.") from error
 
     def heal(self) -> None:
-        """End all faults, also those that wait for their moment."""
+        """End all faults, including pending ones."""
         self._change(None, Faults.clear)
         self.accept()
 
@@ -211,10 +211,10 @@ class KafkaProxy:
 
 
 async def _end_others() -> None:
-    """Also what was just being accepted."""
+    """Cancel the tasks of connections that were just being accepted, too."""
     while others := asyncio.all_tasks() - {asyncio.current_task()}:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        # What these have begun or ended is to be seen to by the event loop.
+        # The event loop has to handle what these have begun or ended.
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The proxy's inner side, in its event loop: one broker's port, its connections, and what befalls them."""
+"""The proxy's inner side, in its event loop: one broker's port, its connections, and their faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mirror_lib.dev.ports import LOOPBACK
 from testbed.kafka_frames import FrameSplitter, answered_correlation_id, request_header
 
 _READ_BYTES = 256 * 1024
-#: Messages on their way in one direction of one connection; Kafka's clients have about five.
+#: Messages in flight in one direction of one connection; Kafka's clients have about five.
 _MOST_UNDER_WAY = 64
 #: Closing sends a reset instead of what is left (socket(7), SO_LINGER with a time of zero).
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -23,7 +23,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Swallow:
-    """An answer that must not arrive."""
+    """A response that must not arrive."""
 
     api_key: int
     happened: threading.Event
@@ -31,13 +31,13 @@ class Swallow:
 
 @dataclass(slots=True)
 class Faults:
-    """What befalls the connections to one broker now."""
+    """The present faults of the connections to one broker."""
 
     one_way_seconds: float = 0.0
-    #: Of requests and answers: the share that is lost together with the connection.
+    #: Share of requests and responses that is lost together with the connection.
     drop_rate: float = 0.0
     swallows: list[Swallow] = field(default_factory=list)
-    #: Clear while no byte passes.
+    #: Cleared while no byte passes.
     flowing: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -63,16 +63,16 @@ class BrokerPort:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return len(self._connections)
 
     async def accept(self) -> None:
-        """Take connections; raises OSError when the port is taken."""
+        """Accept connections; raises OSError if the port is taken."""
         if self._server is None:
             self._server = await asyncio.start_server(self.connected, LOOPBACK, self._port)
 
     async def refuse(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -80,7 +80,7 @@ class BrokerPort:
             await asyncio.sleep(0)
 
     async def cut(self) -> int:
-        """Reset all connections; returns how many there were."""
+        """Reset all connections; return their number."""
         connections = tuple(self._connections)
         for connection in connections:
             connection.cancel()
@@ -89,11 +89,11 @@ class BrokerPort:
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a new connection."""
-        # Not a coroutine of asyncio's own: those complain when they are cancelled.
+        # Not a coroutine started by asyncio: those log an error when they are cancelled.
         connection = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
-        # One that is cancelled before its first step does nothing by itself.
+        # A task that is cancelled before its first step does not close the connection itself.
         connection.add_done_callback(lambda _: writer.transport.abort())
 
     async def _serve(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
@@ -123,7 +123,7 @@ class _LostError(Exception):
 
 
 class _Link:
-    """What is known of one connection: which requests wait for their answers."""
+    """The state of one connection: requests that wait for their responses."""
 
     def __init__(self, faults: Faults, chance: random.Random) -> None:
         self._faults = faults
@@ -131,19 +131,19 @@ class _Link:
         self._asked: dict[int, int] = {}
 
     def request_passes(self, frame: bytes) -> None:
-        """Raises `_LostError` when the request must not arrive."""
+        """Raise `_LostError` if the request must not arrive."""
         self._may_drop()
         if (header := request_header(frame)) is not None:
             self._asked[header.correlation_id] = header.api_key
 
     def answer_passes(self, frame: bytes) -> None:
-        """Raises `_LostError` when the answer must not arrive."""
+        """Raise `_LostError` if the response must not arrive."""
         self._may_drop()
         correlation_id = answered_correlation_id(frame)
         api_key = None if correlation_id is None else self._asked.pop(correlation_id, None)
         for swallow in tuple(self._faults.swallows):
             if swallow.happened.is_set():
-                # Asked of several brokers, and another one came first.
+                # It was set for several brokers, and another one came first.
                 self._faults.swallows.remove(swallow)
             elif swallow.api_key == api_key:
                 swallow.happened.set()
@@ -157,7 +157,7 @@ class _Link:
 async def _pass_on(
     source: asyncio.StreamReader, sink: asyncio.StreamWriter, faults: Faults, passes: Callable[[bytes], None]
 ) -> None:
-    """One direction, until its end; raises `_LostError` or OSError when it breaks."""
+    """Forward one direction, until its end; raises `_LostError` or OSError if it breaks."""
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_MOST_UNDER_WAY)
     now = asyncio.get_running_loop().time
 
@@ -185,7 +185,7 @@ async def _pass_on(
 
 
 async def _first_of(*work: Coroutine[None, None, None]) -> None:
-    """Run all until one ends, and end the others; raises what that one raised."""
+    """Run all until one ends, and cancel the others; raises the exception of that one."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -198,7 +198,7 @@ async def _first_of(*work: Coroutine[None, None, None]) -> None:
 
 
 async def _reset(*writers: asyncio.StreamWriter) -> None:
-    """End connections as a broken network would: what is under way is lost, and the other side is told by a reset."""
+    """Reset connections like a broken network: data in flight is lost, and the other side gets a reset."""
     for writer in writers:
         with suppress(OSError):
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -207,7 +207,7 @@ async def _reset(*writers: asyncio.StreamWriter) -> None:
 
 
 async def _close(*writers: asyncio.StreamWriter) -> None:
-    """End connections in order: what was written still arrives."""
+    """Close connections cleanly: written data still arrives."""
     for writer in writers:
         writer.close()
     await _closed(writers)

@@ -1,6 +1,6 @@
-"""The option `--record-age` of programs that write records to measure or to test how these are copied.
+"""The option `--record-age` of programs that write records to measure or to test their copying.
 
-Brokers forget the producer of records older than a day, and the copy guards such records differently
+Brokers forget the producer of records older than a day, and the copy handles such records differently
 (`mirror_lib.relay.copy.old_records`).
 """
 
@@ -24,10 +24,10 @@ def add_record_age(parser: argparse.ArgumentParser) -> None:
 
 
 def record_age(text: str) -> float:
-    """Seconds of a duration, written as `mirror.schedule` has them.
+    """Return the seconds of a duration, written like `mirror.schedule`.
 
     Raises:
-        argparse.ArgumentTypeError: it is none.
+        argparse.ArgumentTypeError: it is not a duration.
     """
     try:
         found = parse_schedule(text)
@@ -39,7 +39,7 @@ def record_age(text: str) -> float:
 
 
 def format_age(seconds: float) -> str:
-    """The age of records, as the option takes it."""
+    """Format the age of records for the option."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:.0f}{unit}"

@@ -36,7 +36,7 @@ _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that came, without its login."""
+    """A received request, without its login."""
 
     method: str
     path: str
@@ -53,12 +53,12 @@ class LocalSchemaRegistry:
         tokens: Sequence[str] = (),
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """It listens when it is entered.
+        """Nothing listens yet: it does when it is entered.
 
         Args:
             port: 0 for any that is free.
-            users: passwords by name; None and no tokens asks for no login.
-            tokens: bearer tokens that it takes.
+            users: passwords by name; None without tokens needs no login.
+            tokens: accepted bearer tokens.
             tls: for https.
         """
         self._store = SchemaStore()
@@ -68,7 +68,7 @@ class LocalSchemaRegistry:
             *(f"Bearer {token}".encode() for token in tokens),
         }
         self.asked: list[Asked] = []
-        #: Status codes that the next requests are answered with, one each.
+        #: Status codes of the next responses, one each.
         self.failures: list[int] = []
         self._server = ThreadingHTTPServer((LOOPBACK, port), partial(_Handler, self))
         self._server.daemon_threads = True
@@ -80,7 +80,7 @@ class LocalSchemaRegistry:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"{self._scheme}://{LOOPBACK}:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
@@ -95,7 +95,7 @@ class LocalSchemaRegistry:
         self._thread.join()
 
     def answer(self, method: str, target: str, login: str | None, body: bytes) -> tuple[int, Any]:
-        """Status and JSON of an answer."""
+        """Return status and JSON of a response."""
         parts = urlsplit(target)
         with self._lock:
             self.asked.append(Asked(method, target))
@@ -154,7 +154,7 @@ class LocalSchemaRegistry:
 
 
 def _in_context(path: list[str], query: str) -> tuple[list[str], dict[str, str]]:
-    """`/contexts/.lab/subjects/x` is `/subjects/:.lab:x` (Java `ContextFilter`)."""
+    """Translate `/contexts/.lab/subjects/x` to `/subjects/:.lab:x` (Java `ContextFilter`)."""
     given = dict(parse_qsl(query, keep_blank_values=True))
     if len(path) < 3 or path[0] != "contexts":
         return path, given

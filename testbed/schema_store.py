@@ -1,4 +1,4 @@
-"""What the schema registry for development holds: schemas by ids and subjects, in contexts, with modes.
+"""The state of the schema registry for development: schemas by ids and subjects, in contexts, with modes.
 
 Ids, contexts, modes, references, deletion and error codes are as in Java's `KafkaSchemaRegistry`. Compatibility is not
 checked.
@@ -18,13 +18,13 @@ from mirror_lib.schemas.model import DEFAULT_CONTEXT, qualified, split_subject
 from mirror_lib.schemas.wire import LARGEST_ID
 
 TYPES = frozenset({"AVRO", "JSON", "PROTOBUF"})
-#: As a prefix of subjects: those of all contexts.
+#: As a prefix of subjects: subjects of all contexts.
 ALL_CONTEXTS = ":*:"
 _MODES = frozenset({"READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"})
 
 
 class Refusal(Exception):
-    """An answer that is an error."""
+    """An error response."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -33,13 +33,13 @@ class Refusal(Exception):
 
     @property
     def status(self) -> int:
-        """Of HTTP."""
+        """The HTTP status."""
         return self.code if self.code < 1000 else self.code // 100
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What makes a schema the same one."""
+    """The content that identifies a schema."""
 
     type: str
     text: str
@@ -50,7 +50,7 @@ class Content:
 
     @property
     def guid(self) -> UUID:
-        """As Java's `Schema.getGuid`, for schemas without a data contract; of others it is merely unique."""
+        """Java's `Schema.getGuid`, for schemas without a data contract; for others it is only unique."""
         digest = hashlib.md5(self.text.encode(), usedforsecurity=False)
         for name, subject, version in self.references:
             digest.update(name.encode() + subject.encode() + version.to_bytes(4))
@@ -59,7 +59,7 @@ class Content:
         return UUID(bytes=digest.digest())
 
     def answer(self) -> dict[str, Any]:
-        """Its part of an answer; Avro is not named, and what is empty is left out."""
+        """Return its part of a response; the type Avro and empty fields are omitted."""
         parts: dict[str, Any] = {"schema": self.text, "guid": str(self.guid)}
         if self.type != "AVRO":
             parts["schemaType"] = self.type
@@ -86,7 +86,7 @@ class _Context:
 
 
 class SchemaStore:
-    """What is registered. Names of subjects are qualified by their context. Every method may raise `Refusal`."""
+    """The registered schemas. Names of subjects are qualified by their context. Every method may raise `Refusal`."""
 
     def __init__(self) -> None:
         self.contexts: dict[str, _Context] = defaultdict(_Context)
@@ -94,7 +94,7 @@ class SchemaStore:
         self.modes: dict[str, str] = {"": "READWRITE"}
 
     def register(self, subject: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a schema; the same one again gets the same id, and in its subject the same version."""
+        """Register a schema; the same one again gets the same id, and in its subject the same version."""
         context_name, bare = split_subject(subject)
         if not bare or any(ord(letter) < 32 for letter in bare):
             raise Refusal(42208, f"The specified subject '{subject}' is not a valid.")
@@ -122,7 +122,7 @@ class SchemaStore:
         return {"id": asked, "version": number, **content.answer()}
 
     def lookup(self, subject: str, body: Mapping[str, Any], *, deleted: bool) -> dict[str, Any]:
-        """The newest version of a subject that holds a schema."""
+        """Return the newest version of a subject that holds a schema."""
         versions = self._versions(subject, deleted=deleted)
         context = self.contexts[split_subject(subject)[0]]
         content = self._content(subject, body)
@@ -132,7 +132,7 @@ class SchemaStore:
         raise Refusal(40403, "Schema not found")
 
     def version(self, subject: str, asked: str, *, deleted: bool) -> dict[str, Any]:
-        """A version by its number, or `latest`."""
+        """Return a version by its number, or `latest`."""
         versions = self._versions(subject, deleted=deleted)
         if asked in ("latest", "-1"):
             return self._answer(subject, versions[-1])
@@ -144,11 +144,11 @@ class SchemaStore:
         raise Refusal(40402, f"Version {asked} not found.")
 
     def versions(self, subject: str, *, deleted: bool) -> list[int]:
-        """The numbers of the versions of a subject."""
+        """Return the numbers of the versions of a subject."""
         return [version.number for version in self._versions(subject, deleted=deleted)]
 
     def by_id(self, number: int, subject: str) -> Content:
-        """In a subject's context; a subject without a context may be one of any."""
+        """Return a schema in a subject's context; a subject without a context may be of any."""
         context_name, bare = split_subject(subject)
         names = [context_name]
         if bare and context_name == DEFAULT_CONTEXT:
@@ -160,7 +160,7 @@ class SchemaStore:
         raise Refusal(40403, f"Schema {number} not found")
 
     def places(self, number: int, subject: str, *, deleted: bool) -> list[dict[str, Any]]:
-        """The subjects and versions that hold the schema of an id."""
+        """Return the subjects and versions that hold the schema of an id."""
         self.by_id(number, subject)
         context_name, _ = split_subject(subject)
         return [
@@ -171,7 +171,7 @@ class SchemaStore:
         ]
 
     def by_guid(self, guid: str) -> Content:
-        """The schema of a GUID, in any context."""
+        """Return the schema of a GUID, in any context."""
         for context in self.contexts.values():
             for content in context.ids:
                 if str(content.guid) == guid:
@@ -179,7 +179,7 @@ class SchemaStore:
         raise Refusal(40403, f"Schema {guid} not found")
 
     def subjects(self, prefix: str, *, deleted: bool) -> list[str]:
-        """Names with a prefix; an empty one means those of the default context."""
+        """Return names with a prefix; an empty one means those of the default context."""
         names = self._names(deleted=deleted)
         if prefix == ALL_CONTEXTS:
             return sorted(names)
@@ -187,7 +187,7 @@ class SchemaStore:
         return sorted(each for each in names if each.startswith(prefix) and split_subject(each)[0] == context_name)
 
     def delete(self, subject: str, *, permanent: bool) -> list[int]:
-        """Delete a subject, for good only when it is deleted already; returns the versions."""
+        """Delete a subject, permanently only if it is deleted already; return the versions."""
         versions = self._versions(subject, deleted=permanent)
         context = self.contexts[split_subject(subject)[0]]
         if permanent and not all(version.deleted for version in versions):
@@ -204,14 +204,14 @@ class SchemaStore:
         return [version.number for version in versions]
 
     def mode(self, subject: str, *, or_wider: bool) -> str:
-        """The mode of a subject, of a context, or of the whole registry."""
+        """Return the mode of a subject, of a context, or of the whole registry."""
         for scope in self._scopes(subject) if or_wider else (subject,):
             if scope in self.modes:
                 return self.modes[scope]
         raise Refusal(40409, f"Subject '{subject}' does not have subject-level mode configured")
 
     def set_mode(self, subject: str, mode: object, *, force: bool) -> dict[str, Any]:
-        """Change a mode; to IMPORT only where nothing is registered, unless it is forced."""
+        """Change a mode; to IMPORT only if nothing is registered, unless it is forced."""
         if mode not in _MODES:
             raise Refusal(
                 42204, "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, IMPORT and FORWARD."
@@ -265,7 +265,7 @@ class SchemaStore:
                     yield qualified(context_name, bare)
 
     def _referenced(self) -> set[tuple[str, int]]:
-        """What schemas of subjects that are not deleted import."""
+        """Return the schemas that subjects import which are not deleted."""
         return {
             (_beside(qualified(name, bare), imported), number)
             for name, context in self.contexts.items()
@@ -280,18 +280,18 @@ class SchemaStore:
         return any(version.id == number for version in context.subjects.get(bare, ()))
 
     def _held(self, context: _Context, number: int) -> bool:
-        """Deleted versions hold their schema too; those deleted for good do not."""
+        """Return True if a version holds the schema: deleted ones do, permanently deleted ones do not."""
         return any(self._holds(context, bare, number) for bare in context.subjects)
 
     @staticmethod
     def _scopes(subject: str) -> tuple[str, ...]:
-        """Whose modes count for a subject, the nearest first."""
+        """Return the scopes whose modes apply to a subject, the nearest first."""
         context_name, _ = split_subject(subject)
         return tuple(dict.fromkeys((subject, qualified(context_name, ""), "")))
 
 
 def _beside(subject: str, imported: str) -> str:
-    """The name of an imported subject, which is one of the importing subject's context unless it says otherwise."""
+    """Return the name of an imported subject, which is in the importing subject's context by default."""
     return qualified(split_subject(subject)[0], imported)
 
 

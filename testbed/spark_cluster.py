@@ -29,13 +29,13 @@ _LIMITS = HttpLimits(deadline_seconds=5.0, largest_bytes=16 * 1024 * 1024)
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-#: Processes that only pass messages on: a small heap, and no time for the optimizing compiler.
+#: Processes that only forward messages: a small heap, and no time for the optimizing compiler.
 _DAEMON_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
 @dataclass(frozen=True, slots=True)
 class MasterStatus:
-    """What the master says of its cluster at `/json/`."""
+    """The master's report on its cluster at `/json/`."""
 
     url: str
     #: Alive ones.
@@ -66,7 +66,7 @@ class ExecutorProcess:
     application: str
     #: Spark's executor id, unique in the application.
     executor: str
-    #: Who started it, as `SparkCluster.worker_names` has it.
+    #: Name of its worker, as in `SparkCluster.worker_names`.
     worker: str
 
     @property
@@ -75,7 +75,7 @@ class ExecutorProcess:
         return _descendants(self.pid)
 
     def kill(self) -> None:
-        """End the JVM at once, as the kernel does when memory has run out; its Python processes end with it."""
+        """Kill the JVM, as the kernel does when memory has run out; its Python processes end with it."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
@@ -96,10 +96,11 @@ class SparkCluster:
 
         Args:
             directory: logs and the workers' folders; one folder per cluster.
-            workers: how many.
-            cores: that each worker offers, whatever the machine has.
+            workers: their number.
+            cores: that each worker offers, regardless of the machine.
             memory_megabytes: that each worker offers.
-            environment: of all processes of the cluster, by default ours. Executors inherit it from their worker.
+            environment: of all processes of the cluster, by default this process's. Executors inherit it from their
+                worker.
         """
         self.directory = directory.absolute()
         self.worker_names = tuple(f"worker-{number}" for number in range(1, workers + 1))
@@ -110,7 +111,7 @@ class SparkCluster:
 
     @property
     def master_url(self) -> str:
-        """What `spark-submit --master` wants."""
+        """The value of `spark-submit --master`."""
         return f"spark://{LOOPBACK}:{self._port}"
 
     @property
@@ -131,7 +132,7 @@ class SparkCluster:
             if self._process("master") is None:
                 ports = ("--port", str(self._port), "--webui-port", str(self._web_port))
                 self._launch("master", _MASTER, "--host", LOOPBACK, *ports)
-            # Workers that knock too early wait for seconds before they try again.
+            # Workers that connect too early wait for seconds before they retry.
             self._wait(0, deadline)
             for name, port in zip(self.worker_names, self._worker_ports, strict=True):
                 if self._process(name) is None:
@@ -145,7 +146,7 @@ class SparkCluster:
         return self
 
     def stop(self) -> None:
-        """End all processes, executors included; logs and work folders stay."""
+        """End all processes, including executors; logs and work folders stay."""
         executors = self.executors()
         for name in (*self.worker_names, "master"):
             if (process := recall(self._pid_file(name))) is not None:
@@ -157,7 +158,7 @@ class SparkCluster:
                 executor.kill()
 
     def status(self) -> MasterStatus | None:
-        """What the master says now; None as long as it does not answer."""
+        """Return the master's report; None as long as it does not respond."""
         try:
             answer = send(HttpRequest("GET", f"{self.web_url}/json/", {}), _LIMITS, use_proxies=False)
             return MasterStatus.of(answer.json())
@@ -165,7 +166,7 @@ class SparkCluster:
             return None
 
     def executors(self) -> tuple[ExecutorProcess, ...]:
-        """The running executors of all applications, by application and id."""
+        """Return the running executors of all applications, by application and id."""
         found = []
         for name in self.worker_names:
             if (process := self._process(name)) is not None:
@@ -174,13 +175,13 @@ class SparkCluster:
         return tuple(sorted(found, key=lambda each: (each.application, each.executor)))
 
     def freeze(self, worker: str) -> tuple[int, ...]:
-        """Stop a worker and all that it has started, as if its machine were suspended; gives what was stopped.
+        """Stop a worker and all its processes, as if its machine were suspended; return what was stopped.
 
         Thaw with SIGCONT to each of them.
         """
         process = self._process(worker)
         frozen: list[int] = []
-        # Parents first: what is stopped starts nothing more.
+        # Parents first: a stopped process starts no others.
         while new := [pid for pid in self._tree(process) if pid not in frozen]:
             for pid in new:
                 with suppress(ProcessLookupError):
@@ -189,11 +190,11 @@ class SparkCluster:
         return tuple(frozen)
 
     def work_folder(self, worker: str) -> Path:
-        """Where a worker keeps a folder for each executor, with what it prints."""
+        """Return the folder with a subfolder of output for each executor of a worker."""
         return self.directory / worker / "work"
 
     def log_tail(self, name: str, lines: int = 20) -> str:
-        """The last lines that the master or a worker printed."""
+        """Return the last lines of the output of the master or a worker."""
         return tail(self._log(name), lines)
 
     def __enter__(self) -> Self:
@@ -216,7 +217,7 @@ class SparkCluster:
                 "SPARK_LOCAL_IP": LOOPBACK,
                 "SPARK_DAEMON_MEMORY": "192m",
                 "SPARK_DAEMON_JAVA_OPTS": _DAEMON_JVM,
-                # Jobs come from drivers; nobody submits by REST.
+                # Jobs come from drivers; the REST submission is not needed.
                 "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             },
         )
@@ -225,7 +226,7 @@ class SparkCluster:
         while True:
             status = self.status()
             if status is not None and status.url != self.master_url:
-                # Spark takes the next port when somebody has this one.
+                # Spark uses the next port if this one is taken.
                 raise ProcessError(f"The port of {self.master_url} is taken.", action="Start it again.")
             if status is not None and status.workers >= workers:
                 return
@@ -257,7 +258,7 @@ class SparkCluster:
 
 
 def _executor_of(pid: int, worker: str) -> ExecutorProcess | None:
-    """What this process is, if it is an executor's JVM, by its command line."""
+    """Return the executor of a process by its command line, if it is an executor's JVM."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
     except (FileNotFoundError, ProcessLookupError):
@@ -269,7 +270,7 @@ def _executor_of(pid: int, worker: str) -> ExecutorProcess | None:
 
 
 def _descendants(pid: int) -> tuple[int, ...]:
-    """The living children of a process, and theirs."""
+    """Return the living descendants of a process."""
     found: list[int] = []
     for task in _names(Path(f"/proc/{pid}/task")):
         with suppress(FileNotFoundError, ProcessLookupError):

@@ -1,13 +1,14 @@
-"""A long line between Kafka clients and brokers: a TCP proxy that delays bytes without holding back how many flow.
+"""A high-latency line between Kafka clients and brokers: a TCP proxy that delays bytes without limiting those in
+flight.
 
-Unlike `testbed.proxy`, which breaks connections, it knows no messages: every chunk of bytes goes on its way as
-it comes and arrives half a round trip later, behind what left before it. In front of one broker or several:
+Unlike `testbed.proxy`, which breaks connections, it does not parse messages: every chunk of bytes is forwarded as it
+comes and arrives half a round trip later, after earlier chunks. In front of one broker or several:
 
     python -m testbed.wan --route 19092=9092 --round-trip-ms 150
 
-or, of a cluster with a `proxied` listener, `LongLine.in_front_of(cluster, "PROXY", LineQuality(...))`. What loss and
-windows do is computed and not TCP's own: `LineQuality` tells by which formulas. The kernel's netem does it truly,
-where it has that.
+or, for a cluster with a `proxied` listener, `LongLine.in_front_of(cluster, "PROXY", LineQuality(...))`. The effects of
+loss and windows are computed, by the formulas in `LineQuality`, and not TCP's own. The kernel's netem has the real
+effects, where it is available.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class LongLine:
         """Nothing listens yet.
 
         Args:
-            routes: by the port that clients know, the broker's behind it, asked at every connection.
-            quality: of the line, for both ways.
-            seed: of which segments are lost.
+            routes: by the port that clients use, the broker's port, read at every connection.
+            quality: of the line, for both directions.
+            seed: for the loss of segments.
         """
         self._routes = routes
         self._quality = quality
@@ -52,7 +53,7 @@ class LongLine:
 
     @classmethod
     def in_front_of(cls, cluster: KafkaCluster, listener: str, quality: LineQuality, *, seed: int = 0) -> Self:
-        """A line for a listener that the cluster has as `proxied`; either may be started first."""
+        """Return a line for a listener that the cluster has as `proxied`; either may be started first."""
 
         def behind(node_id: int) -> Callable[[], int]:
             return lambda: cluster.ports_of(node_id).listeners[listener]
@@ -61,7 +62,7 @@ class LongLine:
         return cls({ports[node_id]: behind(node_id) for node_id in cluster.node_ids}, quality, seed=seed)
 
     def start(self) -> Self:
-        """Listen; raises OSError when a port is taken."""
+        """Listen; raises OSError if a port is taken."""
         listening: list[OSError] = []
         ready = threading.Event()
 
@@ -90,7 +91,7 @@ class LongLine:
         return self
 
     def stop(self) -> None:
-        """End all connections; nothing to do when it does not run."""
+        """End all connections; nothing to do if it does not run."""
         if self._thread is None or self._loop is None or self._ended is None:
             return
         self._loop.call_soon_threadsafe(self._ended.set)
@@ -125,7 +126,8 @@ class LongLine:
             for each in (client, broker):
                 each.setblocking(False)
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # A handshake takes a round trip before the client's first byte goes; its own one to us took none.
+            # A handshake takes a round trip before the client's first byte is sent; the client's own handshake with
+            # this proxy took none.
             await asyncio.sleep(self._quality.round_trip_seconds)
             with suppress(OSError):
                 await asyncio.get_running_loop().sock_connect(broker, (LOOPBACK, broker_port))

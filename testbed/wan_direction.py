@@ -1,4 +1,4 @@
-"""One way of one connection over a long line: when which bytes arrive."""
+"""One direction of one connection over a high-latency line: when which bytes arrive."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import sqrt
 
-#: What an Ethernet frame carries of a TCP stream over IPv4 without options.
+#: Bytes of a TCP stream in an Ethernet frame over IPv4 without options.
 SEGMENT_BYTES = 1460
 _READ_BYTES = 256 * 1024
-#: Of one way of one connection, when nothing else limits it: more than any line's rate times its delay.
+#: Of one direction of one connection, if nothing else limits it: more than any line's rate times its delay.
 _MOST_HELD_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class LineQuality:
-    """How long, how wide and how good a line is, each way.
+    """Delay, loss and rate of a line, in each direction.
 
     Args:
-        round_trip_seconds: half of it on each way.
+        round_trip_seconds: half of it in each direction.
         loss: the share of segments that are lost. A lost one arrives a round trip later (a fast retransmission), and so
-            does all behind it; and a connection is no faster than TCP with Cubic or Reno is then in the long run:
+            does all after it; and a connection is no faster than TCP with Cubic or Reno is then in the long run:
             1.22 segments per round trip, over the root of the loss (Mathis et al. 1997; RFC 8312 section 5: below its
             own formula for long fat lines Cubic keeps Reno's). BBR does better.
         bytes_per_second: of all connections together; 0: no limit.
-        window_bytes: how much one connection may have under way (the smaller of the sender's and the receiver's
+        window_bytes: the bytes in flight of one connection (the smaller of the sender's and the receiver's
             socket buffers): a broker's default of `socket.send.buffer.bytes` is 102400; 0: no limit.
     """
 
@@ -39,7 +39,7 @@ class LineQuality:
 
     @property
     def bytes_per_second_of_a_connection(self) -> float:
-        """What loss and window leave to one connection; 0: no limit."""
+        """The rate that loss and window allow to one connection; 0: no limit."""
         limits = []
         if self.round_trip_seconds and self.window_bytes:
             limits.append(self.window_bytes / self.round_trip_seconds)
@@ -48,20 +48,20 @@ class LineQuality:
         return min(limits, default=0.0)
 
 
-#: A timer that wakes late must not cost a line its rate: so much time it makes up for.
+#: A timer that wakes late must not reduce the rate of a line: this much time is made up for.
 LATE_SECONDS = 0.02
 
 
 class Carrier:
-    """What can be sent at a rate: tells when bytes that are given to it now have left."""
+    """A line with a rate: computes when given bytes have been sent."""
 
     def __init__(self, bytes_per_second: float) -> None:
-        """0: at once."""
+        """Set the rate; 0: unlimited."""
         self._bytes_per_second = bytes_per_second
         self._free_at = float("-inf")
 
     def left_at(self, now: float, count: int) -> float:
-        """When the last of so many bytes has left, behind all that were given before."""
+        """Return when the last of these bytes has been sent, after all earlier ones."""
         if not self._bytes_per_second:
             return now
         self._free_at = max(now - LATE_SECONDS, self._free_at) + count / self._bytes_per_second
@@ -69,7 +69,7 @@ class Carrier:
 
 
 class Direction:
-    """From one socket to the other, until the first one ends."""
+    """Forwards from one socket to the other, until the first one ends."""
 
     def __init__(
         self,
@@ -89,12 +89,12 @@ class Direction:
         self._held = 0
         self._changed = asyncio.Event()
         self._last_arrival = 0.0
-        # A chunk is what a slow line carries in some milliseconds, so that it does not move in jerks.
+        # A chunk is what a slow line transmits in some milliseconds, so that data flows evenly.
         slowest = min(filter(None, (quality.bytes_per_second_of_a_connection, quality.bytes_per_second)), default=0.0)
         self._read_bytes = min(_READ_BYTES, max(SEGMENT_BYTES, int(slowest / 100))) if slowest else _READ_BYTES
 
     async def carry(self) -> None:
-        """All bytes and then the end of the stream; raises OSError when a side breaks."""
+        """Forward all bytes and then the end of the stream; raises OSError if a side breaks."""
         reading = asyncio.ensure_future(self._read())
         writing = asyncio.ensure_future(self._write())
         try:
@@ -114,7 +114,7 @@ class Direction:
             now = loop.time()
             left = max(self._connection.left_at(now, len(data)), self._line.left_at(now, len(data)))
             self._put(left + self._quality.round_trip_seconds / 2 + self._repair_seconds(len(data)), data)
-            # A sender is held back by what is not yet acknowledged, not by what it has already given to the line.
+            # A sender is limited by bytes that are not acknowledged yet, not by bytes that the line has already sent.
             if (pause := left - loop.time()) > 0:
                 await asyncio.sleep(pause)
             while self._held > _MOST_HELD_BYTES:

@@ -1,1 +1,1 @@
-"""Tries the whole flow between brokers of different versions of Kafka: `./run versions`."""
+"""Tests the whole flow between brokers of different versions of Kafka: `./run versions`."""

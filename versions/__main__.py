@@ -23,7 +23,7 @@ _WIDTH = 150
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; wrong ones end the process with exit code 2."""
+    """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="versions",
         description="Replicate between real brokers of different versions of Kafka: topics, records, configs, ACLs, "
@@ -37,10 +37,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Try all pairs.
+    """Test all pairs.
 
     Returns:
-        The exit code: 0 when everything is right between all of them, 1 when not, 2 for wrong arguments.
+        The exit code: 0 if everything works between all of them, 1 if not, 2 for wrong arguments.
     """
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)

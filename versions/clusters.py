@@ -1,4 +1,4 @@
-"""Real brokers of the versions that people come from and go to."""
+"""Real brokers of the versions that users migrate from and to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mirror_lib.dev import jars
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import acl_settings, needs_zookeeper
 
-#: By the name that people give them.
+#: Kafka releases by their short names.
 RELEASES = {"2.8": "2.8.2", "3.9": "3.9.1", "4.3": jars.KAFKA_VERSION}
 SOURCES = ("2.8", "3.9", "4.3")
 TARGETS = ("3.9", "4.3")
@@ -21,7 +21,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One cluster of a pair: its alias in the flow, and what runs behind it."""
+    """One cluster of a pair: its alias in the flow, and its brokers."""
 
     alias: str
     version: str
@@ -29,13 +29,13 @@ class Side:
 
     @property
     def servers(self) -> str:
-        """Where clients connect."""
+        """Bootstrap servers."""
         return self.cluster.bootstrap_servers
 
 
 @contextmanager
 def running(alias: str, version: str, folder: Path, tell: Tell) -> Iterator[Side]:
-    """A cluster of one broker with an authorizer and no data, fetched when needed, for as long as the context lasts.
+    """A cluster of one broker with an authorizer and no data, fetched if needed, for the duration of the context.
 
     Raises:
         JarsUnavailableError: Kafka of this version could not be fetched.

@@ -1,4 +1,4 @@
-"""All pairs of versions, one after the other: of the clusters no more than three run at the same time."""
+"""All pairs of versions, one after the other: at most three clusters run at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from versions.whole_flow import WholeFlow
 
 
 def run(sources: Sequence[str], targets: Sequence[str], folder: Path, results: list[PairResult], tell: Tell) -> None:
-    """Try every pair; what is found goes into `results` at once, so that an interruption loses nothing.
+    """Test every pair; each result is added to `results` at once, so that an interruption loses nothing.
 
     Raises:
         MirrorError: a cluster could not be fetched or started.
@@ -44,5 +44,5 @@ def _try(source: Side, target: Side, folder: Path, results: list[PairResult], te
 
 
 def _alias(role: str, version: str) -> str:
-    """Without the dot, which would separate an alias from its topics."""
+    """Return an alias without the dot, which would separate it from its topics."""
     return f"{role}{version.replace('.', '')}"

@@ -1,4 +1,4 @@
-"""The results as a table source x target, and below it everything that a version cannot do, once."""
+"""The results as a table source x target, and below it the limits of versions, each once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def print_report(console: Console, results: Sequence[PairResult]) -> None:
 
 
 def sentences(results: Sequence[PairResult]) -> Iterator[str]:
-    """Failures by pair, then what was left out (*) and what versions lack, each sentence once with its pairs."""
+    """Yield failures by pair, then skipped parts (*) and limits of versions, each sentence once with its pairs."""
     for result in results:
         for step in result.steps:
             if step.failure is not None:

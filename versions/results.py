@@ -1,4 +1,4 @@
-"""What was tried between two versions, and what came of it. Pure."""
+"""Tests between two versions, and their results. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ STEPS = ("topics", "copy", "old format", "configs", "ACLs", "groups", "second ru
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """One part of the flow: what is wrong, or None."""
+    """One part of the flow: its error, or None."""
 
     step: str
     failure: str | None = None
-    #: What this pair of versions does not have, and what that means.
+    #: What this pair of versions does not support, and the consequence.
     degraded: tuple[str, ...] = ()
 
     @property
@@ -33,13 +33,13 @@ class PairResult:
     source: str
     target: str
     steps: list[StepResult] = field(default_factory=list)
-    #: What the clusters are too old for, as the preflight of a run says it.
+    #: Limits because of the clusters' versions, as in the preflight of a run.
     limits: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
     def ok(self) -> bool:
-        """Whether every part was tried and is right."""
+        """True if every part was tested and succeeded."""
         return [step.step for step in self.steps] == list(STEPS) and all(step.failure is None for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The whole flow between one pair of clusters, part by part, each held against what an independent client sees."""
+"""The whole flow between one pair of clusters, part by part, each checked by an independent client."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from versions.results import STEPS, StepResult
 
 _PARTITIONS = 2
 _BATCH = 60
-#: A config that Kafka 4.0 has no more (KIP-724), in a value that 2.8 and 3.9 take.
+#: A config that Kafka 4.0 removed (KIP-724), with a value that 2.8 and 3.9 accept.
 _ENDED_CONFIG = ("message.format.version", "2.4")
-#: The format before Kafka 0.11: no headers, no transactions. Brokers since 3.0 write it no more.
+#: The format before Kafka 0.11: no headers, no transactions. Brokers since 3.0 no longer write it.
 _OLD_FORMAT = "0.10.2"
 _READER = "User:alice"
 
@@ -60,7 +60,7 @@ class WholeFlow:
     """One flow between two running clusters. Use as a context manager."""
 
     def __init__(self, source: Side, target: Side, folder: Path) -> None:
-        """Nothing is written yet but the properties file.
+        """Write only the properties file.
 
         Args:
             folder: an empty one, for the file and the ledger.
@@ -95,7 +95,7 @@ class WholeFlow:
         self._ledger.close()
 
     def limits(self) -> tuple[str, ...]:
-        """What the two clusters are too old for, in words that do not name them."""
+        """Return the limits because of the clusters' versions, without their names."""
         source = version_limits(Connection.from_settings(self._flow.clients.source_admin), source=True)
         target = version_limits(Connection.from_settings(self._flow.clients.target_admin), source=False)
         return (
@@ -104,7 +104,7 @@ class WholeFlow:
         )
 
     def steps(self) -> Iterator[StepResult]:
-        """Try the parts in the order of `STEPS`. One that fails does not keep the others from being tried."""
+        """Test the parts in the order of `STEPS`. A failed one does not prevent the others."""
         parts: dict[str, Callable[[], None]] = {
             "topics": self._topics,
             "copy": self._copy,
@@ -156,7 +156,7 @@ class WholeFlow:
         workload.produce(servers, self._old, _BATCH, partitions=1, codec="gzip", headers=False)
         workload.produce(servers, self._old, _BATCH, partitions=1, codec="none", headers=False)
 
-        # A heartbeat at least comes along.
+        # At least a heartbeat is copied.
         assert self._run() > 0, "nothing was copied"
 
         self._compare(self._orders, len(workload.CODECS) * _BATCH + 5)
@@ -213,10 +213,10 @@ class WholeFlow:
         source = check_flow_heartbeats(self._flow, ledger=self._ledger).source
         _expect((source.state, source.hops), (HeartbeatState.FRESH, 1), f"heartbeats of the source ({source.problem})")
 
-    # ------------------------------------------------------------ what they are made of
+    # ------------------------------------------------------------ helpers
 
     def _run(self) -> int:
-        """Copy what is new; returns the number of records."""
+        """Copy new records; return their number."""
         report = replicate(self._flow, ledger=self._ledger, make_runner=lambda: copy_here, options=RunOptions())
         _expect([str(error) for error in report.errors], [], "partitions that were not copied")
         return report.records
@@ -228,7 +228,7 @@ class WholeFlow:
         assert found == wanted, f"{self._remote(topic)} holds {len(found)} records and differs from {topic}"
 
     def _group_follows(self, offset: int) -> None:
-        """A group that has read partition 1 to its end goes on at the copy's end."""
+        """Check that a group that has read partition 1 to its end continues at the copy's end."""
         workload.commit(self._source.servers, self._group, self._orders, 1, offset)
 
         done = apply_flow_groups(self._flow, self._topology)
@@ -249,7 +249,7 @@ class WholeFlow:
         return f"{self._source.alias}.{topic}"
 
     def _any_topic(self) -> str:
-        """A topic of the source that tells which configs its brokers have."""
+        """Return a topic of the source, which shows the configs of its brokers."""
         servers, topic = self._source.servers, "versions-probe"
         if topic not in workload.admin(servers).list_topics(timeout=30).topics:
             workload.create_topic(servers, topic, partitions=1, configs={})

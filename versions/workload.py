@@ -1,4 +1,4 @@
-"""What producers, consumers and administrators do on both clusters, by a client that is not ours (librdkafka)."""
+"""Operations of producers, consumers and administrators on both clusters, by an independent client (librdkafka)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CODECS = ("gzip", "snappy", "lz4", "zstd", "none")
 
 
 class Record(NamedTuple):
-    """What a reader sees of a record, its offset apart: copies have others."""
+    """The content of a record without its offset, which differs in copies."""
 
     partition: int
     key: bytes | None
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 def admin(servers: str) -> AdminClient:
-    """An admin client; whoever waits for its answers has to keep it until they are there."""
+    """Return an admin client; the caller has to keep it until its futures are done."""
     return AdminClient({"bootstrap.servers": servers, "log_level": 3})
 
 
@@ -96,7 +96,7 @@ def produce_transaction(servers: str, topic: str, values: Iterable[bytes], *, co
 
 
 def consume(servers: str, topic: str) -> list[Record]:
-    """Everything committed that stands in a topic now, by partition and offset.
+    """Return all committed records of a topic, by partition and offset.
 
     Raises:
         AssertionError: the topic is not read to its end in time.
@@ -126,7 +126,7 @@ def consume(servers: str, topic: str) -> list[Record]:
 
 
 def end_offset(servers: str, topic: str, partition: int) -> int:
-    """The offset after the last record."""
+    """Return the offset after the last record."""
     reader = _reader(servers)
     try:
         _, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=_WAIT_SECONDS)
@@ -136,14 +136,14 @@ def end_offset(servers: str, topic: str, partition: int) -> int:
 
 
 def commit(servers: str, group: str, topic: str, partition: int, offset: int) -> None:
-    """Commit for a group without members, as a consumer that has left."""
+    """Commit for a group without members, like a consumer that has left."""
     client = admin(servers)
     request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition, offset)])
     client.alter_consumer_group_offsets([request])[group].result(timeout=_WAIT_SECONDS)
 
 
 def committed(servers: str, group: str) -> dict[tuple[str, int], int]:
-    """What a group has committed."""
+    """Return a group's committed offsets."""
     client = admin(servers)
     answer = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
     return {
@@ -160,7 +160,7 @@ def set_config(servers: str, topic: str, name: str, value: str) -> None:
 
 
 def config(servers: str, topic: str, name: str) -> str | None:
-    """The value in effect; None when the cluster has no such config."""
+    """Return the effective value; None if the cluster has no such config."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     client = admin(servers)
     found = client.describe_configs([resource])[resource].result(timeout=_WAIT_SECONDS)
@@ -168,7 +168,7 @@ def config(servers: str, topic: str, name: str) -> str | None:
 
 
 def grant(servers: str, topic: str, principal: str, operation: str) -> None:
-    """Allow something on a topic."""
+    """Allow an operation on a topic."""
     acl = AclBinding(
         ResourceType.TOPIC,
         topic,
@@ -184,7 +184,7 @@ def grant(servers: str, topic: str, principal: str, operation: str) -> None:
 
 
 def grants(servers: str, topic: str) -> set[tuple[str, str]]:
-    """Principal and operation of all that is allowed on a topic by its name."""
+    """Return principal and operation of all grants on a topic by its name."""
     anything: Any = None
     every = AclBindingFilter(
         ResourceType.TOPIC,
@@ -201,10 +201,10 @@ def grants(servers: str, topic: str) -> set[tuple[str, str]]:
 
 
 def eventually(condition: Callable[[], bool], otherwise: str) -> None:
-    """What a controller has accepted shows on brokers a moment later.
+    """Wait for a condition: changes accepted by a controller reach brokers a moment later.
 
     Raises:
-        AssertionError: it did not become so.
+        AssertionError: it did not become true.
     """
     deadline = time.monotonic() + _WAIT_SECONDS
     while not condition():

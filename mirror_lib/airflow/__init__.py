@@ -1,4 +1,4 @@
-"""What Airflow sees of the project: DAGs, operators and tasks. Nothing else in `mirror_lib` imports Airflow."""
+"""Airflow DAGs, operators and tasks of the project. Nothing else in `mirror_lib` imports Airflow."""
 
 import lazy_loader
 

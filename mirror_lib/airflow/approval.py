@@ -1,4 +1,4 @@
-"""Asking a person by Airflow's page of required actions, and what came of it."""
+"""Questions to operators on Airflow's page of required actions, and their answers."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from mirror_lib.airflow.compatibility import AirflowFailException, Context, HITL
 
 #: Options of the questions.
 YES, NO = "Yes", "No"
-#: Under this key a question's task leaves what it was about.
+#: XCom key under which a question's task stores what it is about.
 ABOUT = "about"
-#: So long the answer to a question that failed is waited for.
+#: How long to wait for the answer to a question that failed.
 PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 
 
 class AskOperator(HITLOperator):  # type: ignore[misc]  # Airflow is untyped here
-    """Asks a person yes or no; parked meanwhile, without a worker.
+    """Asks an operator yes or no; deferred meanwhile, without a worker.
 
-    Airflow keeps one text for each question of a run: of a task that was cleared, and asks again, it shows what stood
-    there before. Nobody is to agree to that.
+    Airflow stores one text for each question of a DAG run: when a task was cleared and asks again, Airflow shows the
+    old text. The operator must not approve that one.
     """
 
     template_fields = (*HITLOperator.template_fields, "about")
 
     def __init__(self, *, about: str = "", **kwargs: Any) -> None:
-        """As `HITLOperator`.
+        """See `HITLOperator`.
 
         Args:
-            about: stands for what somebody agrees to; left under `ABOUT` for the task that acts on the answer.
+            about: identifies what is to be approved; stored under `ABOUT` for the task that acts on the answer.
         """
         super().__init__(options=[YES, NO], **kwargs)
         self.about = about
@@ -54,28 +54,28 @@ class AskOperator(HITLOperator):  # type: ignore[misc]  # Airflow is untyped her
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person has said."""
+    """The answer of an operator."""
 
     by: str
     agrees: bool
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """From what the question's task returned."""
+        """Read the return value of the question's task."""
         user = given.get("responded_by_user") or {}
         name = str(user.get("name") or user.get("id") or "unknown") if isinstance(user, Mapping) else str(user)
         return cls(name, YES in (given.get("chosen_options") or ()))
 
 
 def answer_to(task_instance: Any, asked_by: str, patience_seconds: float) -> Answer | None:
-    """What somebody has answered; None where there is no answer.
+    """Return the operator's answer; None if there is none.
 
-    The answer to a question that failed counts: a scheduler of Airflow 3.3 that is behind takes the end of the asking
-    for the end of the task, and marks it as failed while it still passes the answer on.
+    The answer to a question that failed counts: if the scheduler of Airflow 3.3 lags, it mistakes the deferral for the
+    end of the task and marks it as failed, but still passes the answer on.
 
     Args:
         asked_by: the task that asked.
-        patience_seconds: how long an answer that is not there may still come.
+        patience_seconds: how long to wait for a missing answer.
     """
     deadline = time.monotonic() + patience_seconds
     while True:

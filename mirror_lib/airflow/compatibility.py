@@ -70,9 +70,9 @@ __all__ = [
 
 
 def put_question(operator: HITLOperator, task_instance_id: Any) -> tuple[str, str | None]:
-    """Store a task's question, as its own `execute` does once more; gives the subject and the body that Airflow shows.
+    """Store a task's question, as its own `execute` does once more; return the subject and the body that Airflow shows.
 
-    Those of a task that was cleared are the ones of the first time (`upsert_hitl_detail` of Airflow 3.3).
+    A cleared task has those of the first time (`upsert_hitl_detail` of Airflow 3.3).
     """
     from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
     from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS

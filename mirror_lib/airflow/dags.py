@@ -20,7 +20,7 @@ from mirror_lib.config import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.observe import BROKEN_FILES_DAG
 
-#: Kind of DAG -> its builder, imported when it is asked for.
+#: Kind of DAG -> its builder, imported on first use.
 _BUILDERS: Final = {
     "flows": "mirror_lib.airflow.files.flow_dags:build_flow_dags",
     "verifications": "mirror_lib.airflow.verify.dag:build_verify_dags",
@@ -29,23 +29,23 @@ _BUILDERS: Final = {
     "after_disaster": "mirror_lib.airflow.after_disaster.dag:build_after_disaster_dags",
     "heartbeats": "mirror_lib.airflow.heartbeats.dag:build_heartbeat_dags",
 }
-#: What `mirror_dags` makes when it is not told.
+#: Kinds that `mirror_dags` makes by default.
 KINDS: Final = tuple(_BUILDERS)
 
 
 def mirror_dags(
     config: str | Path | Iterable[str | Path] | None = None, *, only: Iterable[str] = KINDS
 ) -> dict[str, DAG]:
-    """The DAGs of every enabled flow of configuration files, by their ids.
+    """Return the DAGs of every enabled flow of configuration files, by DAG id.
 
-    A task's process gets just the DAG that it runs. Nothing is contacted, and the DAGs hold no secrets.
+    The process of a task gets just the DAG that it runs. No cluster is contacted, and the DAGs hold no secrets.
 
     Args:
         config: one file or several; None takes those that the environment variable `MIRROR_CONFIG` names.
         only: which kinds of DAGs: `flows`, `verifications`, `backfills`, `cutovers`,
             `after_disaster`, `heartbeats`.
 
-    What is wrong with a file is told by one more DAG, `mirror_broken_files`, and on the DAGs that are made of it.
+    An additional DAG, `mirror_broken_files`, shows the problems of broken files; so do the DAGs made from such a file.
 
     Raises:
         ConfigurationError: no file is named, none can be used, or there is no such kind. Airflow shows it as the
@@ -63,7 +63,7 @@ def mirror_dags(
     if wanted in (None, BROKEN_FILES_DAG):
         problems = dict.fromkeys(problems_of(paths))
     if problems and not dags and wanted != BROKEN_FILES_DAG:
-        # There is nothing that this could stop.
+        # No other DAGs exist that this error could remove.
         raise ConfigurationError("\n".join(problems))
     if problems and wanted in (None, BROKEN_FILES_DAG):
         dags[BROKEN_FILES_DAG] = broken_files_dag(problems)

@@ -11,16 +11,16 @@ from mirror_lib.airflow.secret_provider import task_secrets
 
 
 class PythonTask(CheckedConf, PythonOperator):  # type: ignore[misc]  # Airflow is untyped here
-    """Calls its function, which may read a configuration with secrets that Airflow keeps."""
+    """Calls its function, which may read a configuration with secrets from Airflow."""
 
     @classmethod
     def of(
         cls, function: Callable[..., Any], given: Mapping[str, Any], *, task_id: str | None = None, **more: Any
     ) -> Self:
-        """The task of a function, which gives it its name, unless `task_id` does, and its documentation.
+        """Return the task of a function, with its name, unless `task_id` is set, and its docstring as documentation.
 
         Args:
-            given: what the function is called with.
+            given: keyword arguments of the function.
         """
         return cls(
             task_id=task_id or function.__name__,
@@ -31,6 +31,6 @@ class PythonTask(CheckedConf, PythonOperator):  # type: ignore[misc]  # Airflow 
         )
 
     def execute(self, context: Context) -> Any:
-        """Call it."""
+        """Call the function."""
         with task_secrets():
             return super().execute(context)

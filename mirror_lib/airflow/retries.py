@@ -1,4 +1,4 @@
-"""Which failures Airflow tries again."""
+"""The failures that Airflow retries."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 from mirror_lib.airflow.compatibility import Context, RetryDecision, RetryPolicy
 from mirror_lib.errors import AuthenticationError, MirrorError
 
-#: Exit codes of design section 7 that no repetition can mend: wrong configuration, and a decision for a person.
+#: Exit codes that no retry can fix (design section 7): wrong configuration, and a manual decision.
 _HOPELESS = frozenset({2, 3})
 
 
 def is_hopeless(error: BaseException) -> bool:
-    """Whether a task that raised this should fail at once.
+    """Return True if a task that raised this should fail at once.
 
-    A refused login counts, since repeating it can lock the account. Everything unknown is tried again.
+    A refused login counts, since repeating it can lock the account. Unknown errors are retried.
     """
     return isinstance(error, AuthenticationError) or (isinstance(error, MirrorError) and error.exit_code in _HOPELESS)
 
 
 class ErrorClassRetryPolicy(RetryPolicy):  # type: ignore[misc]  # Airflow is untyped here
-    """Fails at once what only a person can mend, and leaves everything else to the task's `retries`."""
+    """Fails at once for errors that only an operator can fix, and leaves all others to the task's `retries`."""
 
     def evaluate(
         self,
@@ -36,11 +36,11 @@ class ErrorClassRetryPolicy(RetryPolicy):  # type: ignore[misc]  # Airflow is un
         return RetryDecision.default()
 
     def serialize(self) -> dict[str, Any]:
-        """Nothing to store: the policy has no settings."""
+        """Return nothing: the policy has no settings."""
         return {}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> ErrorClassRetryPolicy:
-        """The counterpart of `serialize`."""
+        """The inverse of `serialize`."""
         del data
         return cls()

@@ -1,4 +1,4 @@
-"""`mirror.schedule` as Airflow understands it, and what may start a run beside it."""
+"""`mirror.schedule` as an Airflow schedule, and what else may start a run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from datetime import timedelta
 from typing import Final
 
-#: All of Airflow's kinds of runs but its backfills. A run copies what is new and knows no interval of the past, so
-#: those would be many runs of the same work; they go by a limit of their own, ten at a time, not by `max_active_runs`.
+#: All of Airflow's kinds of runs except its backfills. A run copies what is new and has no data interval, so a backfill
+#: would be many runs of the same work, with its own limit of ten at a time instead of `max_active_runs`.
 RUN_TYPES: Final = ("scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization")
 _INTERVAL = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def airflow_schedule(text: str | None) -> str | timedelta | None:
-    """An interval such as `5m` becomes a timedelta; cron expressions and presets are Airflow's own."""
+    """Convert an interval such as `5m` to a timedelta; cron expressions and presets are passed to Airflow."""
     if text is None:
         return None
     match = _INTERVAL.fullmatch(text)

@@ -1,7 +1,7 @@
-"""Secrets in tasks of Airflow: looked up where Airflow keeps them, and hidden from every log line.
+"""Secrets in Airflow tasks: read from Airflow, and masked in every log line.
 
 `${airflow:...}` of a configuration file is resolved by Airflow's own calls, so that all its secrets backends work.
-Nothing is kept between tasks: what is changed there counts for the next task.
+Nothing is cached between tasks: a change takes effect with the next task.
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ from mirror_lib.config.secrets import ConnectionValues, ProviderError, Reference
 from mirror_lib.config.settings import LEDGER_URL
 from mirror_lib.errors import TransientError
 
-#: Answers that no repetition can mend.
+#: Errors that a retry cannot fix.
 _REFUSALS = frozenset({ErrorType.CONNECTION_NOT_FOUND, ErrorType.VARIABLE_NOT_FOUND, ErrorType.PERMISSION_DENIED})
-#: Options of login modules that are named like secrets and are none.
+#: Values of login module options that are named like secrets but are not.
 _NO_SECRETS = frozenset({"true", "false"})
 
 
 class TaskLookups:
-    """Airflow's connections and variables, each asked for once."""
+    """Airflow's connections and variables, each read once."""
 
     def __init__(self) -> None:
-        #: What was resolved until now.
+        #: Values resolved so far.
         self.found: dict[Reference, str] = {}
         self._connections: dict[str, ConnectionValues] = {}
 
     def value(self, reference: Reference) -> str:
-        """As `AirflowLookups`; `TransientError` when Airflow does not answer, which is no fault of the file."""
+        """See `AirflowLookups`; raises `TransientError` if Airflow does not respond, which is not an error of the
+        file.
+        """
         if reference not in self.found:
             self.found[reference] = _variable(reference.name) if reference.field is None else self._field(reference)
         return self.found[reference]
@@ -51,7 +53,7 @@ class TaskLookups:
 
 @contextmanager
 def task_secrets() -> Iterator[TaskLookups]:
-    """Configuration files that are read inside get what Airflow keeps, and Airflow masks their secrets from then on.
+    """Within this context, configuration files resolve values of Airflow, and Airflow masks their secrets from then on.
 
     Only for tasks: the lookups go through the process that supervises one.
     """
@@ -69,12 +71,12 @@ def task_secrets() -> Iterator[TaskLookups]:
 
 
 def secret_texts(key: str, value: str, given: Sequence[str]) -> Iterator[str]:
-    """What of a secret setting must not be seen, in each form in which a log line may have it.
+    """Yield the secret parts of a setting, in each form in which a log line may have them.
 
     Args:
         key: the setting.
         value: its value, with all variables replaced.
-        given: what of it came from providers.
+        given: the parts that came from providers.
     """
     for text in _secrets_in(key, value, given):
         if text.strip() and text.lower() not in _NO_SECRETS:
@@ -114,7 +116,7 @@ def _connection(name: str) -> ConnectionValues:
     except AirflowNotFoundException:
         raise ProviderError(f"Airflow has no connection {name}, or the task may not have it") from None
     except (AirflowRuntimeError, AirflowException, PermissionError) as error:
-        # Its text comes from a backend and may say anything.
+        # The text comes from a secrets backend and may contain the secret.
         raise _not_given(f"the connection {name}", error) from None
     return ConnectionValues(
         login=found.login,
@@ -134,7 +136,7 @@ def _variable(name: str) -> str:
 
 
 def _not_given(what: str, error: Exception) -> ProviderError | TransientError:
-    """An error of the file when Airflow says that it does not have the value or keeps it from the task."""
+    """Return an error of the file if Airflow does not have the value or denies it to the task."""
     if isinstance(error, AirflowRuntimeError) and error.error.error not in _REFUSALS:
         return TransientError(
             f"Airflow does not give {what} ({error.error.error.value}).",

@@ -1,4 +1,4 @@
-"""`mirror backfill`: a bounded copy beside a flow, estimated first."""
+"""`mirror backfill`: a bounded copy next to a flow, estimated first."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _request(
 ) -> BackfillRequest | None:
 
     if not (topics or into or into_suffix or into_same) and bounds == ("earliest", "latest"):
-        # A backfill that is known by its name.
+        # The backfill exists and is known by its name.
         return None
     return request_of(flow, topics or (), *bounds, into=into, into_suffix=into_suffix, into_same=into_same)
 
@@ -231,7 +231,7 @@ def _show_estimate(output: Output, expected: BackfillEstimate) -> None:
     capped_table(output, "ranges", _COLUMNS, rows)
     output.document({"backfill": expected.to_dict()})
     seconds = expected.seconds
-    # An offset may hold no record (compaction, markers).
+    # An offset may have no record (compaction, markers).
     output.note(
         f"Backfill {expected.backfill.name} of flow {expected.backfill.request.flow}: at most {expected.offsets:,} "
         f"records, about {megabytes(expected.bytes):,.2f} MB are left; "

@@ -1,6 +1,6 @@
 """The commands of `mirror`. The module of a command is imported when the command is used.
 
-So each module imports at its top whatever it needs (Kafka clients, SQL), and `mirror --help` starts at once.
+So each module imports its dependencies (Kafka clients, SQL) at its top, and `mirror --help` starts at once.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class CommandGroup(TyperGroup):
         self.commands.update({name: TyperCommand(name, help=each.help) for name, each in COMMANDS.items()})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or what stands for it in the list of commands; None where there is none."""
+        """Return a command, or its placeholder in the list of commands; None if there is none."""
         if self._is_listing or cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
         return load_command(cmd_name)

@@ -1,4 +1,4 @@
-"""What commands that change something by a person's word have in common: who it is, why, and asking first."""
+"""The common part of commands that need an operator's decision: who it is, why, and the confirmation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before it is 
 
 
 def confirmed(question: str) -> bool:
-    """Whether whoever sits at the console agrees."""
-    # On stderr, since stdout may be one JSON document; whoever cannot be asked has not agreed.
+    """Return True if the operator at the console agrees."""
+    # On stderr, since stdout may be one JSON document; without a terminal there is no agreement.
     try:
         return typer.confirm(question, default=False, err=True)
     except typer.Abort:
@@ -22,7 +22,7 @@ def confirmed(question: str) -> bool:
 
 
 def person() -> str:
-    """Who runs this process, and where."""
+    """Return who runs this process, and where."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):

@@ -402,7 +402,7 @@ def _follow(progress: Progress, ledger: Ledger, context: CutoverContext) -> None
     try:
         done = machine.progress(ledger, context.definition)
     except MirrorError:
-        # Showing how far it is must not end it.
+        # Failing to show the progress must not end the run.
         return
     passed, steps = report.passed_steps(done)
     progress.update(passed, total=steps, description=f"Cutover {done.definition.name}: {done.step.value}")
@@ -417,7 +417,7 @@ def _show(output: Output, done: CutoverProgress) -> None:
 
 
 def _fail_as(files: RunFiles, output: Output, code: int) -> None:
-    """A job that failed as a whole has noted why, or has left only its log."""
+    """Exit with the job's code; a job that failed as a whole has recorded the reason, or has left only its log."""
 
     if code == 0:
         return

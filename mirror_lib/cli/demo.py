@@ -50,7 +50,7 @@ def _steps(output: Output) -> Steps:
     def step(text: str, total: float | None) -> Iterator[Progress]:
         with output.progress(text, total) as progress:
             yield progress
-        # The bar goes when it is done; what has been done stays to be read.
+        # The progress bar disappears when it is done; the result stays visible.
         output.note(f"- {text}: done")
 
     return step

@@ -1,4 +1,4 @@
-"""`mirror dev`: two local Kafka clusters to try things with, and a Spark that waits for runs."""
+"""`mirror dev`: two local Kafka clusters for trials, and a warm Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands about one flow have in common: their options, and tables that stay readable."""
+"""The common part of commands about one flow: their options, and tables that stay readable."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ TasksOption = Annotated[int | None, typer.Option("--tasks", min=1, help="Spark t
 
 #: The columns of every table of failures.
 FAILURE_COLUMNS = ("topic", "partition", "reason", "what", "what to do")
-#: Of a hundred thousand rows nobody reads more than these; JSON has all of them.
+#: A table of a hundred thousand rows is not readable; JSON has all of them.
 ROWS_SHOWN = 50
 
 
 def capped_table(
     output: Output, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], shown: int = ROWS_SHOWN
 ) -> None:
-    """A table of which the console shows the first rows and the JSON document all; nothing when it is empty."""
+    """Print a table: the first rows on the console, all in the JSON document; nothing if it is empty."""
     if not rows:
         output.document({name: []})
         return
@@ -48,7 +48,7 @@ def capped_table(
 
 
 def capped_errors(output: Output, errors: Sequence[MirrorError]) -> None:
-    """The first errors; the document of a command that may have thousands lists them all by itself."""
+    """Print the first errors; a command with possibly thousands of errors puts all of them in its JSON document."""
     for error in errors[:ROWS_SHOWN]:
         output.error(error)
     if len(errors) > ROWS_SHOWN:
@@ -56,10 +56,10 @@ def capped_errors(output: Output, errors: Sequence[MirrorError]) -> None:
 
 
 def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
-    """Compare the clusters with those of the ledger; say which of them did not answer.
+    """Compare the clusters with those of the ledger; print which of them did not respond.
 
     Raises:
-        MirrorError: an alias names another cluster than the ledger is about.
+        MirrorError: an alias names another cluster than the ledger belongs to.
     """
     from mirror_lib.sync import compare_reachable_clusters
 
@@ -71,5 +71,5 @@ def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
 
 
 def megabytes(count: int) -> float:
-    """Bytes as MB, as tables show them."""
+    """Return bytes as MB, as tables show them."""
     return round(count / 1e6, 2)

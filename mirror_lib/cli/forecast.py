@@ -1,4 +1,4 @@
-"""How commands tell a forecast: what deserves a look as a table, everything in the JSON document."""
+"""Show a forecast: partitions that need attention as a table, all in the JSON document."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _COLUMNS = ("topic", "partition", "outlook", "offsets", "MB", "caught up", "rete
 
 
 def show_forecast(output: Output, expected: FlowForecast | MirrorError) -> None:
-    """Tell when a flow will have caught up and which partitions retention endangers; an error is a note."""
+    """Show when a flow will have caught up and which partitions retention endangers; an error is a note."""
     if isinstance(expected, MirrorError):
         output.document({"forecast": None, "forecast_error": expected.attributes()})
         output.note(f"There is no forecast: {expected}")
         return
     capped_table(output, "forecast", _COLUMNS, [_cells(each) for each in expected.worries])
-    # Programs get all partitions, those that are well too.
+    # Programs get all partitions, including those without problems.
     output.document({"forecast": expected.to_dict()})
     if expected.partitions:
         output.note(_summary(expected))
@@ -40,7 +40,7 @@ def _cells(each: PartitionForecast) -> tuple[object, ...]:
 
 
 def _deletion(each: PartitionForecast) -> str:
-    """The earlier of both; what is not known may be earlier still."""
+    """Return the earlier of both; an unknown one may be earlier still."""
     known = [seconds for seconds in (each.deleted_by_time_seconds, each.deleted_by_size_seconds) if seconds is not None]
     if not known or (isinf(min(known)) and len(known) < 2):
         return in_words(None)
@@ -48,7 +48,7 @@ def _deletion(each: PartitionForecast) -> str:
 
 
 def in_words(seconds: float | None) -> str:
-    """A time from now for people."""
+    """Return a time from now for display."""
 
     return "not known" if seconds is None else deadline(seconds)
 

@@ -1,6 +1,6 @@
 """The `mirror` command.
 
-Exit codes: 0 done, 1 work failed, 2 wrong usage or configuration, 3 something needs a person.
+Exit codes: 0 done, 1 work failed, 2 wrong usage or configuration, 3 an operator is needed.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; ends the process."""
+    """Run the command line and end the process."""
     if logging.lastResort is not None:
-        # Warnings of the library go to the terminal as well.
+        # Warnings of libraries go to the terminal as well.
         logging.lastResort.setFormatter(PrintableFormatter())
     sys.exit(app())
 

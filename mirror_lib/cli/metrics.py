@@ -1,4 +1,4 @@
-"""`mirror metrics`: what the ledger knows of all flows, as Prometheus reads it."""
+"""`mirror metrics`: the state of all flows in the ledger, in Prometheus' format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mirror observe`: look at a flow and keep in the ledger how far it is behind."""
+"""`mirror observe`: observe a flow and record its lag in the ledger."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False)
 
 
 def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
-    """The same at the end of a run, whose outcome it never changes; what goes wrong is a note."""
+    """Observe the flow at the end of a run, without effect on its outcome; errors are notes."""
 
     try:
         with output.progress(f"Looking at {flow.flow}"):
             seen = observe_flow(flow, ledger, run_id=run_id)
     except Exception as error:
-        # The records are copied, whatever this is.
+        # The records are copied, whatever the error is.
         output.note(f"How far the flow is behind now is not known: {error}")
         return
     output.document({"observed": seen.summary()})
 
 
 def show_observed(output: Output, seen: FlowObserved) -> None:
-    """Tell what was seen: a line for each partition that is behind or stands still."""
+    """Show the observation: a line for each partition that is lagging or stalled."""
     telling = [row for row in seen.partitions if row.records_behind or row.reason is not None]
     telling.sort(key=lambda row: (row.reason is None, -row.records_behind, row.topic, row.partition))
     capped_table(output, "behind", _COLUMNS, [_cells(row) for row in telling])

@@ -1,4 +1,4 @@
-"""What commands print: tables and values for people, or one JSON document for programs."""
+"""Output of commands: tables and values for the console, or one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -28,44 +28,44 @@ _PIPE_WIDTH = 240
 
 
 class Progress(Protocol):
-    """One piece of long work."""
+    """A long operation."""
 
     def advance(self, amount: float = 1) -> None:
-        """So much more is done."""
+        """Add to the completed amount."""
 
     def update(self, completed: float, total: float | None = None, description: str | None = None) -> None:
-        """So much is done altogether; the total and the text may change on the way."""
+        """Set the completed amount; the total and the text may change."""
 
 
 class Output(Protocol):
-    """Where a command puts its results.
+    """The destination of a command's results.
 
     `name` is the member of the JSON document that holds a result; the console shows it as a heading.
     """
 
-    #: What the process ends with when the command ends normally: 0 done, 1 work failed, 2 usage, 3 needs a person.
+    #: Exit code of the process if the command ends normally: 0 done, 1 work failed, 2 usage, 3 an operator is needed.
     exit_code: int
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows under named columns; in JSON a list of objects."""
+        """Show rows with named columns; in JSON a list of objects."""
 
     def values(self, name: str, values: Mapping[str, Any]) -> None:
-        """Names and values; in JSON an object."""
+        """Show names and values; in JSON an object."""
 
     def note(self, text: str) -> None:
-        """A sentence for people; not in the JSON document."""
+        """Show a sentence on the console; not in the JSON document."""
 
     def document(self, data: Mapping[str, Any]) -> None:
-        """Members of the JSON document; not shown on the console."""
+        """Add members to the JSON document; not shown on the console."""
 
     def error(self, error: MirrorError) -> None:
-        """What went wrong; several errors may be told."""
+        """Report an error; there may be several."""
 
     def progress(self, description: str, total: float | None = None) -> AbstractContextManager[Progress]:
-        """Show that long work goes on; nothing of it is in the JSON document."""
+        """Show progress of a long operation; not in the JSON document."""
 
     def finish(self) -> None:
-        """Everything has been told."""
+        """Write the remaining output."""
 
 
 class ConsoleOutput:
@@ -73,7 +73,7 @@ class ConsoleOutput:
 
     def __init__(self, out: Console | None = None, err: Console | None = None) -> None:
         self.exit_code = 0
-        # Rich takes 80 columns where there is no terminal, which would break the words that other programs look for.
+        # Rich assumes 80 columns without a terminal, which would break words that other programs search for.
         self._out = out or Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
         self._err = err or Console(stderr=True, highlight=False)
 
@@ -98,7 +98,7 @@ class ConsoleOutput:
         self._out.print(_visible(text), soft_wrap=True)
 
     def document(self, data: Mapping[str, Any]) -> None:
-        """Only for programs."""
+        """Do nothing: only for programs."""
 
     def error(self, error: MirrorError) -> None:
         place = f"{error.where}: " if str(error.where) else ""
@@ -110,7 +110,7 @@ class ConsoleOutput:
     def progress(self, description: str, total: float | None = None) -> Iterator[Progress]:
         bar = RichProgress(
             SpinnerColumn(),
-            # Names may look like rich's markup.
+            # Names may look like Rich's markup.
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
@@ -122,11 +122,11 @@ class ConsoleOutput:
             yield _Bar(bar, description, total)
 
     def finish(self) -> None:
-        """Everything is printed already."""
+        """Do nothing: everything is printed already."""
 
 
 def _visible(text: str, style: str = "") -> Text:
-    """Text in which control characters are written out: names from a cluster must not steer the terminal."""
+    """Return text with control characters escaped: names from a cluster must not control the terminal."""
     return Text(printable(text, "\n"), style=style)
 
 
@@ -144,7 +144,7 @@ class _Bar:
 
 
 class JsonOutput:
-    """One JSON document on stdout at the end; it always has `exit_code`, and `error` when something went wrong."""
+    """One JSON document on stdout at the end; it always has `exit_code`, and `error` after an error."""
 
     def __init__(self) -> None:
         self.exit_code = 0
@@ -158,7 +158,7 @@ class JsonOutput:
         self._document[name] = dict(values)
 
     def note(self, text: str) -> None:
-        """Only for people."""
+        """Do nothing: only for the console."""
 
     def document(self, data: Mapping[str, Any]) -> None:
         self._document.update(data)
@@ -187,7 +187,7 @@ class _Silent:
 
 @contextmanager
 def reporting(as_json: bool) -> Iterator[Output]:
-    """The one frame around every command: gives it its output, tells its errors, and ends it with its exit code.
+    """The frame around every command: provides its output, reports its errors, and exits with its exit code.
 
     Raises:
         typer.Exit: always.
@@ -225,7 +225,7 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON for what the standard encoder does not know."""
+    """Return JSON for types that the standard encoder does not support."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if is_dataclass(value) and not isinstance(value, type):

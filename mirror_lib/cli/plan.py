@@ -58,14 +58,14 @@ def plan(
             try:
                 expected: FlowForecast | MirrorError = forecast_plan(settings, planned, known)
             except MirrorError as error:
-                # The plan is there all the same.
+                # The plan is shown nevertheless.
                 expected = error
         show_plan(output, planned)
         show_forecast(output, expected)
 
 
 def show_plan(output: Output, plan: RunPlan) -> None:
-    """Tell a plan: its tasks, partitions and problems; sets exit code 3 when a problem needs a person."""
+    """Show a plan: its tasks, partitions and problems; set exit code 3 if a problem needs an operator."""
     offsets = sum(partition.end - partition.start for partition in plan.partitions)
     capped_table(output, "tasks", _TASK_COLUMNS, _tasks(plan))
     capped_table(output, "partitions", _PARTITION_COLUMNS, _partitions(plan))
@@ -74,7 +74,7 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     capped_table(output, "problems", FAILURE_COLUMNS, _problems(plan))
     # The same members as in the report of the job's own dry run.
     output.document(plan.to_dict())
-    # An offset may hold no record (compaction, markers), and not every broker tells sizes.
+    # An offset may have no record (compaction, markers), and not every broker reports sizes.
     output.note(
         f"Flow {plan.flow}: {len(plan.partitions):,} partitions to copy in {len(plan.bins)} tasks, at most {offsets:,} "
         f"records, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} have nothing new, "
@@ -146,7 +146,7 @@ def _partitions(plan: RunPlan) -> list[tuple[object, ...]]:
 
 
 def _has_transforms(plan: RunPlan) -> bool:
-    """Whether the ways are worth a table: else every topic is copied as it is."""
+    """Return True if the paths need a table: otherwise every topic is copied unchanged."""
     return any(path.transforms for path in plan.paths)
 
 

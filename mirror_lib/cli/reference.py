@@ -33,13 +33,13 @@ behind ask before they act; `--yes` answers for you, and `--note` is kept in the
 | 2 | wrong usage or configuration |
 | 3 | a person has to decide something; [troubleshooting.md](troubleshooting.md) has every reason |
 """
-#: Every command has it.
+#: Every command has them.
 _LEFT_OUT = frozenset({"--json", "--help"})
 _TYPES = {int: "NUMBER", float: "NUMBER", Path: "FILE", datetime: "TIME"}
 
 
 def markdown_reference() -> str:
-    """The whole text of docs/commands.md."""
+    """Return the whole text of docs/commands.md."""
     from mirror_lib.cli.main import app
 
     commands = list(_commands(typer.main.get_command(app), ()))
@@ -52,7 +52,7 @@ def markdown_reference() -> str:
 
 
 def _commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The commands that do something, in the order in which `--help` lists them."""
+    """Yield the commands without subcommands, in the order in which `--help` lists them."""
     here = (*path, command.name or "mirror")
     is_group = hasattr(command, "list_commands")
     if not is_group or command.invoke_without_command:

@@ -1,4 +1,4 @@
-"""How commands tell rounds: expected and actual cost, and how old the records were when they arrived."""
+"""Show rounds: expected and actual cost, and the age of the records at the commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 
 def show_rounds(output: Output, rounds: Sequence[RoundRow]) -> None:
-    """Tell rounds, newest first, and how good the expectations were."""
+    """Show rounds, newest first, and the accuracy of the expectations."""
 
     capped_table(output, "rounds", _COLUMNS, [_cells(row) for row in rounds])
     good = accuracy(rounds)
@@ -62,10 +62,10 @@ def _cells(row: RoundRow) -> tuple[object, ...]:
 
 
 def show_run_rounds(output: Output, rounds: Sequence[Mapping[str, Any]]) -> None:
-    """Tell what a run's rounds were expected to take and took, and the age of the records of the last of them.
+    """Show expected and actual duration of a run's rounds, and the age of the records of the last of them.
 
     Args:
-        rounds: as `RoundRow.to_dict` gives them, oldest first.
+        rounds: as `RoundRow.to_dict` returns them, oldest first.
     """
     output.document({"round_lags": list(rounds)})
     committed = [row for row in rounds if row["committed_at"] is not None]
@@ -84,7 +84,7 @@ def show_run_rounds(output: Output, rounds: Sequence[Mapping[str, Any]]) -> None
 
 
 def age_in_words(milliseconds: int | None) -> str:
-    """How old a record was when it had arrived."""
+    """Return the age of a record at the commit, for display."""
 
     if milliseconds is None:
         return ""

@@ -1,4 +1,4 @@
-"""`mirror spark`: what a Spark cluster needs to run the jobs."""
+"""`mirror spark`: requirements of a Spark cluster for the jobs."""
 
 from __future__ import annotations
 

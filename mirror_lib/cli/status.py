@@ -1,4 +1,4 @@
-"""`mirror status`: what runs did, from the ledger."""
+"""`mirror status`: results of runs, from the ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seco
 _PARTITION_COLUMNS = ("topic", "partition", "round", "state", "from", "to", "next", "records", "MB", "seconds")
 _FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
 _BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "partitions behind", "left to copy")
-#: Of one run: a run that looks for new records again and again may have thousands.
+#: Of one run: a run with many rounds may have thousands.
 _ROUNDS_SHOWN = 1_000
 
 
@@ -73,7 +73,7 @@ def status(
 
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
-    """What runs copied, topic by topic; rows come oldest first."""
+    """Show what runs copied, topic by topic; rows come oldest first."""
 
     totals = topic_totals(rows)
     capped_table(
@@ -106,7 +106,9 @@ def _show_runs(output: Output, ledger: Ledger, runs: Sequence[RunRow], now: date
 
 
 def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
-    """What newest runs had to copy and left, and how long that takes at the speed of late; asks no cluster."""
+    """Show the lag that the newest runs found and left, and its duration at the recent speed; connects to no
+    cluster.
+    """
     found = [left for name, left in ledger.left_over().items() if flow in (None, name)]
     timed = [(left, _seconds_left(ledger, left)) for left in found]
     capped_table(output, "backlogs", _BACKLOG_COLUMNS, [_backlog_cells(left, seconds) for left, seconds in timed])
@@ -145,7 +147,7 @@ def _show_run(output: Output, ledger: Ledger, run_id: str) -> None:
     rows = ledger.partition_runs(run_id)
     output.values("run", dict(zip(_RUN_COLUMNS, _run_cells(found, now, died), strict=True)))
     show_totals(output, rows)
-    # What failed first: of many partitions the console shows the beginning.
+    # Failures first: of many partitions the console shows the beginning.
     ordered = sorted(rows, key=lambda row: (row.state != "failed", row.topic, row.partition, row.round))
     capped_table(output, "partitions", _PARTITION_COLUMNS, [_partition_cells(row) for row in ordered])
     failures = [
@@ -200,7 +202,7 @@ def _partition_cells(row: PartitionRunRow) -> tuple[Any, ...]:
 def _error_text(run: RunRow, now: datetime, died: bool) -> str:
     if run.error is not None:
         return f"{run.error.get('reason', 'error')}: {run.error.get('what', '')}"
-    # It does not hold its flow's lock any more.
+    # It no longer holds its flow's lock.
     return f"run-died: no sign of life for {_silence(run, now):.0f} s; the next run continues there" if died else ""
 
 
@@ -209,7 +211,7 @@ def _seconds(run: RunRow, now: datetime) -> float:
 
 
 def _silence(run: RunRow, now: datetime) -> float:
-    """Seconds since a running run has said that it lives; 0 when it has ended."""
+    """Return the seconds since a running run renewed its lock; 0 if it has ended."""
     return 0.0 if run.finished_at is not None else max((now - run.heartbeat_at).total_seconds(), 0.0)
 
 
@@ -226,12 +228,12 @@ def _ledger_url(config: Path | None) -> str:
 
 
 def _is_missing(url: str) -> bool:
-    """Whether the ledger is a SQLite file that does not exist: opening it would make an empty one."""
+    """Return True if the ledger is a SQLite file that does not exist: opening it would create an empty one."""
 
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        # `Ledger.open` says what is wrong, without showing the text.
+        # `Ledger.open` reports the error, without showing the text.
         return False
     return parsed.get_backend_name() == "sqlite" and bool(parsed.database) and not Path(str(parsed.database)).exists()
 

@@ -1,4 +1,4 @@
-"""`mirror translate`: where offsets of the source are on the target, by the exact offset map."""
+"""`mirror translate`: target offsets of source offsets, by the exact offset map."""
 
 from __future__ import annotations
 

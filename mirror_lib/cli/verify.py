@@ -139,7 +139,7 @@ def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOp
 
 def _runner(progress: Progress, plan: VerifyPlan, processes: int) -> VerifyRunner:
 
-    # In megabytes, since a bar that counts bytes cannot be read.
+    # In megabytes, since a bar that counts bytes is not readable.
     total = megabytes(plan.estimated_bytes) or None
     progress.update(0, total=total, description=f"Verifying {plan.flow}: {len(plan.partitions):,} partitions, MB")
     return run_locally(processes, lambda size: progress.advance(megabytes(size)))
@@ -174,7 +174,7 @@ def _show_routed(output: Output, report: VerifyReport) -> None:
 
 def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, ...]) -> None:
 
-    # What needs a look comes first: the table is cut.
+    # Differences come first: the table is cut.
     order = sorted(verdicts, key=lambda verdict: (verdict.verdict.value == "equal", verdict.source))
     rows = [
         (

@@ -1,4 +1,4 @@
-"""Configuration: MM2's properties file and our settings in it, as typed flows."""
+"""Configuration: MM2's properties file with the project's own settings, as typed flows."""
 
 import lazy_loader
 

@@ -1,4 +1,6 @@
-"""Where partitions that were never copied begin: the values of `mirror.first.start` and `mirror.first.start.topics`."""
+"""The first offset of partitions that were never copied: the values of `mirror.first.start` and
+`mirror.first.start.topics`.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,10 @@ _MEANING = "earliest, latest, an offset such as `offset 4711`, or a time such as
 
 
 def parse_first_start(text: str) -> FirstStart | None:
-    """One first start; None for an empty text.
+    """Return one first start; None for an empty text.
 
     Raises:
-        ValueError: it is none; the message completes "must be".
+        ValueError: it is not valid; the message completes "must be".
     """
     text = text.strip()
     if not text:
@@ -39,7 +41,7 @@ def parse_first_start(text: str) -> FirstStart | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(_MEANING) from None
-    # A time without a zone means another moment on every machine: it is read as UTC, as Kafka's tools do.
+    # A time without a zone would depend on the machine: it is read as UTC, as Kafka's tools do.
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     milliseconds = round(moment.timestamp() * 1000)
     if milliseconds < 0:
@@ -48,10 +50,11 @@ def parse_first_start(text: str) -> FirstStart | None:
 
 
 def parse_offset_reset(text: str) -> FirstStart:
-    """`auto.offset.reset` of Java's consumer (`AutoOffsetResetStrategy`, KIP-1106); a duration is taken from now.
+    """Parse `auto.offset.reset` of Java's consumer (`AutoOffsetResetStrategy`, KIP-1106); a duration is relative to
+    now.
 
     Raises:
-        ValueError: Java refuses it, or a batch cannot follow it; the message completes "must be".
+        ValueError: Java rejects it, or a batch cannot apply it; the message completes "must be".
     """
     if text in _RESETS:
         return FirstStart(reset=text)
@@ -65,7 +68,7 @@ def parse_offset_reset(text: str) -> FirstStart:
 
 
 def _duration(text: str) -> timedelta:
-    """What `java.time.Duration.parse` reads, if it is not negative."""
+    """Parse what `java.time.Duration.parse` accepts, if it is not negative."""
     found = _DURATION.fullmatch(text)
     if found is None or text.upper().endswith(("P", "T")):
         raise ValueError(f"by_duration: and an ISO 8601 duration such as P7D or PT36H; {text!r} is none")
@@ -86,7 +89,7 @@ def _duration(text: str) -> timedelta:
 
 
 def parse_topic_first_starts(text: str) -> tuple[TopicFirstStart, ...]:
-    """`audit=latest, pay-.*=2026-01-31T00:00:00Z`: patterns for whole topic names, in the order they are tried.
+    """Parse `audit=latest, pay-.*=2026-01-31T00:00:00Z`: patterns for whole topic names, in the order they are tried.
 
     Raises:
         ValueError: a member is not such a pair; the message completes "must be".
@@ -116,15 +119,15 @@ class FirstStarts:
     topics: tuple[tuple[re.Pattern[str], FirstStart], ...] = ()
 
     def of(self, topic: str) -> FirstStart:
-        """Where a partition of this source topic begins when it has no position."""
+        """Return where a partition of this source topic begins if it has no position."""
         return next((start for pattern, start in self.topics if pattern.fullmatch(topic)), self.default)
 
 
 def first_starts(flow: FlowConfig) -> FirstStarts:
-    """The rules of a flow; without any of its own, `auto.offset.reset` of the source's consumer decides.
+    """Return the rules of a flow; without own ones, `auto.offset.reset` of the source's consumer applies.
 
     Raises:
-        ConfigurationError: `auto.offset.reset` decides and is one that a batch cannot follow.
+        ConfigurationError: `auto.offset.reset` applies and has a value that a batch cannot apply.
     """
     return FirstStarts(
         default=flow.first_start or _consumer_reset(flow),

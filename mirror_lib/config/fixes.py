@@ -1,6 +1,6 @@
-"""A corrected copy of a properties file: misspelt keys by their right names, lines without effect as comments. Pure.
+"""A corrected copy of a properties file: misspelt keys are renamed, lines without effect become comments. Pure.
 
-Only what is certain is changed: values are the author's.
+Only certain corrections are made; values are not changed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class FixedFile:
 
 
 def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
-    """Correct what the problems of a file say for certain.
+    """Apply the certain corrections of a file's problems.
 
     Args:
-        data: the original; no line is added or taken away, so its line numbers hold for the copy.
+        data: the original; no line is added or removed, so its line numbers apply to the copy.
         problems: of the original.
     """
     changes: list[Change] = []
@@ -67,7 +67,7 @@ def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
 
 
 def _renamed(lines: list[str], line: int, old: str, new: str) -> bool:
-    """Whether the key stands in the line as it is, so that it could be replaced."""
+    """Return True if the line has the key as written, so that it could be replaced."""
     text = lines[line - 1]
     start = len(text) - len(text.lstrip(" \t\f"))
     if not old or not text.startswith(old, start):
@@ -77,7 +77,7 @@ def _renamed(lines: list[str], line: int, old: str, new: str) -> bool:
 
 
 def _comment_out(lines: list[str], line: int) -> None:
-    """A comment ends with its natural line, so each line of a continued assignment becomes one."""
+    """Turn an assignment into comments: a comment ends with its natural line, so each continued line becomes one."""
     at = line - 1
     while at < len(lines):
         is_continued = bool(_CONTINUED.search(lines[at].rstrip("\r\n")))

@@ -1,7 +1,7 @@
-"""What the flows of a file do to each other: topics that go in a circle, and flows that write to one target topic.
+"""Conflicts between the flows of a file: loops, and flows that write to one target topic.
 
-A run refuses both, or stops with `target-not-empty`, when the topics exist. The file alone tells them for the topics
-that it names, and for one that patterns such as `.*` would take.
+A run rejects both, or stops with `target-not-empty`, if the topics exist. The file alone shows them for the topics that
+it names, and for a sample topic of patterns such as `.*`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from mirror_lib.config.topology import flow_topology, loops
 from mirror_lib.topology import Loop
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
-#: Stands for all topics that a pattern takes.
+#: Represents all topics that a pattern matches.
 _ANY = "orders"
 
 
 def meeting_problems(config: MirrorConfig) -> Iterator[Problem]:
-    """Warnings about flows that meet; each is told once.
+    """Yield warnings about flows in conflict, each once.
 
     Raises:
         ConfigurationError: a flow names a class or a regex that cannot be used.

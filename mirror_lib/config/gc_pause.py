@@ -1,4 +1,6 @@
-"""Work that makes very many values and drops few: Python's search for cycles only costs time there."""
+"""Pause the cyclic garbage collector during work that makes very many values and drops few: there it only costs
+time.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from contextlib import contextmanager
 def collections_paused() -> Iterator[None]:
     """A context, or a decorator, without the cyclic garbage collector.
 
-    It looks at everything that lives again and again while hundreds of thousands of values are made, none of which is
-    garbage: half of the time that a plan of 100,000 partitions took, or a file of hundreds of clusters. What is dropped
-    without a cycle is freed at once.
+    The collector scans all live objects repeatedly while hundreds of thousands of values are made, none of which is
+    garbage: half of the time to plan 100,000 partitions, or to read a file of hundreds of clusters. Values without
+    cycles are still freed at once.
     """
     if not gc.isenabled():
         yield

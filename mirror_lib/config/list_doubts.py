@@ -1,4 +1,4 @@
-"""Lists of names and regexes that read otherwise than they were meant: lost backslashes, commas in regexes. Pure."""
+"""Lists of names and regexes that are probably not as intended: lost backslashes, commas in regexes. Pure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from itertools import pairwise
 
 from mirror_lib.topology import parse_list
 
-#: The settings whose values are lists of names and regexes, without what stands before them.
+#: The settings whose values are lists of names and regexes, without prefixes.
 _LISTS = frozenset({"topics", "topics.exclude", "groups", "groups.exclude", "config.properties.exclude"})
-#: What is left of `name\..*` once the file's own escape has been taken away.
+#: The rest of `name\..*` after the file's own escapes were removed.
 _LOST = re.compile(r"(?<=[\w-])\.\.[*+]")
 _CUT = re.compile(r"\{[0-9]+\Z")
 
 
 def list_doubts(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """What is doubtful with the value of a setting, each with what to write instead.
+    """Yield doubts about the value of a setting, each with what to write instead.
 
     Args:
-        name: the setting's, without what stands before it.
+        name: the setting's, without prefix.
         text: the value after the file's own escapes.
     """
     if name not in _LISTS:

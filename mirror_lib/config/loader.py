@@ -1,4 +1,4 @@
-"""Reading a properties file: its flows as typed values, its problems, and where every value came from."""
+"""Read a properties file: its flows as typed values, its problems, and the origin of every value."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _TOPICS = "topics"
 
 
 class ReadablePart(NamedTuple):
-    """What a file says, as far as it can be used, and what is wrong with it."""
+    """The usable part of a file, and its errors."""
 
     config: MirrorConfig
     #: None for a file without errors.
@@ -83,12 +83,12 @@ class ReadablePart(NamedTuple):
 
     @property
     def sources(self) -> tuple[FileStamp, ...]:
-        """What it was read from, as those of `MirrorConfig`."""
+        """The files that it was read from, see `MirrorConfig`."""
         return self.config.sources if self.broken is None else self.broken.sources
 
 
 def load(path: Path | str) -> MirrorConfig:
-    """The typed configuration of a file; its warnings are in the result.
+    """Return the typed configuration of a file, including its warnings.
 
     Raises:
         InvalidConfigurationError: the file cannot be read or has errors; it names all of them.
@@ -100,9 +100,9 @@ def load(path: Path | str) -> MirrorConfig:
 
 
 def load_readable(path: Path | str) -> ReadablePart:
-    """What can be used of a file with errors: its flows without the lines that are wrong.
+    """Return the usable part of a file with errors: its flows without the invalid lines.
 
-    For whoever shows the flows and copies nothing: a run refuses such a file as a whole.
+    For callers that show the flows and copy nothing: a run rejects such a file as a whole.
 
     Raises:
         InvalidConfigurationError: the file cannot be read.
@@ -128,7 +128,7 @@ def _config(path: Path | str, read: _Read) -> MirrorConfig:
 
 
 def load_flow(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
-    """The configuration of a file and one of its enabled flows, given as `A->B`.
+    """Return the configuration of a file and one of its enabled flows, given as `A->B`.
 
     Raises:
         InvalidConfigurationError: the file cannot be used.
@@ -139,7 +139,7 @@ def load_flow(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
 
 
 def enabled_flow(config: MirrorConfig, flow: str) -> FlowConfig:
-    """One of the enabled flows of a file, given as `A->B`.
+    """Return one of the enabled flows of a file, given as `A->B`.
 
     Raises:
         ConfigurationError: as `load_flow`.
@@ -160,7 +160,7 @@ def enabled_flow(config: MirrorConfig, flow: str) -> FlowConfig:
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:
-    """Every problem of a file, in the order of its lines.
+    """Return every problem of a file, in the order of its lines.
 
     Raises:
         InvalidConfigurationError: the file cannot be read.
@@ -170,9 +170,9 @@ def check(path: Path | str) -> tuple[Problem, ...]:
 
 
 def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
-    """Every effective setting of a flow with its origin; those of its clients are named `<client>/<property>`.
+    """Return every effective setting of a flow with its origin; those of its clients are named `<client>/<property>`.
 
-    It also works for files with errors. Values are as they are used: see `masking.shown` before printing them.
+    It also works for files with errors. Values are not masked: see `masking.shown` before printing them.
 
     Raises:
         InvalidConfigurationError: the file cannot be read.
@@ -182,7 +182,7 @@ def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
 
 
 def explain_with_transforms(path: Path | str, flow: FlowId | str) -> tuple[dict[str, Provenance], FlowTransforms]:
-    """As `explain`, with the transforms of the flow; those with errors are left out.
+    """Like `explain`, with the transforms of the flow; those with errors are skipped.
 
     Raises:
         InvalidConfigurationError: as `explain`.
@@ -199,7 +199,7 @@ def explain_with_transforms(path: Path | str, flow: FlowId | str) -> tuple[dict[
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A file after everything that can be found out about it."""
+    """A file with everything that was found out about it."""
 
     file: FileSettings
     flows: tuple[FlowSettings, ...]
@@ -223,7 +223,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     stamp = FileStamp.of(Path(path))
     try:
         with Path(path).open("rb") as opened:
-            # One byte more than a properties file may have says enough about a larger one.
+            # One byte more than the limit shows that a file is too large.
             data = opened.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
         problem = Problem(severity=Severity.ERROR, message=f"the file cannot be read: {error.strerror}")
@@ -269,7 +269,7 @@ def _providers(entries: Mapping[str, Entry], problems: list[Problem]) -> Mapping
 def _resolved(
     entries: Mapping[str, Entry], providers: Mapping[str, ConfigProvider], problems: list[Problem]
 ) -> Iterator[Provenance]:
-    """The assignments with their variables replaced; what cannot be replaced is added to the problems."""
+    """Return the assignments with variables replaced; variables that cannot be are added to the problems."""
     resolver = Resolver(providers)
     tell = surroundings().tell
     for entry in entries.values():
@@ -306,7 +306,7 @@ def _typed(
             if _is_ended(settings.flow.opposite, file):
                 typed = typed.model_copy(update={"opposite_ended": True})
             if typed.enabled:
-                # Classes and regexes that do not work are found now rather than by the first run.
+                # Invalid classes and regexes are found now rather than by the first run.
                 flow_topology(typed)
                 problems += _exclusions(settings, typed)
                 problems += _first_start_problems(settings, typed)
@@ -322,12 +322,12 @@ def _unclear_names(typed: list[FlowConfig], flows: tuple[FlowSettings, ...]) -> 
     try:
         return list(unclear_names(typed, {settings.flow: settings for settings in flows}))
     except MirrorError:
-        # Reported where the flow's own names are looked at.
+        # Reported where the flow's own names are checked.
         return []
 
 
 def _is_ended(flow: FlowId, file: FileSettings) -> bool:
-    """Whether the file says that a flow does not run; it may say nothing of it."""
+    """Return True if the file says that a flow does not run; it may say nothing about it."""
     written = file.get(f"{flow}.enabled")
     return written is not None and written.value.strip().lower() == "false"
 
@@ -370,7 +370,7 @@ def _explained(settings: FlowSettings, file: FileSettings) -> dict[str, Provenan
 
 
 def _default(definition: Definition) -> Provenance | None:
-    # Settings that are not applied are worth a line only when somebody has set them.
+    # Settings that are not applied are shown only if they are set.
     if definition.default is None or definition.instead:
         return None
     return Provenance(value=definition.default)

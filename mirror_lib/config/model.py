@@ -1,4 +1,4 @@
-"""The resolved configuration as typed values: what the rest of the code sees of a properties file."""
+"""The resolved configuration as typed values, for the rest of the code."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class IsolationLevel(StrEnum):
 
 
 class Fencing(StrEnum):
-    """How writers of earlier runs that may still live are kept from the target."""
+    """How live writers of earlier runs are fenced from the target."""
 
-    #: By the epoch of a transactional id: the broker refuses every older writer.
+    #: By the epoch of a transactional id: the broker rejects every older writer.
     TRANSACTIONAL = "transactional"
-    #: Not at all, for targets that refuse transactional ids; the run lock alone keeps runs apart.
+    #: No fencing, for targets that reject transactional ids; the run lock alone keeps runs apart.
     NONE = "none"
 
 
 class ExistingTarget(StrEnum):
-    """What the first start of a partition does when its target holds records already."""
+    """What the first start of a partition does if its target already has records."""
 
     FAIL = "fail"
     APPEND = "append"
@@ -60,7 +60,7 @@ class PoisonPolicy(StrEnum):
 
 
 class GroupTranslation(StrEnum):
-    """How the offsets are found that consumer groups go on at on the target."""
+    """How the offsets are found at which consumer groups continue on the target."""
 
     #: By the exact offset map: the next record is the one that the group would read next on the source.
     EXACT = "exact"
@@ -73,8 +73,8 @@ class FirstStart(_Frozen):
 
     Attributes:
         reset: `earliest` or `latest`, as `auto.offset.reset`.
-        timestamp_ms: epoch milliseconds: the first record that is not older.
-        offset: this offset; the log's start or end where the log does not have it.
+        timestamp_ms: epoch milliseconds: the first record with this timestamp or a later one.
+        offset: this offset; the log start or end offset if the log does not have it.
     """
 
     reset: str | None = None
@@ -100,12 +100,12 @@ class ClientSettings(_Frozen):
     properties: Mapping[str, str] = Field(repr=False)
 
     def masked(self) -> dict[str, str]:
-        """The properties with every secret value replaced."""
+        """Return the properties with every secret value masked."""
         return {key: "[hidden]" if is_secret(key) else value for key, value in self.properties.items()}
 
 
 class FlowClients(_Frozen):
-    """Every client a flow needs (MM2's layering, mm2 `MirrorConnectorConfig` and Connect's worker rules)."""
+    """All clients of a flow (MM2's layering, mm2 `MirrorConnectorConfig` and Connect's worker rules)."""
 
     data_consumer: ClientSettings
     source_admin: ClientSettings
@@ -131,7 +131,7 @@ class Rename(_Frozen):
 
 
 class CopySettings(_Frozen):
-    """How records are moved; our own keys, see docs/configuration.md for each."""
+    """How records are copied; the project's own keys, see docs/configuration.md for each."""
 
     run_max_seconds: float = 0.0
     run_poll_seconds: float = 0.0
@@ -145,7 +145,7 @@ class CopySettings(_Frozen):
     produce_max_in_flight: int = 5
     #: `max.request.size` of the data producer: bytes of the batches in a request to the target; None: not set.
     request_max_bytes: int | None = None
-    #: Of a task, for data, each way; 0: by how far away the broker is.
+    #: For data, of a task, in each direction; 0: by the round-trip time to the broker.
     connections_per_broker: int = 0
     #: Bytes that all tasks of the flow read from the source in a second; 0: no limit.
     rate_limit_bytes: int = 0
@@ -158,31 +158,31 @@ class ConfigRules(_Frozen):
     The first that names a config counts: `override`, `never`, `always`, `default`, then MM2's rules.
     """
 
-    #: `mirror.configs.override`: values that remote topics have whatever the source says.
+    #: `mirror.configs.override`: values of remote topics, regardless of the source.
     override: Mapping[str, str] = Field(default_factory=dict)
-    #: `mirror.configs.never`: left alone on the target.
+    #: `mirror.configs.never`: not changed on the target.
     never: tuple[str, ...] = ()
-    #: `mirror.configs.always`: the value in effect on the source, wherever it is set there.
+    #: `mirror.configs.always`: the effective value on the source, at whatever level it is set.
     always: tuple[str, ...] = ()
     #: `mirror.configs.default`: the target cluster's own value.
     default: tuple[str, ...] = ()
 
 
 class AclRules(_Frozen):
-    """Which ACLs are carried over and how; the defaults are what MM2 does."""
+    """Which ACLs are copied and how; the defaults are MM2's."""
 
     resources: tuple[AclResource, ...] = (AclResource.TOPIC,)
     patterns: tuple[AclPattern, ...] = (AclPattern.LITERAL,)
     #: `mirror.acls.principals`: names on the target by names on the source.
     principals: Mapping[str, str] = Field(default_factory=dict)
-    #: `mirror.acls.stage.writes.enabled`: grants to write wait in the ledger for the cutover.
+    #: `mirror.acls.stage.writes.enabled`: write grants are staged in the ledger for the cutover.
     stage_writes: bool = False
-    #: `mirror.acls.delete.enabled`: what we created goes when the source no longer has it.
+    #: `mirror.acls.delete.enabled`: created ACLs are removed when the source no longer has them.
     delete: bool = False
 
 
 def _told(transforms: FlowTransforms) -> list[dict[str, Any]]:
-    """Which transforms there are; what they say may hold what a config provider returned."""
+    """Serialize which transforms exist; their texts may contain values of a config provider."""
     of_smt = () if transforms.smt is None else transforms.smt.settings.stages
     return [
         *({"name": stage.name, "type": stage.transform.class_name, "topics": None} for stage in of_smt),
@@ -190,7 +190,7 @@ def _told(transforms: FlowTransforms) -> list[dict[str, Any]]:
     ]
 
 
-#: As it is: their classes are values already, and are checked where they are read.
+#: Not validated: their classes are values already, and are checked when they are read.
 _Transforms = Annotated[
     FlowTransforms,
     GetPydanticSchema(
@@ -219,7 +219,7 @@ class FlowConfig(_Frozen):
     replication_policy_options: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
     topics: tuple[str, ...] = (".*",)
-    #: As Kafka 4.3's `DefaultTopicFilter` has it (KAFKA-17200); before, all `*.internal` and `*-internal` stayed out.
+    #: As in Kafka 4.3's `DefaultTopicFilter` (KAFKA-17200); before, all `*.internal` and `*-internal` were excluded.
     topics_exclude: tuple[str, ...] = (r"mm2.*\.internal", r".*\.replica", "__.*")
     topic_filter_class: str = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
     groups: tuple[str, ...] = (".*",)
@@ -262,7 +262,7 @@ class FlowConfig(_Frozen):
     tasks_max: int = 1
     admin_timeout_ms: int = 60_000
 
-    #: The target's Connect worker settings that live on in our position records (mm2 worker config rules).
+    #: The target's Connect worker settings that are used in position records (mm2 worker config rules).
     offset_storage_topic: str = ""
     offset_storage_partitions: int = 25
     offset_storage_replication_factor: int = 3
@@ -275,21 +275,23 @@ class FlowConfig(_Frozen):
     copy_settings: CopySettings = Field(default_factory=CopySettings)
     config_rules: ConfigRules = Field(default_factory=ConfigRules)
     acl_rules: AclRules = Field(default_factory=AclRules)
-    #: `<source>.mirror.rate.limit.read.bytes`: what all flows together read from the source in a second; 0: no limit.
+    #: `<source>.mirror.rate.limit.read.bytes`: bytes that all flows together read from the source per second; 0: no
+    #: limit.
     source_rate_limit_read_bytes: int = 0
-    #: `<target>.mirror.rate.limit.write.bytes`: the same of what they write to the target.
+    #: `<target>.mirror.rate.limit.write.bytes`: bytes that all flows together write to the target per second; 0: no
+    #: limit.
     target_rate_limit_write_bytes: int = 0
     fencing: Fencing = Fencing.TRANSACTIONAL
     old_records_in_transactions: bool = False
-    #: `mirror.run.lease.seconds`: a run that has not said for so long that it lives may be succeeded by another.
+    #: `mirror.run.lease.seconds`: a run that has not renewed its lock for this time may be succeeded by another.
     run_lease_seconds: float = 30.0
-    #: `mirror.ledger.history.days`: how long the ledger keeps what runs did in each partition; 0: for ever.
+    #: `mirror.ledger.history.days`: retention of the per-partition results of runs in the ledger; 0: forever.
     ledger_history_days: int = 90
     existing_target: ExistingTarget = ExistingTarget.FAIL
     group_translation: GroupTranslation = GroupTranslation.EXACT
-    #: `mirror.first.start`; None: `auto.offset.reset` of the source's consumer decides.
+    #: `mirror.first.start`; None: `auto.offset.reset` of the source's consumer applies.
     first_start: FirstStart | None = None
-    #: `mirror.first.start.topics`; the first whose pattern matches wins over `first_start`.
+    #: `mirror.first.start.topics`; the first whose pattern matches has priority over `first_start`.
     topic_first_starts: tuple[TopicFirstStart, ...] = ()
     #: `mirror.quarantine.topic`; "" takes `mm2-quarantine.<source>.internal`.
     quarantine_topic: str = ""
@@ -299,9 +301,9 @@ class FlowConfig(_Frozen):
     verify_schedule: str | None = None
     #: `mirror.way.back`: copies only topics whose writers a cutover has moved to its source.
     way_back: bool = False
-    #: The file says that the flow in the other direction does not run (`enabled=false`); not writing it says nothing.
+    #: The file disables the flow in the other direction (`enabled=false`); without the key this is False.
     opposite_ended: bool = False
-    #: Not from the file: what cutovers have moved, as `ledger.handovers` tells it.
+    #: Not from the file: hand-overs of cutovers, from `ledger.handovers`.
     handovers: Handovers = NO_HANDOVERS
     #: `mirror.airflow.pool`: the Airflow pool whose slots the flow's Spark jobs take; None: the default one.
     airflow_pool: str | None = None
@@ -309,29 +311,29 @@ class FlowConfig(_Frozen):
     airflow_deadline_seconds: float = 0.0
     #: `mirror.spark.connection`: the Airflow connection that names the Spark master.
     spark_connection: str = "spark_default"
-    #: `mirror.transforms` and Connect's `transforms`: what happens to records on their way.
+    #: `mirror.transforms` and Connect's `transforms`: changes to the records.
     transforms: _Transforms = Field(default=NO_TRANSFORMS, repr=False)
 
     clients: FlowClients
 
     @property
     def source_alias(self) -> str:
-        """The source's name in what is stored in Kafka; everything of the project itself goes by the flow's name."""
+        """The source's name in data stored in Kafka; everything else of the project uses the flow's name."""
         return self.flow.source if self.source_cluster_alias is None else self.source_cluster_alias
 
     @property
     def target_alias(self) -> str:
-        """The target's name in what is stored in Kafka."""
+        """The target's name in data stored in Kafka."""
         return self.flow.target if self.target_cluster_alias is None else self.target_cluster_alias
 
     @property
     def transactions(self) -> bool:
-        """Whether what can be exactly-once in no other way is written in transactions."""
+        """True if transactions are used where nothing else gives exactly-once."""
         return self.exactly_once_source_support == "enabled"
 
 
 class Provenance(_Frozen):
-    """Where an effective value came from."""
+    """The origin of an effective value."""
 
     value: str = Field(repr=False)
     #: The key as written in the file, None for a default.
@@ -339,9 +341,9 @@ class Provenance(_Frozen):
     line: int | None = None
     #: One of `default`, `top level`, `cluster A`, `flow A->B`, `worker of B`.
     origin: str = "default"
-    #: The text in the file when variables in it were replaced; None when `value` is that text.
+    #: The text in the file if variables in it were replaced; None if `value` is that text.
     written: str | None = Field(default=None, repr=False)
-    #: Whether `value` still holds variables whose values are not needed where the file was read.
+    #: True if `value` still has variables, whose values are not needed where the file was read.
     later: bool = False
 
 
@@ -353,12 +355,12 @@ class MirrorConfig(_Frozen):
     flows: tuple[FlowConfig, ...]
     #: May hold a password: never print it.
     ledger_url: str | None = Field(default=None, repr=False)
-    #: The file and those that its providers read: once one of them changes, this may be out of date.
+    #: The file and those that its providers read: if one of them changes, this may be out of date.
     sources: tuple[FileStamp, ...] = Field(default=(), repr=False, exclude=True)
     warnings: tuple[Problem, ...] = ()
 
     def flow(self, flow: FlowId | str) -> FlowConfig:
-        """The settings of one flow.
+        """Return the settings of one flow.
 
         Raises:
             KeyError: the file has no such flow.
@@ -376,7 +378,7 @@ class MirrorConfig(_Frozen):
 
 
 def jsonable(model: BaseModel) -> dict[str, Any]:
-    """A model as plain JSON data without what may hold secrets: clients, policy options and the ledger's address."""
+    """Return a model as plain JSON data without possible secrets: clients, policy options and the ledger's address."""
     data: dict[str, Any] = _without_secrets(model.model_dump(mode="json"))
     return data
 

@@ -1,7 +1,7 @@
-"""Which ACL patterns cover what a flow's filters select. Pure.
+"""ACL patterns that cover the selection of a flow's filters. Pure.
 
-Kafka's ACLs know whole names, prefixes and everything, filters know regular expressions: what an ACL must cover is a
-name where the regex is one, else the text that every match begins with, else everything.
+Kafka's ACLs have whole names, prefixes and everything; filters have regular expressions. An ACL covers a name if the
+regex is one, else the prefix common to all matches, else everything.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from mirror_lib.topology import (
 )
 
 _QUANTIFIERS = "*+?{"
-#: What most lists consist of, found out at once.
+#: Most lists consist of these; a fast check.
 _UNESCAPED_NAME = re.compile(r"[\w.-]+", re.ASCII)
 _SPECIAL = "[](){}^$*+?|"
-#: Any name that no policy treats specially, and one of those that `IdentityReplicationPolicy` does.
+#: A name without special meaning to any policy, and one with special meaning to `IdentityReplicationPolicy`.
 _PROBES = ("probe", "heartbeats")
 
 
@@ -39,11 +39,11 @@ class NamePattern(NamedTuple):
 
     @property
     def is_name(self) -> bool:
-        """Whether it is for exactly one name."""
+        """True if it is for exactly one name."""
         return self.pattern is AclPattern.LITERAL and self.name != WILDCARD
 
     def holds(self, other: NamePattern) -> bool:
-        """Whether it is for all names that the other is for."""
+        """Return True if it is for all names that the other is for."""
         if self.pattern is AclPattern.PREFIXED:
             return other.name.startswith(self.name) and other != EVERYTHING
         return self in (EVERYTHING, other)
@@ -53,37 +53,37 @@ EVERYTHING = NamePattern(AclPattern.LITERAL, WILDCARD)
 
 
 def literal(name: str) -> NamePattern:
-    """Exactly this name."""
+    """Return the pattern of exactly this name."""
     return NamePattern(AclPattern.LITERAL, name)
 
 
 def prefixed(head: str) -> NamePattern:
-    """All names that begin so."""
+    """Return the pattern of all names with this prefix."""
     return NamePattern(AclPattern.PREFIXED, head) if head else EVERYTHING
 
 
 def names_of(regex: str) -> tuple[NamePattern, ...]:
-    """What covers the whole matches of a Java regex, one pattern for each alternative.
+    """Return patterns that cover the whole matches of a Java regex, one for each alternative.
 
-    A dot without a quantifier counts as a dot: people write topic names that have dots as they are.
+    A dot without a quantifier counts as a dot: topic names with dots are usually written unescaped.
     """
-    # Nothing has an empty name.
+    # No topic or group has an empty name.
     return _united(each for each in map(_head, _alternatives(regex)) if each.name)
 
 
 def plain_names(regexes: Iterable[str]) -> frozenset[str]:
-    """The names that regexes give as they are, in which any metacharacter is escaped, dots too.
+    """Return the names that regexes spell out, in which any metacharacter is escaped, dots too.
 
-    Of these alone it is certain that a name is meant.
+    Only these are certain to be names.
     """
     return frozenset(name for regex in regexes for name, plain in _names(regex) if plain)
 
 
 def supposed_names(regexes: Iterable[str], listed: Collection[str]) -> frozenset[str]:
-    """The names with dots that regexes give as they are, as far as the dots stand for no other character.
+    """Return names with unescaped dots that regexes spell out, unless their dots match other characters.
 
     Args:
-        listed: what the cluster shows: where any of it matches, that is what was meant.
+        listed: names on the cluster: if one of them matches, that one was meant.
     """
     dotted = {name for regex in regexes for name, plain in _names(regex) if not plain}
     matches = _DottedNames(listed)
@@ -91,33 +91,33 @@ def supposed_names(regexes: Iterable[str], listed: Collection[str]) -> frozenset
 
 
 def source_topics(flow: FlowConfig) -> tuple[NamePattern, ...]:
-    """What a flow takes from its source, heartbeats too."""
+    """Return what a flow copies from its source, including heartbeats."""
     topology = _unrestricted(flow)
     return _united((*_selected(flow, topology), *_heartbeats(topology)))
 
 
 def target_topics(flow: FlowConfig) -> tuple[NamePattern, ...]:
-    """What a flow writes on its target."""
+    """Return what a flow writes on its target."""
     topology = _unrestricted(flow)
     return _united(_remote(flow, topology))
 
 
 def groups(flow: FlowConfig) -> tuple[NamePattern, ...]:
-    """The consumer groups that a flow takes; they keep their names on the target."""
+    """Return the consumer groups that a flow selects; they keep their names on the target."""
     if not _is_default_group_filter(flow):
         return (EVERYTHING,)
     return _united(each for regex in flow.groups for each in names_of(regex))
 
 
 def named_topics(flow: FlowConfig) -> frozenset[str]:
-    """The source topics that a flow's configuration calls by their names for certain, as far as the flow takes them."""
+    """Return the source topics that a flow's configuration certainly names, as far as the flow selects them."""
     if not _is_default_topic_filter(flow):
         return frozenset()
     return frozenset(filter(_unrestricted(flow).replicates, plain_names(flow.topics)))
 
 
 def excluded_names(flow: FlowConfig) -> dict[str, Exclusion]:
-    """The topics that a flow's configuration calls by their names and that the flow does not take, with the reason."""
+    """Return the topics that a flow's configuration names and that the flow does not select, with the reason."""
     if not _is_default_topic_filter(flow):
         return {}
     exclusion = _unrestricted(flow).exclusion
@@ -126,24 +126,24 @@ def excluded_names(flow: FlowConfig) -> dict[str, Exclusion]:
 
 
 def supposed_topics(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]:
-    """The source topics that a flow's configuration seems to call by their names, with dots that are not escaped."""
+    """Return the source topics that a flow's configuration seems to name, with unescaped dots."""
     if not _is_default_topic_filter(flow):
         return frozenset()
     return frozenset(filter(_unrestricted(flow).replicates, supposed_names(flow.topics, listed)))
 
 
 def named_groups(flow: FlowConfig) -> frozenset[str]:
-    """The groups that a flow's configuration calls by their names for certain."""
+    """Return the groups that a flow's configuration certainly names."""
     return plain_names(flow.groups) if _is_default_group_filter(flow) else frozenset()
 
 
 def supposed_groups(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]:
-    """The groups that a flow's configuration seems to call by their names, with dots that are not escaped."""
+    """Return the groups that a flow's configuration seems to name, with unescaped dots."""
     return supposed_names(flow.groups, listed) if _is_default_group_filter(flow) else frozenset()
 
 
 def _is_default_topic_filter(flow: FlowConfig) -> bool:
-    """A filter of somebody's own may take anything."""
+    """Return True for the default filter: a custom filter may select anything."""
     return flow.topic_filter_class.endswith(f".{DefaultTopicFilter.__name__}")
 
 
@@ -152,7 +152,7 @@ def _is_default_group_filter(flow: FlowConfig) -> bool:
 
 
 def _unrestricted(flow: FlowConfig) -> FlowTopology:
-    """Whatever cutovers have moved: rights are for the flow as its file has it."""
+    """Return the topology regardless of cutovers: permissions are for the flow as its file has it."""
     return flow_topology(flow.model_copy(update={"handovers": UNRESTRICTED}))
 
 
@@ -184,7 +184,7 @@ def _remote(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
 
 
 def _policy_names(topology: FlowTopology, source: NamePattern) -> Iterator[NamePattern]:
-    """What the replication policy makes of all names of a pattern: one that puts something in front keeps prefixes."""
+    """Yield what the replication policy makes of all names of a pattern: a policy that adds a prefix keeps prefixes."""
     for probe in _PROBES:
         probed = topology.policy.format_remote_topic(topology.source_alias, probe)
         front = probed.removesuffix(probe)
@@ -205,7 +205,7 @@ def _renamed(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
 
 
 def _united(patterns: Iterable[NamePattern]) -> tuple[NamePattern, ...]:
-    """In order, without those that others hold."""
+    """Return them in order, without those that others include."""
     every = set(patterns)
     if EVERYTHING in every:
         return (EVERYTHING,)
@@ -214,13 +214,13 @@ def _united(patterns: Iterable[NamePattern]) -> tuple[NamePattern, ...]:
 
 
 def _heads(each: NamePattern) -> Iterator[str]:
-    """The prefixes of which one would hold it."""
+    """Yield the prefixes that would include it."""
     longest = len(each.name) - (each.pattern is AclPattern.PREFIXED)
     return (each.name[:length] for length in range(1, longest + 1))
 
 
 def _alternatives(regex: str) -> list[str]:
-    """The parts between the bars that stand outside of groups, classes and quotations."""
+    """Return the parts between bars outside of groups, classes and quotations."""
     parts, depth, in_class, at = [""], 0, False, 0
     while at < len(regex):
         taken = regex[at]
@@ -244,7 +244,7 @@ def _alternatives(regex: str) -> list[str]:
 
 
 def _head(regex: str) -> NamePattern:
-    """What an expression without alternatives begins with, or the one name that it is."""
+    """Return the prefix of an expression without alternatives, or the one name that it is."""
     regex = regex.removeprefix("^")
     head, at = "", 0
     while at < len(regex):
@@ -261,7 +261,7 @@ def _head(regex: str) -> NamePattern:
 
 
 def _names(regex: str) -> Iterator[tuple[str, bool]]:
-    """The names among the alternatives of a regex, each with whether its dots are certain to be dots."""
+    """Yield the names among the alternatives of a regex, each with whether its dots are certain to be dots."""
     if _UNESCAPED_NAME.fullmatch(regex):
         yield regex, "." not in regex
         return
@@ -272,7 +272,7 @@ def _names(regex: str) -> Iterator[tuple[str, bool]]:
 
 
 def _taken(regex: str) -> Iterator[str]:
-    """A regex unit by unit, as it is written."""
+    """Yield a regex unit by unit, as written."""
     at = 0
     while at < len(regex):
         taken, _ = _unit(regex, at)
@@ -281,9 +281,9 @@ def _taken(regex: str) -> Iterator[str]:
 
 
 class _DottedNames:
-    """Names of a cluster, to be found also by dots that stand for other characters.
+    """Names of a cluster, looked up with dots that may match other characters.
 
-    Names whose dots are at the same places are looked up together: many names may be looked for among many.
+    Names whose dots are at the same positions are looked up together, so that many names can be found among many.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -302,7 +302,7 @@ class _DottedNames:
 
 
 def _unit(regex: str, at: int) -> tuple[str, str | None]:
-    """What stands at a place, and the text that it matches; None where that is not one text."""
+    """Return the unit at a position, and the text that it matches; None if that is not one text."""
     if regex.startswith("\\Q", at):
         end = regex.find("\\E", at)
         quoted = regex[at + 2 :] if end < 0 else regex[at + 2 : end]

@@ -1,4 +1,4 @@
-"""Topics that `topics` names one by one and the flow leaves out all the same, each with its reason. Pure."""
+"""Topics that `topics` names one by one but the flow excludes, each with its reason. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import excluded_names
 from mirror_lib.topology import Exclusion
 
-#: Names shown of one reason; a list of topics may be long.
+#: Maximum number of names shown for one reason; a list of topics may be long.
 _SHOWN = 5
 _WHY: Mapping[Exclusion, str] = {
     Exclusion.INTERNAL: "names that begin with `__` or `.`, and topics of MirrorMaker, are internal",
@@ -19,7 +19,7 @@ _WHY: Mapping[Exclusion, str] = {
 
 
 def about_excluded(flow: FlowConfig) -> Iterator[str]:
-    """A sentence for each reason for which topics that the flow's `topics` names are not copied."""
+    """Yield a sentence for each reason for which topics that the flow's `topics` names are not copied."""
     by_reason: dict[Exclusion, list[str]] = {}
     for name, exclusion in sorted(excluded_names(flow).items()):
         by_reason.setdefault(exclusion, []).append(name)

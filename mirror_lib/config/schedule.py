@@ -30,7 +30,7 @@ _MOST_DIGITS = len("316224000")
 
 
 def parse_schedule(text: str | None) -> str | timedelta | None:
-    """What Airflow takes as a schedule: a cron expression or preset, an interval, or None for runs by hand only.
+    """Return an Airflow schedule: a cron expression or preset, an interval, or None for runs by hand only.
 
     Raises:
         ValueError: the text is none of these; the message completes "must be".
@@ -41,7 +41,7 @@ def parse_schedule(text: str | None) -> str | timedelta | None:
     interval = _INTERVAL.match(stripped)
     if interval:
         digits, unit = interval[1], _UNITS[interval[2]]
-        # Longer ones lead beyond what calendars hold.
+        # Longer ones exceed the range of dates.
         if len(digits) > _MOST_DIGITS or timedelta(**{unit: int(digits)}) > _LONGEST:
             raise ValueError(f"an interval of at most {_LONGEST.days} days")
         return timedelta(**{unit: int(digits)})
@@ -67,7 +67,7 @@ def _check_cron(text: str) -> None:
 
 
 def _is_item(item: str, low: int, high: int, names: tuple[str, ...]) -> bool:
-    """Whether an item is `*`, a value or a range, each with an optional step."""
+    """Return True if an item is `*`, a value or a range, each with an optional step."""
     span, slash, step = item.partition("/")
     if slash and not (step.isascii() and step.isdigit() and int(step) > 0):
         return False
@@ -86,19 +86,19 @@ def _number(text: str, names: tuple[str, ...]) -> int | None:
 
 
 def longest_interval_seconds(schedule: str | None) -> float | None:
-    """The longest time between two runs that a schedule asks for, in seconds.
+    """Return the longest time between two runs of a schedule, in seconds.
 
-    Of a cron expression that is limited to some days of the month or some months it is an upper bound.
+    For a cron expression that is limited to some days of the month or some months it is an upper bound.
 
     Args:
-        schedule: as `parse_schedule` takes it.
+        schedule: as for `parse_schedule`.
 
     Returns:
-        None where no run is promised: without a schedule, after `@once`, and for `@continuous`, whose runs follow each
+        None if runs are not periodic: without a schedule, after `@once`, and for `@continuous`, whose runs follow each
         other without a clock.
 
     Raises:
-        ValueError: the text is no schedule.
+        ValueError: the text is not a schedule.
     """
     parsed = parse_schedule(schedule)
     if isinstance(parsed, timedelta):
@@ -122,7 +122,7 @@ def _longest_cron_interval(expression: str) -> float:
 
 
 def _values(field: str, low: int, high: int, names: tuple[str, ...] = ()) -> set[int]:
-    """All numbers that a field of a cron expression stands for."""
+    """Return all numbers that a field of a cron expression matches."""
     found: set[int] = set()
     for item in field.split(","):
         span, slash, step = item.partition("/")
@@ -130,7 +130,7 @@ def _values(field: str, low: int, high: int, names: tuple[str, ...] = ()) -> set
         start, end = (low, high) if span == "*" else (_number(first, names), _number(last if dash else first, names))
         assert start is not None
         assert end is not None
-        # `5/10` counts on from 5 (as croniter, which Airflow uses).
+        # `5/10` continues from 5 (as in croniter, which Airflow uses).
         stop = high if slash and not dash else end
         found.update(range(start, stop + 1, int(step) if slash else 1))
     return found

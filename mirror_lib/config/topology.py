@@ -26,10 +26,10 @@ from mirror_lib.topology import (
 
 
 def flow_topology(flow: FlowConfig, only: Sequence[str] = ()) -> FlowTopology:
-    """The rules of a flow about topics.
+    """Return the topic rules of a flow.
 
     Args:
-        only: Java regexes to which a person limits one run; empty leaves all topics of the flow.
+        only: Java regexes that limit one run; empty selects all topics of the flow.
 
     Raises:
         ConfigurationError: a class cannot be loaded, or a regex is not valid.
@@ -48,7 +48,7 @@ def flow_topology(flow: FlowConfig, only: Sequence[str] = ()) -> FlowTopology:
 
 
 def replication_policy(flow: FlowConfig) -> ReplicationPolicy:
-    """The naming rules of a flow.
+    """Return the naming rules of a flow.
 
     Raises:
         ConfigurationError: the class cannot be loaded.
@@ -64,21 +64,21 @@ def replication_policy(flow: FlowConfig) -> ReplicationPolicy:
 
 
 def offset_syncs_topic(flow: FlowConfig) -> str:
-    """The name of the flow's offset-syncs topic, on the cluster where `offset-syncs.topic.location` has it.
+    """Return the name of the flow's offset-syncs topic, on the cluster of `offset-syncs.topic.location`.
 
-    It carries the alias of the cluster that it is not on (mm2 `MirrorSourceConfig.offsetSyncsTopic`).
+    It contains the alias of the other cluster (mm2 `MirrorSourceConfig.offsetSyncsTopic`).
     """
     on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
     return replication_policy(flow).offset_syncs_topic(flow.target_alias if on_source else flow.source_alias)
 
 
 def quarantine_topic(flow: FlowConfig) -> str:
-    """The topic on the target for records that cannot be copied; by its name no flow's default selection takes it."""
+    """Return the topic on the target for poison records; the default selection of flows excludes it by its name."""
     return flow.quarantine_topic or f"mm2-quarantine.{flow.flow.source}.internal"
 
 
 def topic_filter(flow: FlowConfig) -> TopicFilter:
-    """The topic filter alone, without the rules on internal topics and cycles.
+    """Return the topic filter alone, without the rules on internal topics and loops.
 
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
@@ -95,7 +95,7 @@ def topic_filter(flow: FlowConfig) -> TopicFilter:
 
 
 def group_filter(flow: FlowConfig) -> GroupFilter:
-    """The filter of consumer groups.
+    """Return the filter of consumer groups.
 
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
@@ -112,7 +112,7 @@ def group_filter(flow: FlowConfig) -> GroupFilter:
 
 
 def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
-    """The filter of topic configs.
+    """Return the filter of topic configs.
 
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
@@ -129,7 +129,7 @@ def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
 
 
 def loops(config: MirrorConfig, cluster: str, topics: Iterable[str]) -> tuple[Loop, ...]:
-    """The loops that topics of a cluster would run into when all enabled flows of the file copy.
+    """Return the loops that topics of a cluster would enter if all enabled flows of the file copy.
 
     Raises:
         ConfigurationError: a flow names a class or a regex that cannot be used.
@@ -138,7 +138,7 @@ def loops(config: MirrorConfig, cluster: str, topics: Iterable[str]) -> tuple[Lo
 
 
 def rename_rules(flow: FlowConfig) -> RenameRules:
-    """The `mirror.topics.*` renames.
+    """Return the `mirror.topics.*` renames.
 
     Raises:
         ConfigurationError: the regex or its replacement is not valid.
@@ -159,7 +159,7 @@ def _aliases(flow: FlowConfig) -> dict[str, str]:
 
 @contextmanager
 def _of(flow: FlowConfig) -> Iterator[None]:
-    """Errors from inside name the flow whose setting it is."""
+    """Add the flow to errors raised within this context."""
     try:
         yield
     except ConfigurationError as error:

@@ -1,7 +1,7 @@
 """A local Airflow for the demo and the tests: `airflow standalone` in the background, reachable from this machine only.
 
-Three traps of Airflow 3.3 shape it: tasks call port 8080 unless they are told the API server's own port; "Airflow is
-ready" does not look at the API server; and its children can outlive the signal that ends it.
+It works around three problems of Airflow 3.3: tasks call port 8080 unless the API server's own port is set; "Airflow is
+ready" does not check the API server; and its children can survive the signal that ends it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
 from mirror_lib.dev.state import write_atomically
 
-#: Wanted by people, since it is Airflow's own; another one is taken when somebody has it.
+#: Airflow's default port; another one is used if it is taken.
 PREFERRED_PORT = 8080
 PORT_VARIABLE = "MIRROR_AIRFLOW_PORT"
 #: Measured on two busy cores: 44 to 61 s, the database of the first start included.
@@ -32,7 +32,7 @@ _WITHOUT_LOG_SERVERS = """\
 case ${{1:-}} in scheduler|triggerer) set -- "$@" --skip-serve-logs ;; esac
 exec {real} "$@"
 """
-#: Parts that must report a heartbeat before a DAG can run.
+#: Components that must report a heartbeat before a DAG can run.
 _NEEDED = ("metadatabase", "scheduler", "dag_processor")
 
 
@@ -45,12 +45,12 @@ class LocalAirflow:
 
     @classmethod
     def of_project(cls) -> LocalAirflow:
-        """The one of this project, under its state folder."""
+        """Return the Airflow of this project, under its state folder."""
         return cls(home=state_dir() / "airflow", project=project_root())
 
     @property
     def log(self) -> Path:
-        """What all its components print."""
+        """The output of all its components."""
         return self.home / "standalone.log"
 
     @property
@@ -65,16 +65,16 @@ class LocalAirflow:
 
     @property
     def process(self) -> BackgroundProcess | None:
-        """The running `airflow standalone`, None when it does not run."""
+        """The running `airflow standalone`, None if it does not run."""
         process = recall(self._pid_file)
         return process if process is not None and process.running else None
 
     def start(self, extra: Mapping[str, str], waiting: Callable[[str], None]) -> bool:
-        """Start Airflow unless it runs, and wait until it can run DAGs; returns whether it was started now.
+        """Start Airflow unless it runs, and wait until it can run DAGs; return True if it was started now.
 
         Args:
             extra: environment variables for Airflow and its tasks, such as `MIRROR_CONFIG`.
-            waiting: called with one line about what is being waited for, several times a second.
+            waiting: called with one line about the component that is not ready, several times a second.
 
         Raises:
             ProcessError: it ended or was not ready in time; the message holds the end of its log.
@@ -93,16 +93,16 @@ class LocalAirflow:
         return started
 
     def stop(self) -> bool:
-        """End Airflow with everything it started; returns whether there was anything to end.
+        """End Airflow with all its processes; return True if any was running.
 
         Raises:
-            ProcessError: something survives even a kill.
+            ProcessError: a process survives even a kill.
         """
         process = recall(self._pid_file)
         if process is None:
             return False
         was_running = process.running
-        # Also when the leader is gone: its children may have stayed.
+        # Also if the leader is gone: its children may still be running.
         process.stop(grace_seconds=_STOP_SECONDS)
         self._pid_file.unlink(missing_ok=True)
         return was_running
@@ -112,10 +112,10 @@ class LocalAirflow:
         return self.home / "bin"
 
     def _write_programs(self) -> None:
-        """Put an `airflow` before the real one, which `airflow standalone` finds for its parts.
+        """Put a wrapper named `airflow` first on the PATH, which `airflow standalone` uses for its components.
 
-        Their servers for logs would listen on all interfaces, which no setting changes; logs of this machine are read
-        from files.
+        Their log servers would listen on all interfaces, which no setting changes; logs of this machine are read from
+        files.
         """
         self._programs.mkdir(parents=True, exist_ok=True)
         program = self._programs / "airflow"
@@ -124,14 +124,14 @@ class LocalAirflow:
         program.chmod(0o700)
 
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
-        """The whole environment of Airflow: ours, without other Airflow settings, and what the demo needs."""
+        """Return the whole environment of Airflow: this process's, without other Airflow settings, plus the demo's."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW_")}
         folder = Path(sys.executable).parent
         return {
             **inherited,
             "PATH": os.pathsep.join([str(self._programs), str(folder), os.environ.get("PATH", os.defpath)]),
             "PYTHONPATH": os.pathsep.join(filter(None, [str(self.project), os.environ.get("PYTHONPATH", "")])),
-            # A proxy of the environment must not stand between Airflow's own parts.
+            # A proxy of the environment must not be used between Airflow's own components.
             "NO_PROXY": ",".join(filter(None, [LOOPBACK, "localhost", os.environ.get("NO_PROXY", "")])),
             "no_proxy": ",".join(filter(None, [LOOPBACK, "localhost", os.environ.get("no_proxy", "")])),
             **airflow_settings(self.home, self.project, self._port()),
@@ -189,7 +189,7 @@ class LocalAirflow:
 
 
 def airflow_settings(home: Path, project: Path, port: int) -> dict[str, str]:
-    """Airflow's settings as environment variables; a file would be one more thing that can be out of date."""
+    """Return Airflow's settings as environment variables; a file could become outdated."""
     url = f"http://{LOOPBACK}:{port}"
     return {
         "AIRFLOW_HOME": str(home),
@@ -199,7 +199,7 @@ def airflow_settings(home: Path, project: Path, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "2",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-        # Nobody logs in to a demo; that is why it listens on the loopback address only.
+        # The demo has no login; that is why it listens on the loopback address only.
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "AIRFLOW__API__HOST": LOOPBACK,
         "AIRFLOW__API__PORT": str(port),
@@ -213,6 +213,6 @@ def airflow_settings(home: Path, project: Path, port: int) -> dict[str, str]:
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "AIRFLOW__METRICS__STATSD_ON": "False",
-        # Connections by variable win over the metadata database and need no command to be made.
+        # Connections in variables have priority over the metadata database and need no command to create them.
         "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[*]"}',
     }

@@ -17,7 +17,7 @@ _FINISHED = frozenset({"success", "failed"})
 
 
 class AirflowApiError(MirrorError):
-    """Airflow refused a request, or did not answer."""
+    """Airflow rejected a request, or did not respond."""
 
     reason = "airflow-api"
     retriable = True
@@ -29,14 +29,14 @@ class DagRunStatus:
 
     run_id: str
     state: str
-    #: Task id -> state, None while Airflow has not looked at the task yet.
+    #: Task id -> state, None if Airflow has not scheduled the task yet.
     tasks: Mapping[str, str | None] = field(default_factory=dict)
-    #: Task id -> how often it was tried.
+    #: Task id -> number of tries.
     tries: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def finished(self) -> bool:
-        """Whether the run has ended, well or not."""
+        """True if the run has ended, with any result."""
         return self.state in _FINISHED
 
     @property
@@ -50,10 +50,10 @@ class AirflowApi:
 
     Args:
         url: of its API server.
-        token: of a login; the demo's Airflow asks for none (`simple_auth_manager_all_admins`).
+        token: of a login; the demo's Airflow needs none (`simple_auth_manager_all_admins`).
 
     Raises:
-        AirflowApiError: from every method, when Airflow answers with an error or not at all.
+        AirflowApiError: from every method, if Airflow responds with an error or not at all.
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
@@ -63,40 +63,40 @@ class AirflowApi:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def health(self) -> dict[str, str]:
-        """Component -> status, `healthy` when it heartbeats; answered as soon as the API server is up."""
+        """Return component -> status, `healthy` if it heartbeats; available as soon as the API server is up."""
         answer = self._request("GET", "/api/v2/monitor/health")
         return {name: part.get("status") or "unknown" for name, part in answer.items() if part}
 
     def has_dag(self, dag_id: str) -> bool:
-        """Whether the DAG has been parsed and stored."""
+        """Return True if the DAG has been parsed and stored."""
         return bool(self._request("GET", f"/api/v2/dags?dag_id_pattern={quote(dag_id)}")["dags"])
 
     def import_errors(self) -> dict[str, str]:
-        """DAG file -> why it could not be parsed."""
+        """Return DAG file -> why it could not be parsed."""
         errors = self._request("GET", "/api/v2/importErrors")["import_errors"]
         return {error["filename"]: error["stack_trace"] for error in errors}
 
     def unpause(self, dag_id: str) -> None:
-        """Let runs of the DAG start."""
+        """Unpause the DAG."""
         self._request("PATCH", f"/api/v2/dags/{quote(dag_id)}", {"is_paused": False})
 
     def pause(self, dag_id: str) -> None:
-        """Let no run of the DAG start, and no further task of one that is under way."""
+        """Pause the DAG: no run of it starts, and no further task of a current run."""
         self._request("PATCH", f"/api/v2/dags/{quote(dag_id)}", {"is_paused": True})
 
     def tags(self, dag_id: str) -> set[str]:
-        """The tags of a DAG."""
+        """Return the tags of a DAG."""
         return {tag["name"] for tag in self._request("GET", f"/api/v2/dags/{quote(dag_id)}")["tags"]}
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
-        """Start a run by hand with values for the trigger form; returns its id."""
+        """Start a run by hand with values for the trigger form; return its id."""
         answer = self._request(
             "POST", f"/api/v2/dags/{quote(dag_id)}/dagRuns", {"logical_date": None, "conf": dict(conf)}
         )
         return str(answer["dag_run_id"])
 
     def run_status(self, dag_id: str, run_id: str) -> DagRunStatus:
-        """The state of a run and of each of its tasks."""
+        """Return the state of a run and of each of its tasks."""
         run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
         state = self._request("GET", run)["state"]
         tasks = self._request("GET", f"{run}/taskInstances")["task_instances"]
@@ -112,42 +112,42 @@ class AirflowApi:
         self._request("PATCH", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}", {"state": state})
 
     def clear_run(self, dag_id: str, run_id: str) -> None:
-        """Have all tasks of a run done again."""
+        """Clear all tasks of a run."""
         body = {"dry_run": False, "only_failed": False}
         self._request("POST", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/clear", body)
 
     def delete_run(self, dag_id: str, run_id: str) -> None:
-        """Delete a run that is not running; Airflow refuses others."""
+        """Delete a run that is not running; Airflow rejects others."""
         self._request("DELETE", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}")
 
     def has_ended(self, dag_id: str, run_id: str) -> bool:
-        """Whether a run has ended; costs Airflow less than the states of its tasks."""
+        """Return True if a run has ended; this costs Airflow less than the states of its tasks."""
         run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
         return self._request("GET", run)["state"] in _FINISHED
 
     def runs(self, dag_id: str) -> dict[str, str]:
-        """Run id -> state of a DAG's runs."""
+        """Return run id -> state of a DAG's runs."""
         found = self._request("GET", f"/api/v2/dags/{quote(dag_id)}/dagRuns")["dag_runs"]
         return {run["dag_run_id"]: run["state"] for run in found}
 
     def return_value(self, dag_id: str, run_id: str, task_id: str) -> Any:
-        """What a task returned."""
+        """Return the return value of a task."""
         run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
         return self._request("GET", f"{run}/taskInstances/{quote(task_id)}/xcomEntries/return_value")["value"]
 
     def questions(self, dag_id: str, run_id: str) -> dict[str, str]:
-        """Task id -> what it asks, of the tasks of a run that wait for a person."""
+        """Return task id -> question, for the tasks of a run that wait for an operator."""
         path = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/hitlDetails?response_received=false"
         found = self._request("GET", path)["hitl_details"]
         return {each["task_instance"]["task_id"]: f"{each['subject']}\n{each['body']}" for each in found}
 
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
-        """Answer what a task asks."""
+        """Answer a task's question."""
         task = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances/{quote(task_id)}/-1"
         self._request("PATCH", f"{task}/hitlDetails", {"chosen_options": [option], "params_input": {}})
 
     def clear(self, dag_id: str, run_id: str, task_id: str) -> None:
-        """Have a task of a run done again, and all that come after it."""
+        """Clear a task of a run, and all downstream tasks."""
         body = {
             "dry_run": False,
             "dag_run_id": run_id,
@@ -159,27 +159,27 @@ class AirflowApi:
         self._request("POST", f"/api/v2/dags/{quote(dag_id)}/clearTaskInstances", body)
 
     def add_connection(self, conn_id: str, conn_type: str, host: str, port: int | None = None) -> None:
-        """Make a connection."""
+        """Create a connection."""
         body = {"connection_id": conn_id, "conn_type": conn_type, "host": host, "port": port}
         self._request("POST", "/api/v2/connections", body)
 
     def add_pool(self, name: str, slots: int) -> None:
-        """Make a pool."""
+        """Create a pool."""
         self._request("POST", "/api/v2/pools", {"name": name, "slots": slots})
 
     def plugins(self) -> set[str]:
-        """The names of the plugins that are loaded."""
+        """Return the names of the loaded plugins."""
         return {plugin["name"] for plugin in self._request("GET", "/api/v2/plugins")["plugins"]}
 
     def run_page(self, dag_id: str, run_id: str) -> str:
-        """The address of a run's page."""
+        """Return the address of a run's page."""
         return f"{self.url}/dags/{quote(dag_id)}/runs/{quote(run_id)}"
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         request = HttpRequest(method, self.url + path, self._headers, data)
         try:
-            # A proxy of the environment has no business between this machine and itself.
+            # Requests to this machine itself must not use a proxy.
             response = send(request, _LIMITS, use_proxies=False)
             if not response.is_success:
                 raise AirflowApiError(

@@ -37,7 +37,7 @@ from mirror_lib.dev.zookeeper import JVM_FLAGS as ZOOKEEPER_JVM_FLAGS
 from mirror_lib.dev.zookeeper import ZooKeeper
 from mirror_lib.errors import MirrorError, Where
 
-#: Starts quickly and spares cores; a benchmark takes KAFKA_DEFAULT_JVM instead.
+#: Starts fast and saves CPU; a benchmark uses KAFKA_DEFAULT_JVM instead.
 FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 #: The name of a broker's class archive in the folder of its jars; brokers with `FAST_START_JVM` read it if it exists.
 CLASS_ARCHIVE = "broker-classes"
@@ -49,37 +49,37 @@ KAFKA_DEFAULT_JVM = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
-#: What the storage tool writes for a broker, kept in the folder of the jars.
+#: Output of the storage tool for a broker, kept in the folder of the jars.
 _FORMATTED = "formatted"
 _STORAGE_FILE = "meta.properties"
 _START_ATTEMPTS = 3
 _PORT_TAKEN = ("Address already in use", "BindException")
 _STOP_GRACE_SECONDS = 10.0
-#: When all of several brokers stop at once, the last ones have lost their quorum and would wait in vain.
+#: If several brokers stop at once, the last ones lose their quorum and would wait in vain.
 _QUORUM_STOP_GRACE_SECONDS = 3.0
 _POLL_SECONDS = 0.05
 
 
 class BrokerStartError(MirrorError):
-    """A broker did not come up; the message carries the end of its log."""
+    """A broker did not come up; the message contains the end of its log."""
 
     reason = "broker-start"
 
 
 class _PortTakenError(BrokerStartError):
-    """Somebody took one of the ports between our look and the broker's."""
+    """Another process took one of the ports between the check and the broker's start."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """What a cluster's folder remembers between starts."""
+    """Properties of a cluster that its folder keeps between starts."""
 
     cluster_id: str
     nodes: tuple[NodePorts, ...]
 
 
 class KafkaCluster:
-    """A cluster in one folder: its data, ports and running processes are found again by whoever names the folder.
+    """A cluster in one folder: its data, ports and running processes are found again by the path of the folder.
 
     Brokers have the node ids 1 to `brokers`. The processes outlive this object and this program until `stop`; as a
     context manager it starts and stops them.
@@ -105,12 +105,12 @@ class KafkaCluster:
         Args:
             name: for messages.
             directory: the cluster's folder, created when it starts.
-            brokers: how many; with three, internal topics have three copies.
+            brokers: their number; with three, internal topics have three replicas.
             jars: folder with the broker's jars; by default they are fetched when the cluster starts.
             version: of Kafka; before 3.3 a ZooKeeper is started with the brokers.
             overrides: broker properties.
             listeners: name -> security protocol of each listener for clients; the first is also the brokers' own.
-            proxied: listeners, not the first, that tell clients to connect to other ports: see `testbed.proxy`.
+            proxied: listeners, not the first, that advertise other ports to clients: see `testbed.proxy`.
             jvm_flags: besides the heap.
             heap_megabytes: of each broker.
             racks: `broker.rack` of each broker, in the order of their ids; empty sets none.
@@ -133,52 +133,54 @@ class KafkaCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect, on the first listener."""
+        """Bootstrap servers of the first listener."""
         return self.bootstrap_servers_of(next(iter(self._listeners)))
 
     def bootstrap_servers_of(self, listener: str) -> str:
-        """Where clients connect on the listener of that name."""
+        """Return the bootstrap servers of the listener of that name."""
         ports = (node.advertised.get(listener, node.listeners[listener]) for node in self._identity.nodes)
         return ",".join(f"{LOOPBACK}:{port}" for port in ports)
 
     def ports_of(self, node_id: int) -> NodePorts:
-        """The ports of one broker; they may change when it does not run and one is taken, advertised ones never."""
+        """Return the ports of one broker; they may change while it is stopped if one is taken, advertised ones
+        never.
+        """
         return self._node(node_id)
 
     @property
     def cluster_id(self) -> str:
-        """Kafka's id of the cluster; with ZooKeeper brokers give themselves another one."""
+        """Kafka's id of the cluster; with ZooKeeper, brokers generate another one."""
         return self._identity.cluster_id
 
     @property
     def node_ids(self) -> tuple[int, ...]:
-        """Of all brokers, running or not."""
+        """The node ids of all brokers, running or not."""
         return tuple(node.node_id for node in self._identity.nodes)
 
     @property
     def data_folders(self) -> tuple[Path, ...]:
-        """Where the logs of each broker are, in the order of their ids."""
+        """The log folders of each broker, in the order of their ids."""
         return tuple(self._data(node_id) for node_id in self.node_ids)
 
     @property
     def running(self) -> tuple[int, ...]:
-        """The node ids whose processes run."""
+        """The node ids of the running brokers."""
         return tuple(node for node in self.node_ids if self.process(node) is not None)
 
     def process(self, node_id: int) -> BackgroundProcess | None:
-        """The running process of a broker."""
+        """Return the running process of a broker."""
         process = recall(self._pid_file(node_id))
         return process if process is not None and process.running else None
 
     def log_tail(self, node_id: int, lines: int = 20) -> str:
-        """The last lines a broker printed."""
+        """Return the last lines of a broker's output."""
         return tail(self._log(node_id), lines)
 
     def start(self, timeout_seconds: float = 180.0) -> Self:
-        """Start every broker that does not run and wait until the cluster answers; keeps data of an earlier start.
+        """Start every broker that does not run and wait until the cluster responds; keeps data of an earlier start.
 
         Raises:
-            BrokerStartError: a broker ended, or the cluster does not answer in time.
+            BrokerStartError: a broker ended, or the cluster does not respond in time.
             ConfigurationError: Java or PySpark is missing.
             JarsUnavailableError: Kafka could not be fetched.
         """
@@ -193,7 +195,7 @@ class KafkaCluster:
                     raise
                 self._identity = self._new_identity(self._identity)
             except BaseException:
-                # An interrupt, too: who never gets inside of a `with` has no other way to end what has been started.
+                # An interrupt, too: before the `with` block is entered, nothing else ends the started processes.
                 self.kill_all()
                 raise
             else:
@@ -201,31 +203,31 @@ class KafkaCluster:
         return self
 
     def stop(self) -> None:
-        """Stop all brokers in order, and kill what does not end; nothing to do when none runs. The data stays."""
+        """Shut all brokers down, and kill those that do not end; nothing to do if none runs. The data stays."""
         grace = _STOP_GRACE_SECONDS if self.brokers == 1 else _QUORUM_STOP_GRACE_SECONDS
         with ThreadPoolExecutor(max_workers=self.brokers) as pool:
             list(pool.map(lambda node_id: self._stop(node_id, grace), self.node_ids))
-        # Brokers leave in order only as long as it is there.
+        # A clean shutdown of brokers needs it.
         self._zookeeper.end()
 
     def stop_broker(self, node_id: int, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
-        """Stop one broker in order: it hands its partitions over first. One that does not end in time is killed."""
+        """Shut one broker down: it hands its partitions over first. If it does not end in time, it is killed."""
         self._stop(node_id, grace_seconds)
 
     def kill(self, node_id: int) -> None:
-        """End one broker as a crash would."""
+        """Kill one broker, like a crash."""
         if (process := recall(self._pid_file(node_id))) is not None:
             process.kill()
             self._pid_file(node_id).unlink(missing_ok=True)
 
     def kill_all(self) -> None:
-        """End all brokers as a power cut would."""
+        """Kill all brokers, like a power cut."""
         for node_id in self.node_ids:
             self.kill(node_id)
         self._zookeeper.end()
 
     def restart(self, node_id: int, timeout_seconds: float = 180.0) -> None:
-        """Start one broker (again) on its old ports, and wait until the cluster counts it in.
+        """Start one broker (again) on its old ports, and wait until it is a member of the cluster.
 
         Raises:
             BrokerStartError: it does not come up.
@@ -235,7 +237,7 @@ class KafkaCluster:
         self.wait_ready(timeout_seconds)
 
     def delete(self) -> None:
-        """Stop the cluster and remove its folder with all data."""
+        """Stop the cluster and delete its folder with all data."""
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -254,7 +256,7 @@ class KafkaCluster:
         if self._listeners[first] != "PLAINTEXT":
             return
         addresses = ",".join(f"{LOOPBACK}:{node.listeners[first]}" for node in started)
-        # Librdkafka prints what it cannot reach; while a cluster starts that is no news.
+        # librdkafka prints unreachable brokers, which is normal while a cluster starts.
         admin = AdminClient({"bootstrap.servers": addresses, "log_level": 0, "reconnect.backoff.max.ms": 200})
         while not wanted <= _members(admin):
             for node_id in wanted:
@@ -306,7 +308,7 @@ class KafkaCluster:
             _keep(data, template)
 
     def _name_storage(self, file: Path, node_id: int) -> None:
-        """Write the ids of this cluster, broker and folder where the template has others (KIP-631, KIP-858)."""
+        """Write the ids of this cluster, broker and folder in place of those of the template (KIP-631, KIP-858)."""
         ids = {"cluster.id": self.cluster_id, "node.id": str(node_id), "directory.id": _random_uuid()}
         properties = {**javaproperties.loads(file.read_text(encoding="ascii")), **ids}
         write_atomically(file, javaproperties.dumps(properties, timestamp=False))
@@ -314,7 +316,7 @@ class KafkaCluster:
     def _format_by_tool(self, node: NodePorts, folder: Path) -> None:
         home = self._home(node.node_id)
         arguments = ("format", "--config", str(home / "server.properties"), "--cluster-id", self.cluster_id)
-        # A tool that runs for a second gains nothing from the JVM settings of a server.
+        # A tool that runs for a second does not need the JVM settings of a server.
         java = self._java(node.node_id, folder, FAST_START_JVM)
         tool = start((*java, "kafka.tools.StorageTool", *arguments), log=home / "format.log")
         finished = tool.wait(180.0)
@@ -429,7 +431,7 @@ class KafkaCluster:
                 node_id,
                 next(ports),
                 {name: next(ports) for name in self._listeners},
-                # A proxy may stand there already.
+                # A proxy may already listen there.
                 advertised.get(node_id) or {name: next(ports) for name in self._proxied},
             )
             for node_id in range(1, self.brokers + 1)
@@ -462,7 +464,7 @@ def _start_error(log: str) -> type[BrokerStartError]:
 
 
 def _keep(formatted: Path, template: Path) -> None:
-    """Keep what the storage tool wrote for the next brokers of these jars: the tool takes a JVM of its own."""
+    """Keep the output of the storage tool for the next brokers of these jars: the tool needs its own JVM."""
     draft = template.with_name(f".{template.name}-{uuid.uuid4().hex}")
     # Another process may have kept its own meanwhile, and the folder of the jars may be read-only.
     with suppress(OSError):
@@ -472,7 +474,9 @@ def _keep(formatted: Path, template: Path) -> None:
 
 
 def _random_uuid() -> str:
-    """As Kafka's Uuid.randomUuid: 22 characters of URL-safe Base64; a dash first would look like an option."""
+    """Return an id like Kafka's Uuid.randomUuid: 22 characters of URL-safe Base64; a leading dash would look like an
+    option.
+    """
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         if not text.startswith("-"):

@@ -1,6 +1,6 @@
-"""The files a Kafka broker reads: server.properties and a quiet log configuration. Pure.
+"""The files that a Kafka broker reads: server.properties and a quiet log configuration. Pure.
 
-Brokers are their own controllers (KRaft's combined mode); those before Kafka 3.3 have a ZooKeeper beside them.
+Brokers are their own controllers (KRaft's combined mode); those before Kafka 3.3 have a ZooKeeper in addition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mirror_lib.dev.ports import LOOPBACK
 CONTROLLER = "CONTROLLER"
 #: A listener without security under its customary name; listeners are given as name -> security protocol.
 PLAINTEXT_ONLY: Mapping[str, str] = {"PLAINTEXT": "PLAINTEXT"}
-#: For overrides: ACLs can be kept and tested while clients without a name may still do everything.
+#: For overrides: ACLs can be stored and tested while unauthenticated clients may still do everything.
 WITH_ACLS: Mapping[str, str] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -24,38 +24,38 @@ WITH_ACLS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class NodePorts:
-    """The ports of one node: its part in the quorum, and each listener for clients by name."""
+    """The ports of one node: for the quorum, and for each client listener by name."""
 
     node_id: int
-    #: Of the quorum; of a cluster with ZooKeeper, the first node's is ZooKeeper's.
+    #: Of the quorum; with ZooKeeper, the first node's is ZooKeeper's.
     controller: int
     listeners: dict[str, int] = field(default_factory=dict)
-    #: Where clients are told to connect instead, for listeners behind a proxy.
+    #: Advertised ports of listeners behind a proxy.
     advertised: dict[str, int] = field(default_factory=dict)
 
 
 def needs_zookeeper(version: str) -> bool:
-    """Whether brokers of this version of Kafka cannot be their own controllers: KRaft is for production since 3.3."""
+    """Return True if brokers of this version of Kafka need ZooKeeper: KRaft is production-ready since 3.3."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return (major, minor) < (3, 3)
 
 
 def acl_settings(version: str) -> Mapping[str, str]:
-    """`WITH_ACLS` for brokers of this version."""
+    """Return `WITH_ACLS` for brokers of this version."""
     if needs_zookeeper(version):
         return {**WITH_ACLS, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
     return WITH_ACLS
 
 
 def zookeeper_properties(port: int, data_dir: Path) -> dict[str, str]:
-    """The properties of a ZooKeeper alone, reachable from this machine only."""
+    """Return the properties of a standalone ZooKeeper, reachable from this machine only."""
     return {
         "dataDir": str(data_dir),
         "clientPort": str(port),
         "clientPortAddress": LOOPBACK,
         "tickTime": "2000",
         "maxClientCnxns": "0",
-        # It would open a further port.
+        # It would open another port.
         "admin.enableServer": "false",
     }
 
@@ -69,15 +69,15 @@ def server_properties(
     overrides: Mapping[str, str] | None = None,
     zookeeper: bool = False,
 ) -> dict[str, str]:
-    """The properties of one node, reachable from this machine only: broker and controller at once.
+    """Return the properties of one node, reachable from this machine only: broker and controller at once.
 
     Args:
         node: the node itself.
         quorum: all nodes of the cluster.
-        log_dir: where it keeps its data.
+        log_dir: for its data.
         listeners: name -> security protocol; brokers talk to each other through the first.
-        overrides: what differs from a local default.
-        zookeeper: whether the cluster has a ZooKeeper on the first node's controller port, and no quorum.
+        overrides: differences from the local defaults.
+        zookeeper: True if the cluster has a ZooKeeper on the first node's controller port, and no quorum.
     """
     copies = str(min(3, len(quorum)))
     in_sync = "2" if len(quorum) >= 3 else "1"
@@ -88,7 +88,7 @@ def server_properties(
         membership = {
             "broker.id": str(node.node_id),
             "zookeeper.connect": f"{LOOPBACK}:{quorum[0].controller}",
-            # Loaded machines are slow: a session that is lost takes the broker out of the cluster.
+            # Loaded machines are slow: an expired session takes the broker out of the cluster.
             "zookeeper.session.timeout.ms": "30000",
             "zookeeper.connection.timeout.ms": "60000",
         }
@@ -100,8 +100,8 @@ def server_properties(
             # A static quorum: its ports may change between two starts, which a dynamic one (KIP-853) would not allow.
             "controller.quorum.voters": ",".join(f"{each.node_id}@{LOOPBACK}:{each.controller}" for each in quorum),
             "controller.listener.names": CONTROLLER,
-            # No record twice a second that shows how far behind controllers are (KIP-835): half of what an idle broker
-            # works.
+            # No metadata record twice a second for the lag of controllers (KIP-835): half of the work of an idle
+            # broker.
             "metadata.max.idle.interval.ms": "0",
         }
         protocols, controller = {**listeners, CONTROLLER: "PLAINTEXT"}, f",{CONTROLLER}://{LOOPBACK}:{node.controller}"
@@ -112,7 +112,7 @@ def server_properties(
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "inter.broker.listener.name": next(iter(listeners)),
         "log.dirs": str(log_dir),
-        # A replicator creates topics on purpose; one that appears by itself would hide a mistake.
+        # A replicator creates topics explicitly; auto-creation would hide a mistake.
         "auto.create.topics.enable": "false",
         "default.replication.factor": copies,
         "min.insync.replicas": in_sync,
@@ -133,11 +133,11 @@ def server_properties(
 
 
 def log_settings(version: str, informative: Sequence[str] = ()) -> tuple[str, str]:
-    """How a Kafka program of this version logs: warnings and errors, to its standard output.
+    """Return log settings for a Kafka program of this version: warnings and errors, to its standard output.
 
     Args:
         version: of Kafka.
-        informative: loggers that also tell the usual course of things.
+        informative: loggers that also log at INFO level.
 
     Returns:
         The file's text, and the JVM option that names the file, to be completed by its path.

@@ -1,4 +1,4 @@
-"""The main job on one machine: two clusters, a shop's orders, Airflow, one run of the flow A->B, and a check of it."""
+"""The demo on one machine: two clusters, a shop's orders, Airflow, one run of the flow A->B, and a check of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _POLL_SECONDS = 1.0
 
 
 class DemoError(MirrorError):
-    """A step of the demo did not end well."""
+    """A step of the demo failed."""
 
     reason = "demo"
 
@@ -40,33 +40,33 @@ class Step(Protocol):
     """One step's progress, as the command line shows it."""
 
     def update(self, completed: float, total: float | None = None, description: str | None = None) -> None:
-        """So much is done altogether; the total and the text may change on the way."""
+        """Set the completed amount; the total and the text may change."""
 
 
-#: Opens a step: a text, and how much there is to do (None when nobody knows).
+#: Opens a step: a text, and its total (None if unknown).
 Steps = Callable[[str, float | None], AbstractContextManager[Step]]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicProof:
-    """One topic after the run: what the target holds against what it must hold."""
+    """One topic after the run: actual and expected records on the target."""
 
     total: TopicTotal
-    #: Records the target must hold: as many as the source. Where the source's offsets are no count (aborted
+    #: Expected records on the target: as many as on the source. If the source's offsets are not a count (aborted
     #: transactions, compaction), as many as the stored positions say.
     expected: int
-    #: Records that the target's offsets say it holds.
+    #: Records on the target by its offsets.
     on_target: int
 
     @property
     def proven(self) -> bool:
-        """Nothing is missing and nobody else wrote there."""
+        """True if nothing is missing and nothing else was written there."""
         return self.expected == self.on_target
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
-    """What one demo wrote, copied and checked."""
+    """The result of one demo: written, copied and checked records."""
 
     written: dict[str, int]
     proofs: tuple[TopicProof, ...]
@@ -82,18 +82,18 @@ class DemoOutcome:
 
     @property
     def proven(self) -> bool:
-        """Every topic's counts agree."""
+        """True if every topic's counts agree."""
         return all(proof.proven for proof in self.proofs)
 
 
 def run_demo(records: int, steps: Steps) -> DemoOutcome:
-    """Bring everything up, write new input, run the flow's DAG once and check the target.
+    """Start everything, write new input, run the flow's DAG once and check the target.
 
-    What runs already is used as it is; a second demo adds input and copies only that.
+    Running components are used as they are; a second demo adds input and copies only that.
 
     Args:
-        records: how many records to write, over all topics.
-        steps: where progress is shown.
+        records: number of records to write, over all topics.
+        steps: shows progress.
 
     Raises:
         MirrorError: a step failed; the message says which log to read.
@@ -124,13 +124,13 @@ def run_demo(records: int, steps: Steps) -> DemoOutcome:
 
 
 def stop_demo() -> list[str]:
-    """End Airflow and the clusters with all their processes; returns what was running."""
+    """End Airflow and the clusters with all their processes; return what was running."""
     ended = ["Airflow"] if LocalAirflow.of_project().stop() else []
     return [*ended, *(f"cluster {name}" for name in stack.down())]
 
 
 def _write_config(source: str, target: str) -> Path:
-    # A file of its own: mirror.properties may be somebody's work by now.
+    # A separate file: mirror.properties may contain the user's own changes.
     path = state_dir() / "demo.properties"
     text = demo_properties(
         (FLOW.source, source),
@@ -174,7 +174,7 @@ def _wait_for_dag(api: AirflowApi, dag_id: str, log: Path) -> None:
 
 
 def _run_dag(airflow: LocalAirflow, ledger: Ledger, steps: Steps) -> str:
-    """Trigger the flow and follow it to its end; returns the DAG run's id."""
+    """Trigger the flow and follow it to its end; return the DAG run's id."""
     api, dag_id = airflow.api, dag_id_of(FLOW)
     api.unpause(dag_id)
     dag_run = api.trigger(dag_id, {})
@@ -202,7 +202,7 @@ def _run_dag(airflow: LocalAirflow, ledger: Ledger, steps: Steps) -> str:
 
 
 def _status(airflow: LocalAirflow, dag_run: str) -> DagRunStatus | None:
-    """None while a busy Airflow does not answer; an Airflow that ended is an error."""
+    """Return None while a busy Airflow does not respond; an Airflow that ended is an error."""
     try:
         return airflow.api.run_status(dag_id_of(FLOW), dag_run)
     except AirflowApiError:
@@ -231,7 +231,7 @@ def _prove(flow: FlowConfig, ledger: Ledger, dag_run: str) -> tuple[TopicProof, 
     runs = ledger.runs(str(FLOW), trigger=trigger_text(dag_id_of(FLOW), dag_run))
     partitions = {topic.name: range(topic.partitions) for topic in orders.TOPICS}
     rows = (row for run in reversed(runs) for row in ledger.partition_runs(run.id))
-    # Heartbeats came along; how they arrived is shown by the task `heartbeats`.
+    # Heartbeats were copied too; the task `heartbeats` shows them.
     totals = topic_totals(row for row in rows if row.topic in partitions)
     expected = _positions(ledger)
     sources = _sizes(flow.clients.source_admin, {t.topic: partitions[t.topic] for t in totals})
@@ -248,7 +248,7 @@ def _prove(flow: FlowConfig, ledger: Ledger, dag_run: str) -> tuple[TopicProof, 
 
 
 def _positions(ledger: Ledger) -> dict[str, int]:
-    """Source topic -> records that all runs have put on the target, by the stored positions."""
+    """Return source topic -> records that all runs have written to the target, by the stored positions."""
     expected: dict[str, int] = {}
     for position in ledger.positions(str(FLOW)):
         expected[position.topic] = expected.get(position.topic, 0) + (position.target_offset or 0)
@@ -256,7 +256,7 @@ def _positions(ledger: Ledger) -> dict[str, int]:
 
 
 def _sizes(settings: ClientSettings, topics: Mapping[str, Iterable[int]]) -> dict[str, int]:
-    """Topic -> offsets between its logs' starts and ends."""
+    """Return topic -> offsets between its logs' starts and ends."""
     places = [TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers]
     with ClusterAdmin(Connection.from_settings(settings)) as admin:
         starts = admin.list_offsets(places, OffsetSpec.EARLIEST)

@@ -27,13 +27,13 @@ tasks.max = {tasks}
 
 
 def demo_properties(source: tuple[str, str], target: tuple[str, str], *, topics: Sequence[str], tasks: int) -> str:
-    """The text of the file.
+    """Return the text of the file.
 
     Args:
         source: alias and bootstrap servers.
         target: alias and bootstrap servers.
         topics: the source topics to copy.
-        tasks: how many Spark tasks copy side by side.
+        tasks: number of Spark tasks that copy in parallel.
     """
     return _TEMPLATE.format(
         source=source[0],

@@ -1,4 +1,4 @@
-"""A driver host on this machine: drivers for a warm Spark, forked from a process that has loaded all they need."""
+"""A driver host on this machine: drivers for a warm Spark, forked from a process with all modules loaded."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _POLL_SECONDS = 0.05
 
 
 def host_command(socket: Path | None = None) -> list[str]:
-    """What starts a host in the foreground; docker-compose.yaml has the same.
+    """Return the command that starts a host in the foreground; docker-compose.yaml has the same.
 
     Args:
-        socket: None leaves it to `MIRROR_DRIVER_HOST`.
+        socket: None uses `MIRROR_DRIVER_HOST`.
     """
     return [sys.executable, "-m", _MODULE, *([] if socket is None else [str(socket)])]
 
 
 @dataclass(frozen=True, slots=True)
 class DriverHost:
-    """The host of one state folder; any process that means the same folder can start, see and stop it."""
+    """The host of one state folder; any process with the same state folder can start, see and stop it."""
 
     directory: Path
 
     @property
     def socket(self) -> Path:
-        """Where it listens when it runs: what `MIRROR_DRIVER_HOST` has to name."""
-        # A folder of its own, which must be closed to others.
+        """The path of its socket, the value of `MIRROR_DRIVER_HOST`."""
+        # A separate folder, which must not be accessible to others.
         return self.directory / "private" / "socket"
 
     @property
     def process(self) -> BackgroundProcess | None:
-        """Its process when it runs."""
+        """Its process if it runs."""
         found = recall(self.directory / "pid.json")
         return found if found is not None and found.running else None
 
     def start(self) -> Path:
-        """Start it anew, with the code as it is now, and wait until it listens; returns its socket.
+        """Start it anew, with the present code, and wait until it listens; return its socket.
 
         Raises:
             ProcessError: it does not come up.
@@ -64,7 +64,7 @@ class DriverHost:
         return self.socket
 
     def stop(self) -> bool:
-        """End it; drivers that it has started run on. Returns whether it ran.
+        """End it; drivers that it has started continue. Return True if it ran.
 
         Raises:
             ProcessError: it cannot be ended.

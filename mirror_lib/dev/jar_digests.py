@@ -1,7 +1,7 @@
-"""Digests of the jars that `mirror dev fetch` brings: brokers and MirrorMaker 2, for tests and the demo only.
+"""Digests of the jars that `mirror dev fetch` downloads: brokers and MirrorMaker 2, for tests and the demo only.
 
-Ivy checks each download against the checksum that the repository has beside it, which says that it came whole. That it
-is what it was when this project first used it, is said by `jars.sha256`.
+Ivy checks each download against the checksum in the same repository, which proves that it is complete. `jars.sha256`
+proves that it is the same as when this project first used it.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class CheckedJars:
-    """What was found in a folder of jars."""
+    """The result of checking a folder of jars."""
 
     checked: int
-    #: Jars that are not what they were; each a sentence.
+    #: Jars that differ; each a sentence.
     problems: tuple[str, ...]
 
 
 def read_known(text: str) -> Mapping[str, str]:
-    """File name -> SHA-256, from lines as `sha256sum` writes them."""
+    """Return file name -> SHA-256, from lines as `sha256sum` writes them."""
     lines = (line.split() for line in text.splitlines() if line.strip() and not line.startswith("#"))
     return {name: digest for digest, name in lines}
 
 
 def known_jars() -> Mapping[str, str]:
-    """The digests that this project knows."""
+    """Return the digests that this project knows."""
     return read_known(KNOWN_JARS.read_text(encoding="utf-8"))
 
 
 def check_jars(known: Mapping[str, str], folder: Path, *, refuse_unknown: bool = True) -> CheckedJars:
-    """Compare the jars in a folder and in those below it.
+    """Compare the jars in a folder and its subfolders.
 
     Args:
         known: file name -> SHA-256.
-        refuse_unknown: whether a file that nobody knows is a problem.
+        refuse_unknown: True if an unknown file is a problem.
     """
     checked, problems = 0, []
     for path in _jars(folder):
@@ -55,7 +55,7 @@ def check_jars(known: Mapping[str, str], folder: Path, *, refuse_unknown: bool =
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 in hexadecimal digits."""
+    """Return SHA-256 in hexadecimal digits."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

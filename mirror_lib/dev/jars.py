@@ -1,6 +1,6 @@
-"""Fetch Kafka's jars without Maven: PySpark ships Apache Ivy, which knows how to.
+"""Fetch Kafka's jars without Maven, by Apache Ivy, which PySpark ships.
 
-A set of jars is one folder. It appears by a rename when it is complete, so whoever finds the folder may use it.
+A set of jars is one folder. It is renamed into place when it is complete, so an existing folder can be used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mirror_lib.dev.state import exclusive, jars_dir
 from mirror_lib.errors import ConfigurationError, MirrorError
 
 KAFKA_VERSION = "4.3.1"
-#: An Ivy settings file of the user's, for places that only reach a mirror of the public repositories.
+#: Path of the user's own Ivy settings file, for machines that only reach a mirror of the public repositories.
 IVY_SETTINGS_VARIABLE = "MIRROR_IVY_SETTINGS"
 
 
@@ -35,7 +35,7 @@ class JarsUnavailableError(MirrorError):
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A jar by its repository coordinates; what it depends on at run time comes with it."""
+    """A jar by its repository coordinates, with its runtime dependencies."""
 
     organisation: str
     module: str
@@ -54,14 +54,14 @@ class JarSet:
     artifacts: tuple[Artifact, ...]
 
     def is_complete(self, folder: Path) -> bool:
-        """Whether the folder holds the set; only named artifacts are looked for, the rename vouches for the rest."""
+        """Return True if the folder holds the set; only named artifacts are checked, the rename guarantees the rest."""
         wanted = [artifact for artifact in self.artifacts if artifact.organisation == _KAFKA]
         return all((folder / f"{artifact.module}-{artifact.version}.jar").is_file() for artifact in wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class FetchProgress:
-    """How far a fetch is: modules found while `total` is None, then jars downloaded of `total`."""
+    """The progress of a fetch: modules found while `total` is None, then jars downloaded of `total`."""
 
     jar_set: str
     done: int
@@ -78,25 +78,25 @@ _RELOAD4J_BINDING = Artifact("org.slf4j", "slf4j-reload4j", "1.7.36")
 
 
 def kafka_broker(version: str = KAFKA_VERSION) -> JarSet:
-    """A broker and its command line tools."""
+    """Return a broker and its command line tools."""
     return JarSet(version, version, (Artifact(_KAFKA, "kafka_2.13", version), _log_binding(version)))
 
 
 def mirror_maker(version: str = KAFKA_VERSION) -> JarSet:
-    """MirrorMaker 2 itself (`org.apache.kafka.connect.mirror.MirrorMaker`)."""
+    """Return MirrorMaker 2 itself (`org.apache.kafka.connect.mirror.MirrorMaker`)."""
     artifacts = tuple(Artifact(_KAFKA, module, version) for module in ("connect-mirror", "connect-runtime"))
     return JarSet(f"{version}-mirror-maker", version, (*artifacts, _log_binding(version)))
 
 
 def mirror_client(version: str = KAFKA_VERSION) -> JarSet:
-    """MirrorMaker 2's Java client (`RemoteClusterUtils`), which must understand our topics."""
+    """Return MirrorMaker 2's Java client (`RemoteClusterUtils`), which must be able to read this project's topics."""
     return JarSet(
         f"{version}-mirror-client", version, (Artifact(_KAFKA, "connect-mirror-client", version), _log_binding(version))
     )
 
 
 def uses_log4j2(version: str) -> bool:
-    """Kafka logs by Log4j 2 since 4.0 (KIP-653), before that by reload4j, the repaired Log4j 1."""
+    """Return True for Kafka since 4.0, which logs by Log4j 2 (KIP-653), before that by reload4j, the fixed Log4j 1."""
     return int(version.partition(".")[0]) >= 4
 
 
@@ -105,19 +105,19 @@ def _log_binding(version: str) -> Artifact:
 
 
 def fetch(jar_set: JarSet, *, into: Path | None = None, report: Report = lambda _: None) -> Path:
-    """Make sure that a set of jars is on this machine; of several processes asking, one fetches and the others wait.
+    """Make sure that a set of jars is on this machine; of several processes, one fetches and the others wait.
 
     Args:
         jar_set: what to fetch.
         into: the folder of all sets, by default the shared one of `jars_dir()`.
-        report: called as the fetch goes on; not at all if the jars are there.
+        report: called with progress; not at all if the jars exist.
 
     Returns:
         The folder of the jars.
 
     Raises:
         ConfigurationError: Java or PySpark is missing.
-        JarsUnavailableError: Ivy did not get them.
+        JarsUnavailableError: Ivy could not fetch them.
     """
     parent = jars_dir() if into is None else into
     folder = parent / jar_set.name
@@ -134,12 +134,12 @@ def fetch(jar_set: JarSet, *, into: Path | None = None, report: Report = lambda 
 
 
 def classpath(folder: Path) -> str:
-    """The `-cp` argument for all jars of a folder."""
+    """Return the `-cp` argument for all jars of a folder."""
     return f"{folder}{os.sep}*"
 
 
 def pyspark_jars() -> Path:
-    """The folder of PySpark's own jars, found without importing PySpark.
+    """Return the folder of PySpark's own jars, found without importing PySpark.
 
     Raises:
         ConfigurationError: PySpark is not installed, or only its client is, which has no jars.
@@ -162,19 +162,18 @@ def _fetch_to(folder: Path, jar_set: JarSet, report: Report) -> None:
             raise JarsUnavailableError(f"Ivy ended well but did not deliver all of {jar_set.name}.", action=_ACTION)
         _refuse_other_jars(jar_set, work / "jars")
         if folder.exists():
-            # Jars of an earlier, incomplete kind; a running JVM keeps the files that it has open.
+            # Jars of an earlier, incomplete set; a running JVM keeps the files that it has open.
             shutil.rmtree(folder)
         (work / "jars").rename(folder)
 
 
 def _refuse_other_jars(jar_set: JarSet, folder: Path) -> None:
-    """Raise for jars that are not what they were when this project first used them.
+    """Raise for jars that differ from those that this project first used.
 
-    Versions of Kafka that this project does not know are as the repository has them: only those of their jars that it
-    knows are compared.
+    For unknown versions of Kafka, only the jars with a known digest are compared.
 
     Raises:
-        JarsUnavailableError: a digest is another one, or missing.
+        JarsUnavailableError: a digest differs, or is missing.
     """
     known = known_jars()
     named = [f"{each.module}-{each.version}.jar" for each in jar_set.artifacts if each.organisation == _KAFKA]
@@ -195,7 +194,7 @@ def _run_ivy(jar_set: JarSet, work: Path, report: Report) -> None:
     command = [
         *(str(find_java()), "-cp", classpath(pyspark_jars()), "org.apache.ivy.Main"),
         *(("-settings", settings) if settings else ("-m2compatible",)),
-        # A cache of its own: Ivy trips over a local Maven cache that holds descriptions without jars.
+        # A separate cache: Ivy fails on a local Maven cache that holds descriptions without jars.
         *("-cache", str(work / "cache"), "-confs", "default", "-ivy", str(work / "ivy.xml")),
         *("-retrieve", f"{work / 'jars'}/[artifact]-[revision].[ext]"),
     ]
@@ -210,7 +209,7 @@ def _run_ivy(jar_set: JarSet, work: Path, report: Report) -> None:
 
 
 def ivy_module(artifacts: Iterable[Artifact]) -> str:
-    """The Ivy module description that depends on the artifacts at run time (`default` of a Maven module)."""
+    """Return the Ivy module description that depends on the artifacts at run time (`default` of a Maven module)."""
     dependencies = "".join(
         f"<dependency org={quoteattr(artifact.organisation)} name={quoteattr(artifact.module)}"
         f' rev={quoteattr(artifact.version)} conf="default->default"/>'
@@ -225,13 +224,13 @@ def ivy_module(artifacts: Iterable[Artifact]) -> str:
 
 _FOUND = re.compile(r"^\tfound (\S+) in ")
 _DOWNLOADED = re.compile(r"^\t\[SUCCESSFUL ] (\S+?)!(\S+)")
-#: An unresolved module, a download that failed, or what the HTTP client said.
+#: An unresolved module, a failed download, or an error of the HTTP client.
 _PROBLEM = re.compile(r"^\t(?:\t:: (\S+#\S+: .+)|\[FAILED *] (.+)|HttpClientHandler: (.+?) url=.*)$")
 
 
 @dataclass(slots=True)
 class IvyLog:
-    """Reads what Ivy prints, line by line, and turns it into progress."""
+    """Parses Ivy's output, line by line, into progress."""
 
     jar_set: str
     report: Report
@@ -240,7 +239,7 @@ class IvyLog:
     problems: list[str] = field(default_factory=list)
 
     def read(self, line: str) -> None:
-        """Take one line of Ivy's output."""
+        """Parse one line of Ivy's output."""
         if match := _FOUND.match(line):
             self.found.append(match[1])
             self.report(FetchProgress(self.jar_set, len(self.found), None, match[1]))

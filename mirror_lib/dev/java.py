@@ -1,4 +1,4 @@
-"""Find a Java that Kafka and Spark can run on, and say clearly when there is none."""
+"""Find a Java that can run Kafka and Spark, with a clear error if there is none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 def parse_java_version(text: str) -> int | None:
-    """The feature release in what `java -version` prints: 17 for `17.0.15`, 8 for `1.8.0_392`, None if not there."""
+    """Return the feature release in the output of `java -version`: 17 for `17.0.15`, 8 for `1.8.0_392`, None if
+    missing.
+    """
     found = _VERSION.search(text)
     if found is None:
         return None
@@ -27,7 +29,7 @@ def parse_java_version(text: str) -> int | None:
 
 
 def find_java() -> Path:
-    """The `java` program of JAVA_HOME, else of the PATH.
+    """Return the `java` program of JAVA_HOME, else of the PATH.
 
     Raises:
         ConfigurationError: there is none, or it is older than Java 17.

@@ -1,5 +1,6 @@
-"""Real input for the demo: a shop's topics with keys, headers, old timestamps, every codec, tombstones, transactions
-and a consumer group that stands in the middle."""
+"""Realistic input for the demo: a shop's topics with keys, headers, old timestamps, every codec, tombstones,
+transactions and a consumer group in the middle of its partitions.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class DemoTopic:
     partitions: int
     codec: str
     share: float
-    #: Old timestamps would fall to the default retention of a week at once.
+    #: With the default retention of a week, records with old timestamps would be deleted at once.
     configs: dict[str, str] = field(default_factory=lambda: {"retention.ms": "-1"})
     #: Every tenth record deletes its key.
     tombstones: bool = False
@@ -46,7 +47,7 @@ class DemoTopic:
 
     @property
     def dense(self) -> bool:
-        """Whether every offset holds a record that stays."""
+        """True if every offset holds a record that stays."""
         return not self.transactional and self.configs.get("cleanup.policy") != "compact"
 
 
@@ -72,7 +73,7 @@ class Order:
 
 
 def create_topics(bootstrap: str) -> None:
-    """Create the shop's topics where they do not exist yet."""
+    """Create the shop's topics if they do not exist yet."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _ERRORS_ONLY})
     existing = admin.list_topics(timeout=_WAIT_SECONDS).topics
     missing = [
@@ -85,9 +86,9 @@ def create_topics(bootstrap: str) -> None:
 
 
 def write_orders(bootstrap: str, total: int, progress: Progress) -> dict[str, int]:
-    """Write about `total` records over all topics; returns the committed records of each topic.
+    """Write about `total` records over all topics; return the committed records of each topic.
 
-    Runs again at will: keys continue to be used, as a shop's customers come back.
+    It can be repeated: the same keys are used again, like returning customers.
     """
     seed = time.time_ns()
     written = {}
@@ -100,7 +101,7 @@ def write_orders(bootstrap: str, total: int, progress: Progress) -> dict[str, in
 
 
 def commit_group(bootstrap: str) -> dict[int, int]:
-    """Put the group `billing` in the middle of every partition of `orders`; returns its offsets."""
+    """Commit offsets of the group `billing` in the middle of every partition of `orders`; return them."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _ERRORS_ONLY})
     orders = TOPICS[0]
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -152,7 +153,7 @@ def _producer(bootstrap: str, topic: DemoTopic, **more: object) -> Producer:
     return Producer(
         {
             "bootstrap.servers": bootstrap,
-            # What librdkafka mends by itself is nothing to show.
+            # Errors that librdkafka recovers from are not shown.
             "log_level": _ERRORS_ONLY,
             "compression.type": topic.codec,
             "acks": "all",
@@ -179,7 +180,7 @@ def _write_plain(bootstrap: str, topic: DemoTopic, orders: Iterator[Order], prog
 
 
 def _write_transactions(bootstrap: str, topic: DemoTopic, orders: Iterator[Order], progress: Progress) -> int:
-    """Every third transaction is aborted: a `read_committed` mirror must leave its records out."""
+    """Abort every third transaction: a `read_committed` mirror must skip its records."""
     producer = _producer(bootstrap, topic, **{"transactional.id": f"demo-{topic.name}"})
     producer.init_transactions(_WAIT_SECONDS)
     committed = 0

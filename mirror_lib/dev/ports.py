@@ -1,4 +1,4 @@
-"""Ports for local servers that nobody else is going to take."""
+"""Ports for local servers that no other program is likely to take."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from contextlib import ExitStack
 from mirror_lib.errors import MirrorError
 
 LOOPBACK = "127.0.0.1"
-# Below what kernels hand out to outgoing connections (Linux: from 32768, IANA: from 49152). A port of that range may be
-# taken by any client while our server is down, and a client that keeps knocking at one can even connect to itself.
+# Below the range for outgoing connections (Linux: from 32768, IANA: from 49152). Any client may take a port of that
+# range while the server is down, and a client that keeps connecting to one can even connect to itself.
 _RANGE = range(20_000, 32_000)
 _given_out: set[int] = set()
 
 
 class NoFreePortError(MirrorError):
-    """No port could be had."""
+    """No free port was found."""
 
     reason = "no-free-port"
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the loopback port now."""
+    """Return True if a server could listen on the loopback port now."""
     with socket.socket() as probe:
-        # As a Java server does: a port whose old connections are still in TIME_WAIT can be had.
+        # Like a Java server: a port whose old connections are still in TIME_WAIT can be used.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -34,9 +34,9 @@ def is_free(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports on which nothing listens, never the same twice from one process.
+    """Return different ports on which nothing listens, never the same twice from one process.
 
-    Another process may still take one before it is used: whoever starts a server tries again with others then.
+    Another process may still take one before it is used: then the caller tries again with others.
 
     Raises:
         NoFreePortError: none was found in many tries.

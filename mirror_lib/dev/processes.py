@@ -1,7 +1,7 @@
-"""Child processes that may outlive us: each leads its own session, and ends with everything it started.
+"""Child processes that may outlive this process: each leads its own session, and ends with all its descendants.
 
-A process is remembered by its id, its start time and the boot it belongs to, so a number that was given to a stranger
-is never mistaken for ours. Linux only: the facts come from /proc.
+A process is remembered by its id, its start time and its boot, so an id that was reused is never mistaken for it. Linux
+only: the facts come from /proc.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ProcessError(MirrorError):
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """One line of /proc/<pid>/stat, as far as it is used here; times in clock ticks."""
+    """The used fields of /proc/<pid>/stat; times in clock ticks."""
 
     pid: int
     state: str
@@ -44,12 +44,12 @@ class ProcessFacts:
 
     @property
     def living(self) -> bool:
-        """Whether any of it still runs: a first thread may be a zombie while the others are ending."""
+        """True if any of it still runs: the first thread may be a zombie while the others are ending."""
         return self.state not in _ZOMBIE_STATES or self.threads > 1
 
 
 def parse_stat(text: str) -> ProcessFacts:
-    """Read /proc/<pid>/stat (proc_pid_stat(5)); the name in brackets may itself hold brackets and blanks."""
+    """Parse /proc/<pid>/stat (proc_pid_stat(5)); the name in brackets may itself hold brackets and blanks."""
     head, _, tail = text.rpartition(")")
     fields = tail.split()
     return ProcessFacts(
@@ -64,7 +64,7 @@ def parse_stat(text: str) -> ProcessFacts:
 
 
 def process_facts(pid: int) -> ProcessFacts | None:
-    """What /proc says of a process now, None when there is no such process."""
+    """Return the facts of /proc about a process, None if there is no such process."""
     try:
         return parse_stat(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace"))
     except (FileNotFoundError, ProcessLookupError):
@@ -72,7 +72,7 @@ def process_facts(pid: int) -> ProcessFacts | None:
 
 
 def session_members(session: int) -> tuple[int, ...]:
-    """The ids of the living processes of a session (zombies are not living)."""
+    """Return the ids of the living processes of a session (zombies are not living)."""
     found = []
     for entry in os.listdir("/proc"):  # noqa: PTH208 - a plain list of names is all that is needed
         facts = process_facts(int(entry)) if entry.isdigit() else None
@@ -98,7 +98,7 @@ class BackgroundProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the very process that was started still runs."""
+        """True if the process that was started still runs."""
         facts = process_facts(self.pid)
         if facts is not None and self._is_self(facts) and facts.living:
             return True
@@ -107,7 +107,7 @@ class BackgroundProcess:
 
     @property
     def cpu_seconds(self) -> float:
-        """User and system time used so far by the process itself and its threads; 0 when it is gone."""
+        """User and system time of the process itself and its threads so far; 0 if it is gone."""
         self._reap()
         facts = process_facts(self.pid)
         if facts is None or not self._is_self(facts):
@@ -115,30 +115,30 @@ class BackgroundProcess:
         return (facts.user_ticks + facts.system_ticks) / os.sysconf("SC_CLK_TCK")
 
     def stop(self, grace_seconds: float = 15.0) -> None:
-        """Ask the whole session to end, and kill what is left of it after the grace; nothing to do when it is gone.
+        """Ask the whole session to end, and kill the rest after the grace period; nothing to do if it is gone.
 
         Raises:
-            ProcessError: something of it survives even that.
+            ProcessError: a process of it survives even that.
         """
         if self._signal(signal.SIGTERM) and not self._wait_gone(grace_seconds):
             self.kill()
 
     def kill(self) -> None:
-        """End the whole session at once, as a crash would.
+        """Kill the whole session at once, like a crash.
 
         Raises:
-            ProcessError: something of it survives.
+            ProcessError: a process of it survives.
         """
         deadline = time.monotonic() + 10.0
         while self._signal(signal.SIGKILL):
-            # Again and again: a process may have started another one between our look and our signal.
+            # Repeatedly: a process may have started another one between the listing and the signal.
             if self._wait_gone(0.5):
                 return
             if time.monotonic() > deadline:
                 raise ProcessError(f"{self.command} (process {self.pid}) cannot be ended.", action="End it by hand.")
 
     def wait(self, timeout_seconds: float) -> bool:
-        """Wait until the process has ended by itself; False when it still runs after the timeout."""
+        """Wait until the process has ended by itself; return False if it still runs after the timeout."""
         deadline = time.monotonic() + timeout_seconds
         while self.running:
             if time.monotonic() > deadline:
@@ -147,22 +147,22 @@ class BackgroundProcess:
         return True
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of what the process printed."""
+        """Return the last lines of the process's output."""
         return tail(Path(self.log), lines)
 
     def save(self, pid_file: Path) -> None:
-        """Remember the process for other programs."""
+        """Store the process for other programs."""
         write_atomically(pid_file, json.dumps(asdict(self), indent=1) + "\n")
 
     def _is_self(self, facts: ProcessFacts) -> bool:
         return facts.start_ticks == self.start_ticks and self.boot_id == _boot_id()
 
     def _members(self) -> tuple[int, ...]:
-        """What still lives of our session; empty when the leader's number belongs to a stranger by now."""
+        """Return the living processes of the session; empty if the leader's id now belongs to another process."""
         leader = process_facts(self.pid)
         if self.boot_id != _boot_id() or (leader is not None and not self._is_self(leader)):
             return ()
-        # The kernel gives a number out again only when no session carries it, so members without a leader are ours.
+        # The kernel reuses an id only if no session has it, so members without a leader belong to this session.
         members = session_members(self.pid)
         if not members:
             self._reap()
@@ -184,7 +184,7 @@ class BackgroundProcess:
         return True
 
     def _reap(self) -> None:
-        # Only the parent can take the exit status; for anybody else the process is no child and init reaps it.
+        # Only the parent can read the exit status; for any other process it is not a child and init reaps it.
         facts = process_facts(self.pid)
         if facts is not None and self._is_self(facts):
             with suppress(ChildProcessError):
@@ -196,13 +196,13 @@ def start(
 ) -> BackgroundProcess:
     """Start a process in its own session, with no standard input and all output appended to a log file.
 
-    An interrupt (Ctrl-C, or a signal that is made one) leaves nothing behind: what was started by then is killed.
+    An interrupt (Ctrl-C, or a signal that is handled like it) leaves nothing behind: started processes are killed.
 
     Args:
         command: program (a path, or a name on the PATH) and arguments.
-        log: where both outputs go.
-        pid_file: where to remember it.
-        env: the whole environment, by default ours.
+        log: for both outputs.
+        pid_file: where to store it.
+        env: the whole environment, by default this process's.
 
     Raises:
         ProcessError: the program cannot be started.
@@ -218,7 +218,7 @@ def start(
         return process
 
     try:
-        # Interrupts are raised in the main thread, also between the birth of a process and our keeping of its number.
+        # Interrupts are raised in the main thread, also between the start of a process and storing its id.
         with ThreadPoolExecutor(max_workers=1) as pool:
             return pool.submit(start_and_remember).result()
     except BaseException:
@@ -249,13 +249,13 @@ def _spawn(command: Sequence[str], log: Path, env: Mapping[str, str]) -> Backgro
     except OSError as error:
         raise ProcessError(f"{name} cannot be started: {error.strerror}.", action=f"Check {command[0]}.") from error
     facts = process_facts(pid)
-    # Our unreaped child stays visible in /proc even if it has ended already.
+    # A child that is not reaped stays visible in /proc even if it has ended already.
     assert facts is not None
     return BackgroundProcess(pid, facts.start_ticks, _boot_id(), name, str(log))
 
 
 def recall(pid_file: Path) -> BackgroundProcess | None:
-    """The process that a pid file remembers, running or not; None when there is no readable file."""
+    """Return the process in a pid file, running or not; None if there is no readable file."""
     try:
         return BackgroundProcess(**json.loads(pid_file.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
@@ -263,7 +263,7 @@ def recall(pid_file: Path) -> BackgroundProcess | None:
 
 
 def tail(path: Path, lines: int) -> str:
-    """The last lines of a text file; empty when there is none. Reads at most the last 64 kB."""
+    """Return the last lines of a text file; empty if there is none. Reads at most the last 64 kB."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 65_536))

@@ -1,4 +1,4 @@
-"""A Spark Connect server on this machine: a Spark that waits for runs, so that none waits for Spark to start."""
+"""A Spark Connect server on this machine: a warm Spark, so that runs do not wait for Spark to start."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ _NO_RESOURCE = "spark-internal"
 _START_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 
-#: What makes a server one for our runs, beside `SPARK_SETTINGS`.
+#: Settings of a server for this project's runs, in addition to `SPARK_SETTINGS`.
 CONNECT_SETTINGS: Mapping[str, str] = {
-    # All runs share one session, for Python workers belong to one. It lives over a night without a run.
+    # All runs share one session, since Python workers belong to one. It survives a night without a run.
     "spark.connect.session.manager.defaultSessionTimeout": "24h",
     "spark.ui.enabled": "false",
-    # Unlike a run's own Spark it lives long enough for the optimizing compiler to pay. Rows of transforms live briefly
-    # and are large: with a third of the heap for what is young, Spark's usual share, many are moved before they die.
+    # Unlike a run's own Spark it lives long enough for the optimizing compiler to pay off. Rows of transforms are
+    # short-lived and large: with a third of the heap as young generation, Spark's usual share, many are promoted before
+    # they die.
     "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -XX:NewRatio=1",
 }
 
 
 def server_command(spark_home: Path, *, master: str, host: str, port: int) -> list[str]:
-    """What starts the server in the foreground; docker-compose.yaml has the same."""
+    """Return the command that starts the server in the foreground; docker-compose.yaml has the same."""
     settings = {
         **submit_settings(master),
         **CONNECT_SETTINGS,
@@ -62,19 +63,19 @@ def server_command(spark_home: Path, *, master: str, host: str, port: int) -> li
 
 @dataclass(frozen=True, slots=True)
 class SparkConnectServer:
-    """The server of one state folder; any process that means the same folder can start, see and stop it."""
+    """The server of one state folder; any process with the same state folder can start, see and stop it."""
 
     directory: Path
 
     @property
     def process(self) -> BackgroundProcess | None:
-        """Its process when it runs."""
+        """Its process if it runs."""
         found = recall(self.directory / "pid.json")
         return found if found is not None and found.running else None
 
     @property
     def address(self) -> ConnectAddress | None:
-        """Where it answers, None unless it runs."""
+        """Its address, None unless it runs."""
         try:
             text = (self.directory / "address").read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -82,10 +83,10 @@ class SparkConnectServer:
         return ConnectAddress.parse(text) if self.process is not None else None
 
     def start(self, *, master: str = LOCAL_MASTER, port: int | None = None) -> ConnectAddress:
-        """Start it unless it runs, and wait until its Python workers have run a task of ours.
+        """Start it unless it runs, and wait until its Python workers have run a task of this project.
 
         Args:
-            master: where its tasks run.
+            master: for its tasks.
             port: by default that of the last start, Spark's own or a free one.
 
         Raises:
@@ -102,11 +103,11 @@ class SparkConnectServer:
             **os.environ,
             **checkout_path(os.environ),
             "SPARK_HOME": str(spark_home),
-            # The driver's address, which a machine's own name need not lead to.
+            # The driver's address; the machine's own name may not resolve to it.
             "SPARK_LOCAL_IP": LOOPBACK,
         }
         if runs_here(master):
-            # For Connect, the variable counts and not `spark.pyspark.python` (`SparkConnectPlanner.pythonExec`).
+            # For Connect, the variable applies and not `spark.pyspark.python` (`SparkConnectPlanner.pythonExec`).
             environment["PYSPARK_PYTHON"] = sys.executable
         # A client's own address must not reach the server.
         environment.pop(REMOTE_VARIABLE, None)
@@ -125,7 +126,7 @@ class SparkConnectServer:
         return address
 
     def stop(self) -> bool:
-        """End it with all its workers; returns whether it ran.
+        """End it with all its workers; return True if it ran.
 
         Raises:
             ProcessError: it cannot be ended.
@@ -148,7 +149,7 @@ class SparkConnectServer:
             if process.wait(_POLL_SECONDS) or waited > _START_SECONDS:
                 raise _not_up(process, process.log_tail())
             waited += _POLL_SECONDS
-        # In a process of its own: only jobs import Spark.
+        # In a separate process: only jobs import Spark.
         done = subprocess.run(
             [sys.executable, "-m", "spark_jobs.warm", address.url],
             env=environment,

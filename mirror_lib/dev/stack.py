@@ -1,8 +1,8 @@
-"""The two clusters `A` and `B` for trying things out, and a Spark and a driver host that wait for runs beside them.
+"""The two clusters `A` and `B` for trials, and a warm Spark and a driver host next to them.
 
 They run in the background until they are stopped.
 
-Any process that means the same state folder can start, see and stop them.
+Any process with the same state folder can start, see and stop them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mirror_lib.dev.state import exclusive, write_atomically
 from mirror_lib.spark import LOCAL_MASTER, ConnectAddress
 
 SOURCE, TARGET = "A", "B"
-#: As what `down` names the Spark Connect server.
+#: Name of the Spark Connect server in the result of `down`.
 SPARK = "Spark Connect"
-#: As what it names the driver host.
+#: Name of the driver host in the result of `down`.
 DRIVERS = "driver host"
 _MARK = (
     "# Written by `mirror dev up`, again at every start: copy this file before you change it, or remove this line.\n"
 )
-#: What a properties file needs where each cluster has a single broker.
+#: Settings of a properties file for clusters with a single broker.
 ONE_BROKER = """\
 # One broker each.
 replication.factor = 1
@@ -41,7 +41,7 @@ offset.storage.replication.factor = 1
 config.storage.replication.factor = 1
 status.storage.replication.factor = 1
 """
-#: Told in one sentence what goes on.
+#: Called with one sentence about the present step.
 Step = Callable[[str], None]
 
 
@@ -52,19 +52,19 @@ class ClusterStatus:
     name: str
     bootstrap_servers: str
     running: bool
-    #: Of its broker's process.
+    #: Process id of its broker.
     pid: int | None
     directory: str
 
 
 def up(report: jar_sets.Report = lambda _: None, step: Step = lambda _: None) -> tuple[ClusterStatus, ClusterStatus]:
-    """Start what does not run, and wait until both clusters answer; data of earlier starts stays.
+    """Start what does not run, and wait until both clusters respond; data of earlier starts stays.
 
-    A properties file of the flow `A->B` is written unless there is one that somebody else wrote.
+    A properties file of the flow `A->B` is written unless there is one that was changed by hand.
 
     Args:
-        report: told about the fetch of Kafka's jars, when there is one.
-        step: told what goes on.
+        report: called with the progress of fetching Kafka's jars, if necessary.
+        step: called with the present step.
 
     Returns:
         The source and the target.
@@ -87,9 +87,9 @@ def up(report: jar_sets.Report = lambda _: None, step: Step = lambda _: None) ->
 
 
 def warm_up(*, master: str = LOCAL_MASTER, port: int | None = None, step: Step = lambda _: None) -> ConnectAddress:
-    """Start a Spark Connect server unless it runs; returns its address when it has run a task of ours.
+    """Start a Spark Connect server unless it runs; return its address when it has run a task of this project.
 
-    A driver host is started beside it.
+    A driver host is started next to it.
 
     Raises:
         ConfigurationError: Java or PySpark is missing.
@@ -104,18 +104,18 @@ def warm_up(*, master: str = LOCAL_MASTER, port: int | None = None, step: Step =
 
 
 def warm_address() -> ConnectAddress | None:
-    """Where the Spark Connect server answers, None unless it runs."""
+    """Return the address of the Spark Connect server, None unless it runs."""
     return _spark().address
 
 
 def driver_host_socket() -> Path | None:
-    """Where the driver host listens, None unless it runs."""
+    """Return the socket of the driver host, None unless it runs."""
     host = _drivers()
     return host.socket if host.process is not None else None
 
 
 def down(*, delete_data: bool = False, step: Step = lambda _: None) -> list[str]:
-    """Stop both clusters, and Spark; returns the names of what ran. Data stays unless it is to be deleted.
+    """Stop both clusters, and Spark; return the names of what ran. Data stays unless `delete_data` is set.
 
     Raises:
         ProcessError: a process cannot be ended.
@@ -136,12 +136,12 @@ def down(*, delete_data: bool = False, step: Step = lambda _: None) -> list[str]
 
 
 def status() -> tuple[ClusterStatus, ClusterStatus]:
-    """The source and the target as they are now; starts nothing."""
+    """Return the present state of source and target; starts nothing."""
     return _status(*_clusters())
 
 
 def example_properties(source: str, target: str) -> str:
-    """A MirrorMaker 2 properties file for the flow `A->B`, given where the clusters' clients connect."""
+    """Return a MirrorMaker 2 properties file for the flow `A->B`, given the bootstrap servers."""
     return f"""{_MARK}
 clusters = {SOURCE}, {TARGET}
 {SOURCE}.bootstrap.servers = {source}
@@ -167,7 +167,7 @@ def _drivers() -> DriverHost:
 
 def _clusters(jars: Path | None = None) -> tuple[KafkaCluster, KafkaCluster]:
     folder = state_dir() / "kafka"
-    # With an authorizer, ACLs can be set and synced; it refuses nobody.
+    # With an authorizer, ACLs can be set and synced; it denies nothing.
     return (
         KafkaCluster(SOURCE, directory=folder / SOURCE, jars=jars, overrides=WITH_ACLS),
         KafkaCluster(TARGET, directory=folder / TARGET, jars=jars, overrides=WITH_ACLS),

@@ -1,4 +1,4 @@
-"""What keeps local state in order: the folder of jars that projects may share, locks, and files written whole."""
+"""Handling of local state: the folder of jars that projects may share, locks, and atomic writes of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JARS_DIR_VARIABLE = "MIRROR_JARS_DIR"
 
 
 def jars_dir() -> Path:
-    """The folder with one sub-folder per set of jars; not created here."""
+    """Return the folder with one sub-folder per set of jars; not created here."""
     override = os.environ.get(JARS_DIR_VARIABLE)
     return Path(override).absolute() if override else state_dir() / "jars"
 
@@ -26,8 +26,8 @@ def exclusive(lock_file: Path, waiting: Callable[[], None] = lambda: None) -> It
     """Hold a file lock that ends with this process at the latest.
 
     Args:
-        lock_file: created if missing, and left in place: removing it would let two holders in.
-        waiting: called once when somebody else holds the lock, before waiting for it.
+        lock_file: created if missing, and never deleted: deleting it would let two holders in.
+        waiting: called once if another process holds the lock, before waiting for it.
     """
     lock_file.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(open_lock(lock_file), "a") as handle:

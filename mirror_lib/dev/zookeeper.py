@@ -1,4 +1,4 @@
-"""The ZooKeeper of brokers before Kafka 3.3: one server in a folder beside theirs, of the jars that came along."""
+"""The ZooKeeper of brokers before Kafka 3.3: one server in a folder next to theirs, from the same jars."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mirror_lib.dev.processes import BackgroundProcess, recall, start, tail
 from mirror_lib.dev.state import write_atomically
 
 _SERVER = "org.apache.zookeeper.server.ZooKeeperServerMain"
-#: Its management beans want parts of Log4j 1 that the repaired one does not have.
+#: Its management beans need parts of Log4j 1 that reload4j does not have.
 JVM_FLAGS = ("-Xmx128m", "-Djava.awt.headless=true", "-Dzookeeper.jmx.log4j.disable=true")
 
 
 class ZooKeeper:
-    """One server for any number of brokers; found again by its folder, as they are."""
+    """One server for any number of brokers; found again by its folder, like the brokers."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -30,7 +30,7 @@ class ZooKeeper:
 
     @property
     def log_settings_file(self) -> Path:
-        """Where `start` puts the log configuration, which `java` has to name."""
+        """The path of the log configuration that `start` writes, which `java` has to name."""
         return self.directory / "log4j.properties"
 
     def start(self, java: Sequence[str], *, port: int, version: str) -> BackgroundProcess:
@@ -48,13 +48,13 @@ class ZooKeeper:
         return start((*java, _SERVER, str(file)), log=self._log, pid_file=self._pid_file)
 
     def end(self) -> None:
-        """Kill it: what it has confirmed is on disk. Nothing to do when it does not run."""
+        """Kill it: everything that it has acknowledged is on disk. Nothing to do if it does not run."""
         if (process := recall(self._pid_file)) is not None:
             process.kill()
             self._pid_file.unlink(missing_ok=True)
 
     def log_tail(self, lines: int = 60) -> str:
-        """The last lines that it printed."""
+        """Return the last lines of its output."""
         return tail(self._log, lines)
 
     @property

@@ -1,4 +1,4 @@
-"""The page "Replication" inside Airflow: what the ledger knows, as pictures, tables, metrics and a few actions."""
+"""The page "Replication" inside Airflow: the content of the ledger as graphs, tables, metrics and a few actions."""
 
 import lazy_loader
 

@@ -1,10 +1,10 @@
-"""What people can do on the page. Each act is noted in the audit before it is done: none is done that is not noted.
+"""Actions on the page. Each action is recorded in the audit log before it is done; without the record it is not done.
 
-What was not done has an entry that says why: `<action>-refused` where it was not begun, `<action>-failed` behind the
-entry of the action where it was.
+An action that was not done has an entry with the reason: `<action>-refused` if it was not begun, `<action>-failed`
+after the entry of the action if it was.
 
-The page itself talks to no broker. A decision about a gap that only the ledger has to know is made at once; one for
-which the clusters must be asked is made by a run of the flow, which is told so.
+The page itself connects to no broker. A decision about a gap that concerns only the ledger is made at once; one that
+needs the clusters is made by a run of the flow, with the decision in its conf.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Order(BaseModel):
 
 
 class Pause(_Order):
-    """Pause a flow's DAG, or let it go on."""
+    """Pause or unpause a flow's DAG."""
 
     paused: bool
 
@@ -58,7 +58,7 @@ class Verify(_Order):
 
 
 class GapDecision(StrEnum):
-    """What can be decided here."""
+    """The decisions that can be made here."""
 
     ACCEPT = "accept"
     RECOPY = "recopy"
@@ -73,17 +73,17 @@ class Decide(_Order):
 
 
 class Done(Answer):
-    """What was done."""
+    """The result of an action."""
 
     what: str
-    #: Airflow's run that was started, and its DAG.
+    #: The DAG run that was started, and its DAG.
     dag_id: str | None = None
     run_id: str | None = None
 
 
 @router.post("/pause")
 def pause(here: ThePage, looked: TheFlow, order: Annotated[Pause, Body()]) -> Done:
-    """Pause or unpause. Of a run that is under way Airflow then starts no further task."""
+    """Pause or unpause. Airflow then starts no further task of a current run."""
     dag_id = looked.flow.dag_id
     word = "pause" if order.paused else "unpause"
     with _refusals_noted(looked, word, dag_id):
@@ -117,7 +117,7 @@ def decide(
     gap_id: Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[\w\-]+$")],
     order: Annotated[Decide, Body()],
 ) -> Done:
-    """Stop a partition at once, or start a run that goes on behind what is lost or copies again."""
+    """Stop a partition at once, or start a run that skips the lost records or copies again."""
     dag_id = looked.flow.dag_id
     action = f"gap-{order.decision.value}"
     with _refusals_noted(looked, action, gap_id):
@@ -132,13 +132,13 @@ def decide(
         note = order.note or None
         _noted(here, looked, action, gap.id, detail, lambda: _stop(here, looked, gap, note))
         return Done(what=f"{gap.topic}-{gap.partition} is not replicated any more. `mirror gaps resume` takes it back.")
-    # A run takes topics by Java regexes, in which a dot is any character.
+    # A run selects topics by Java regexes, in which a dot is any character.
     conf = {"topics": [re.escape(gap.topic)], "gaps": order.decision.value}
     return _triggered(here, looked, action, gap.id, dag_id, conf, detail)
 
 
 def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
-    # They come with Kafka's client, which a page that nobody decides on does not need.
+    # They import Kafka's client, which the page needs only for decisions.
     from mirror_lib.relay import hold_lock
     from mirror_lib.relay.gaps import Decision, apply_decisions, plan_in_ledger
 
@@ -183,7 +183,7 @@ def _noted(
         _note_outcome(looked, ledger, f"{action}-failed", subject, error.attributes())
         raise
     except Exception as error:
-        # What a fault of ours or of Airflow's says of itself may hold anything, a database's password included.
+        # The message of an internal error may contain anything, including a database password.
         failed = {"reason": "error", "what": type(error).__name__}
         _note_outcome(looked, ledger, f"{action}-failed", subject, failed)
         raise
@@ -191,11 +191,11 @@ def _noted(
 
 @contextmanager
 def _refusals_noted(looked: Looked, action: str, subject: str) -> Iterator[None]:
-    """Whoever tries what they may not, or what makes no sense, is in the audit with it."""
+    """Record rejected and invalid requests in the audit log."""
     try:
         yield
     except HTTPException as refusal:
-        # Nobody who may not act brings a ledger into being.
+        # A request that is not permitted must not create a ledger.
         if looked.ledger is not None:
             detail = {"status": refusal.status_code, "what": refusal.detail}
             _note_outcome(looked, looked.ledger, f"{action}-refused", subject, detail)
@@ -203,7 +203,7 @@ def _refusals_noted(looked: Looked, action: str, subject: str) -> Iterator[None]
 
 
 def _note_outcome(looked: Looked, ledger: Ledger, action: str, subject: str, detail: Mapping[str, Any]) -> None:
-    """Note what was not done. The visitor is to hear why, also where that cannot be noted."""
+    """Record what was not done. The visitor sees the reason, even if it cannot be recorded."""
     try:
         ledger.audits.note(by=looked.visitor.name, action=action, subject=subject, flow=looked.flow.name, detail=detail)
     except LedgerError as error:

@@ -1,4 +1,4 @@
-"""Everything that the page uses of Airflow, in one place. Most of it is not part of Airflow's documented interface.
+"""Everything that the page uses of Airflow, in one module. Most of it is not part of Airflow's documented interface.
 
 Written for Airflow 3.3; an upgrade starts by reading this file.
 """
@@ -22,7 +22,7 @@ __all__ = ["AirflowControl", "AirflowPlugin", "base_path"]
 
 
 def base_path() -> str:
-    """The path under which Airflow is served, without a slash at its end: "" unless `[api] base_url` has one."""
+    """Return the path under which Airflow is served, without a slash at its end: "" unless `[api] base_url` has one."""
     return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 
@@ -34,18 +34,18 @@ class AirflowVisitor:
 
     @property
     def name(self) -> str:
-        """As Airflow names them."""
+        """The user's name in Airflow."""
         return str(self.user.get_name())
 
     def may_open(self) -> bool:
-        """Whether Airflow's pages are open to them."""
+        """Return True if the user may open Airflow's pages."""
         from airflow.api_fastapi.app import get_auth_manager
         from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 
         return bool(get_auth_manager().is_authorized_view(access_view=AccessView.WEBSITE, user=self.user))
 
     def readable(self, dag_ids: Collection[str]) -> frozenset[str]:
-        """By team, as the auth manager wants it; it may know a way that is quicker than DAG by DAG."""
+        """Check by team, as the auth manager requires; it may have a faster way than DAG by DAG."""
         from airflow.api_fastapi.app import get_auth_manager
 
         manager = get_auth_manager()
@@ -61,17 +61,17 @@ class AirflowVisitor:
         )
 
     def may_pause(self, dag_id: str) -> bool:
-        """What Airflow's own switch asks for."""
+        """Check the permission of Airflow's own switch."""
         return self._may(dag_id, "PUT")
 
     def may_trigger(self, dag_id: str) -> bool:
-        """What Airflow's own button asks for."""
+        """Check the permission of Airflow's own button."""
         from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 
         return self._may(dag_id, "POST", DagAccessEntity.RUN)
 
     def may_read_audit(self, dag_id: str) -> bool:
-        """What Airflow's own list of events asks for."""
+        """Check the permission of Airflow's own list of events."""
         from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 
         return self._may(dag_id, "GET", DagAccessEntity.AUDIT_LOG)
@@ -87,17 +87,18 @@ class AirflowVisitor:
 
 
 class AirflowControl:
-    """The Airflow that this process is a part of. Its modules are imported when somebody asks: every one of its
-    processes loads plugins, and few of them serve pages."""
+    """The Airflow of this process. Its modules are imported on demand: every Airflow process loads plugins, and few of
+    them serve pages.
+    """
 
     async def visitor(self, request: Request) -> AirflowVisitor:
-        """By a token in the header, else by the cookie of a login."""
+        """Authenticate by a token in the header, else by the cookie of a login."""
         from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 
         return AirflowVisitor(await get_user(request, None, await bearer_scheme(request)))
 
     def dag_states(self, dag_ids: Collection[str]) -> Mapping[str, DagState]:
-        """One query, however many there are."""
+        """Read the states by one query."""
         from airflow.models.dag import DagModel
         from airflow.utils.session import create_session
         from sqlalchemy import select
@@ -109,7 +110,7 @@ class AirflowControl:
             return {dag_id: DagState(paused=bool(paused)) for dag_id, paused in session.execute(query)}
 
     def run_acts(self, dag_id: str, dag_runs: Collection[str], task_id: str) -> tuple[RunAct, ...]:
-        """From the events that its API writes, by the names of its functions."""
+        """Read the events that Airflow's API writes, by the names of its functions."""
         from airflow.models.log import Log
         from airflow.utils.session import create_session
         from sqlalchemy import select
@@ -125,7 +126,7 @@ class AirflowControl:
         return tuple(RunAct(run, at, str(by or "somebody"), what) for run, at, by, what in acts if what is not None)
 
     def pause(self, dag_id: str, paused: bool) -> None:
-        """As Airflow's own switch does it."""
+        """Pause or unpause like Airflow's own switch."""
         from airflow.models.dag import DagModel
         from airflow.utils.session import create_session
 
@@ -136,7 +137,7 @@ class AirflowControl:
             dag.is_paused = paused
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], *, by: str) -> str:
-        """As Airflow's own button does it: the values must fit the DAG's form."""
+        """Trigger like Airflow's own button: the values must match the DAG's form."""
         from airflow.api.common.trigger_dag import trigger_dag
         from airflow.exceptions import AirflowException, DagNotFound, ParamValidationError
         from airflow.utils.types import DagRunTriggeredByType
@@ -156,12 +157,12 @@ class AirflowControl:
         return str(run.run_id)
 
     def own_addresses(self) -> frozenset[str]:
-        """That of `[api] base_url`: a proxy may show another one to people than to Airflow."""
+        """Return the address in `[api] base_url`: behind a proxy, browsers may use another one than Airflow."""
         address = urlsplit(conf.get("api", "base_url", fallback="") or "").netloc.lower()
         return frozenset({address} if address else ())
 
     def login_address(self, back_to: str) -> str:
-        """Of the auth manager."""
+        """Return the auth manager's address."""
         from airflow.api_fastapi.app import get_auth_manager
 
         return str(get_auth_manager().get_url_login(next_url=back_to))

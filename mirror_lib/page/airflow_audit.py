@@ -1,4 +1,4 @@
-"""What people do to DAG runs in Airflow while these copy, as its audit log has it. Pure."""
+"""Manual actions on DAG runs in Airflow while these copy, from its audit log. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mirror_lib.page.control import RunAct
 
 _CLEARS: Final = frozenset({"clear_dag_run", "post_clear_task_instances"})
 _MARKS: Final = frozenset({"patch_dag_run", "patch_task_instance"})
-#: Names of the functions of Airflow 3.3's API that end a task which runs.
+#: Names of the functions of Airflow 3.3's API that end a running task.
 RUN_EVENTS: Final = _CLEARS | _MARKS | {"delete_dag_run"}
 
 
 def act_of(event: str, task: str | None, extra: str | None, task_id: str) -> str | None:
-    """What an event did to a task; None for one that did nothing to it.
+    """Return what an event did to a task; None if nothing.
 
     Args:
         task: that the event is about, None for the whole run.
         extra: the request's body as JSON.
-        task_id: the task that is asked about.
+        task_id: the task in question.
     """
     try:
         body = json.loads(extra or "{}")
@@ -46,7 +46,7 @@ def act_of(event: str, task: str | None, extra: str | None, task_id: str) -> str
 
 
 def what_ended(run: RunRow, dag_run: str | None, acts: Iterable[RunAct]) -> RunAct | None:
-    """The last act upon its DAG run while a run of the ledger was under way; None where nobody did anything."""
+    """Return the last act on its DAG run during a run of the ledger; None if there was none."""
     until = run.finished_at or run.heartbeat_at
     met = [act for act in acts if act.dag_run == dag_run and _seconds(run.started_at, act.at) >= 0]
     return next((act for act in reversed(met) if _seconds(act.at, until) >= 0), None)

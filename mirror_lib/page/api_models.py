@@ -1,4 +1,4 @@
-"""Pieces of answers that several subjects share. Every number carries the moment at which it was true."""
+"""Parts of responses that several resources share. Every number comes with its time of observation."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from mirror_lib.errors import MirrorError
 
 
 class Answer(BaseModel):
-    """A part of an answer."""
+    """A part of a response."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def plain_seconds(value: Any) -> Any:
-    """A duration as JSON can tell it: infinite is "never"."""
+    """Return a duration as JSON: infinite is "never"."""
     if isinstance(value, float) and isnan(value):
         return None
     return "never" if isinstance(value, float) and isinf(value) else value
 
 
-#: Seconds; "never" for what never comes, null for what is not known.
+#: Seconds; "never" for infinite, null if unknown.
 Duration = Annotated[float | Literal["never"] | None, BeforeValidator(plain_seconds)]
 
 
@@ -34,19 +34,19 @@ def _storable(text: str) -> str:
     return text
 
 
-#: What people write, as every database takes it: Postgres has no text with NUL.
+#: User input that every database accepts: Postgres has no text with NUL.
 StorableText = Annotated[str, AfterValidator(_storable)]
 
 
 class Seen(Answer):
-    """When something was looked at, and from when on it says nothing of now."""
+    """When something was observed, and when the observation becomes stale."""
 
     at: datetime
     stale_after_seconds: float
 
 
 class Problem(Answer):
-    """Something that is wrong, and what to do."""
+    """A problem, and what to do."""
 
     reason: str
     what: str
@@ -54,13 +54,13 @@ class Problem(Answer):
 
     @classmethod
     def of(cls, error: MirrorError) -> Problem:
-        """An error as the page tells it."""
+        """Return an error as the page shows it."""
         place = f"{error.where}: " if str(error.where) else ""
         return cls(reason=error.reason, what=f"{place}{error.what}", action=error.action)
 
 
 class May(Answer):
-    """What the person who looks may do with a flow."""
+    """The visitor's permissions for a flow."""
 
     pause: bool
     run: bool

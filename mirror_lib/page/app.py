@@ -1,4 +1,4 @@
-"""The app that Airflow mounts. Every route but the metrics asks who is there; those ask by themselves."""
+"""The app that Airflow mounts. Every route but the metrics requires a visitor; the metrics authenticate themselves."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _STATUS: dict[type[MirrorError], int] = {
     DagRefusedError: 409,
     RunLockedError: 409,
     TooManyRequestsError: 429,
-    # The page works; what it reads from does not.
+    # The page works; its data source does not.
     LedgerError: 503,
     ConfigurationError: 503,
 }
 
 
 def create_app(flows: FlowSource, control: Control) -> FastAPI:
-    """The page, its API and its metrics.
+    """Return the page, its API and its metrics.
 
     Args:
-        flows: what is shown.
-        control: who may see it, and the DAGs that actions are about.
+        flows: the flows to show.
+        control: authenticates visitors, and accesses the DAGs of actions.
     """
-    # Its own documentation would need scripts from elsewhere.
+    # FastAPI's own documentation pages would load scripts from other hosts.
     app = FastAPI(title="Replication", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.page = Page(flows=flows, control=control, limits=RateLimits(flows.environment))
-    # Each router goes into the app itself: a router in between would have every route analysed once more.
+    # Each router is included directly: nesting would analyse every route once more.
     visitors = [Depends(require_visitor)]
     for module in (overview, partitions, groups, proofs, actions, flow, rounds, cutovers):
         app.include_router(module.router, prefix="/api", dependencies=visitors)
@@ -61,7 +61,7 @@ def create_app(flows: FlowSource, control: Control) -> FastAPI:
 
 
 async def _tell(_request: Request, error: Exception) -> Response:
-    """An error of ours as it is: what happened and what to do."""
+    """Return an error of this project as it is: what happened and what to do."""
     assert isinstance(error, MirrorError)
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 502)
     if isinstance(error, TooManyRequestsError):
@@ -71,7 +71,7 @@ async def _tell(_request: Request, error: Exception) -> Response:
 
 
 async def _correct(_request: Request, error: Exception) -> Response:
-    """What was asked makes no sense. What was given is not repeated: JSON can say things that no answer can."""
+    """Reject an invalid request. Its content is not repeated: JSON input may not be valid in a response."""
     assert isinstance(error, RequestValidationError)
     found = (f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:5])
     what = f"The request cannot be understood: {'; '.join(found)}"[:_LONGEST_SENTENCE]
@@ -79,22 +79,22 @@ async def _correct(_request: Request, error: Exception) -> Response:
 
 
 async def _apologise(_request: Request, _error: Exception) -> Response:
-    """A fault of ours. The server logs it; people are told that it is there and nothing of what is inside."""
+    """Return an internal error. The server logs it; the visitor gets no details."""
     problem = Problem(
         reason="error", what="The page has a fault.", action="The log of Airflow's API server has more about it."
     )
-    # This answer does not go through the middleware.
+    # This response does not pass the middleware.
     return _problem(problem, 500, **SAFE_HEADERS, **{"Cache-Control": "no-store"})
 
 
 def _problem(problem: Problem, status: int, **headers: str) -> Response:
-    # Names that somebody made up may hold halves of characters, which only an escape can tell.
+    # Names may contain lone surrogates, which only an escape can represent.
     body = json.dumps({"detail": problem.model_dump()})
     return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    """People who are not logged in are told where to, programs get what they can read."""
+    """Redirect browsers that are not logged in to the login; return an error to programs."""
     assert isinstance(error, HTTPException)
     wants_page = "text/html" in request.headers.get("Accept", "")
     if error.status_code != 401 or not wants_page:

@@ -11,13 +11,13 @@ from fastapi.responses import HTMLResponse
 
 router = APIRouter()
 
-#: Browsers refuse modules with another type, whatever the machine thinks of the suffix.
+#: Browsers reject modules with another type; the machine's own mapping of suffixes may differ.
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 
 
 @cache
 def _assets() -> dict[str, tuple[bytes, str, str]]:
-    """Name -> content, type and tag; asking for anything else finds nothing."""
+    """Return name -> content, type and tag; other names are not found."""
     found = {}
     for entry in (files("mirror_lib.page") / "static").iterdir():
         suffix = "." + entry.name.rpartition(".")[2]
@@ -40,7 +40,7 @@ async def asset(request: Request, name: str) -> Response:
     if found is None:
         raise HTTPException(404, "There is no such file.")
     content, kind, tag = found
-    # Asked again each time, so that an upgrade is seen at once.
+    # Revalidated each time, so that an upgrade is visible at once.
     headers = {"Cache-Control": "private, no-cache", "ETag": tag}
     if request.headers.get("If-None-Match") == tag:
         return Response(status_code=304, headers=headers)

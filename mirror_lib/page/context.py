@@ -1,4 +1,4 @@
-"""What routes get: the flows, Airflow, who asks, and the ledgers that the visitor may see something of."""
+"""Dependencies of routes: the flows, Airflow, the visitor, and the ledgers that the visitor may read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mirror_lib.page.limits import RateLimits
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the app was made with."""
+    """The arguments of the app."""
 
     flows: FlowSource
     control: Control
@@ -26,7 +26,7 @@ class Page:
 
 
 def page(request: Request) -> Page:
-    """The app's own `Page`."""
+    """Return the app's own `Page`."""
     found: Page = request.app.state.page
     return found
 
@@ -48,11 +48,11 @@ DagId = Annotated[str, Path(min_length=1, max_length=250, pattern=r"^[\w.\-]+$")
 
 
 async def require_visitor(visitor: TheVisitor) -> None:
-    """Everybody who asks for anything is somebody who may see the page."""
+    """Require a visitor who may open the page."""
 
 
 def no_such_flow(dag_id: str) -> NoReturn:
-    """The same answer for a flow that is not there and one that must not be seen."""
+    """Raise the same error for a flow that does not exist and one that the visitor may not read."""
     raise HTTPException(404, f"There is no flow with the DAG {dag_id}, or you may not read it.")
 
 
@@ -61,13 +61,13 @@ class Looked:
     """One flow that the visitor may read, and its ledger."""
 
     flow: ServedFlow
-    #: None where nothing was ever kept.
+    #: None if it has no data yet.
     ledger: Ledger | None
     visitor: Visitor
     now: datetime
 
     def seen(self, at: datetime) -> Seen:
-        """When something of the flow was looked at."""
+        """Return the time of an observation of the flow."""
         return Seen(at=at, stale_after_seconds=self.flow.stale_after_seconds)
 
 
@@ -82,6 +82,6 @@ TheFlow = Annotated[Looked, Depends(_look)]
 
 
 def visible(flows: Collection[ServedFlow], visitor: Visitor) -> list[ServedFlow]:
-    """Those of the flows whose DAG the visitor may read."""
+    """Return the flows whose DAG the visitor may read."""
     readable = visitor.readable([flow.dag_id for flow in flows])
     return [flow for flow in flows if flow.dag_id in readable]

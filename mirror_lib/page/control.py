@@ -1,6 +1,6 @@
-"""What the page needs of the program that it is a part of: who looks at it, what they may do, and DAGs to act on.
+"""The interface of the page to its host program: visitors, their permissions, and DAGs to act on.
 
-`airflow_access` has the real thing; tests put their own in its place.
+`airflow_access` implements it; tests have their own implementation.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fastapi import Request
 
 @dataclass(frozen=True, slots=True)
 class DagState:
-    """What Airflow knows of a DAG that it has parsed."""
+    """The state of a DAG that Airflow has parsed."""
 
     paused: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RunAct:
-    """What somebody did to a DAG run that may have ended what it was at, by Airflow's audit log."""
+    """A manual action on a DAG run that may have ended its work, from Airflow's audit log."""
 
     dag_run: str
     at: datetime
@@ -32,61 +32,61 @@ class RunAct:
 
 
 class Visitor(Protocol):
-    """A person, or a program with a person's token."""
+    """A user, or a program with a user's token."""
 
     @property
     def name(self) -> str:
-        """For the audit."""
+        """For the audit log."""
 
     def may_open(self) -> bool:
-        """Whether the page may be seen at all."""
+        """Return True if the page may be opened."""
 
     def readable(self, dag_ids: Collection[str]) -> frozenset[str]:
-        """Those of the DAGs that may be read."""
+        """Return the DAGs that may be read."""
 
     def may_pause(self, dag_id: str) -> bool:
-        """Whether the DAG may be changed."""
+        """Return True if the DAG may be changed."""
 
     def may_trigger(self, dag_id: str) -> bool:
-        """Whether runs of the DAG may be started."""
+        """Return True if runs of the DAG may be started."""
 
     def may_read_audit(self, dag_id: str) -> bool:
-        """Whether what others did with the DAG may be read."""
+        """Return True if the audit log of the DAG may be read."""
 
 
 class Control(Protocol):
-    """Airflow, as far as the page has to do with it."""
+    """The functions of Airflow that the page uses."""
 
     async def visitor(self, request: Request) -> Visitor:
-        """Who asks.
+        """Return the visitor.
 
         Raises:
-            HTTPException: 401 when nobody is logged in, 403 when the credentials are refused.
+            HTTPException: 401 without a login, 403 if the credentials are rejected.
         """
 
     def dag_states(self, dag_ids: Collection[str]) -> Mapping[str, DagState]:
-        """The state of each of the DAGs that Airflow knows."""
+        """Return the state of each of the DAGs that Airflow has parsed."""
 
     def run_acts(self, dag_id: str, dag_runs: Collection[str], task_id: str) -> tuple[RunAct, ...]:
-        """What people did to DAG runs, or to this task of them, oldest first: marked, cleared, deleted."""
+        """Return manual actions on DAG runs, or on this task of them, oldest first: marked, cleared, deleted."""
 
     def pause(self, dag_id: str, paused: bool) -> None:
-        """Pause a DAG, or let its runs begin.
+        """Pause or unpause a DAG.
 
         Raises:
-            DagUnknownError: Airflow does not know it.
+            DagUnknownError: Airflow has no such DAG.
         """
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], *, by: str) -> str:
-        """Start a run by hand; returns its id.
+        """Start a run by hand; return its id.
 
         Raises:
-            DagUnknownError: Airflow does not know the DAG.
-            DagRefusedError: Airflow does not start it so.
+            DagUnknownError: Airflow has no such DAG.
+            DagRefusedError: Airflow rejects the request.
         """
 
     def own_addresses(self) -> frozenset[str]:
-        """`host:port` under which people reach Airflow, as configured."""
+        """Return `host:port` under which browsers reach Airflow, as configured."""
 
     def login_address(self, back_to: str) -> str:
-        """Where people log in; it leads back afterwards."""
+        """Return the address of the login, which redirects back afterwards."""

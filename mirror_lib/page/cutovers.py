@@ -21,7 +21,7 @@ router = APIRouter(prefix="/cutovers")
 
 
 class CutoverSummary(Answer):
-    """One cutover at a glance."""
+    """Summary of one cutover."""
 
     name: str
     flow: str
@@ -35,7 +35,7 @@ class CutoverSummary(Answer):
     now: str
     #: Who acts, as a sentence.
     who: str
-    #: Nobody acts, and something is left to do.
+    #: No process acts, and something is left to do.
     unattended: bool
     #: The step whose question can be answered now.
     asks: str | None
@@ -52,7 +52,7 @@ class Cutovers(Answer):
 
 
 class Gate(Answer):
-    """One condition."""
+    """One gate."""
 
     name: str
     passed: bool
@@ -81,7 +81,7 @@ class StepProgress(Answer):
     step: str
     #: Of the newest attempt; `to come` before the first.
     state: str
-    #: A person has to say that it is done.
+    #: An operator has to confirm it.
     by_person: bool
     attempts: list[Attempt]
 
@@ -91,7 +91,7 @@ class CutoverDetail(Answer):
 
     now: datetime
     cutover: CutoverSummary
-    #: The DAG that carries it on; None where Airflow does not have it, or the visitor may not read it.
+    #: The DAG that continues it; None if Airflow does not have it, or the visitor may not read it.
     cutover_dag_id: str | None
     style: str
     topics: list[str]
@@ -99,14 +99,14 @@ class CutoverDetail(Answer):
     steps: list[StepProgress]
     passed: int
     partitions_cut: int
-    #: Between the word that the writers stand still and their rights on the target; counts on while they stand still.
+    #: Seconds from the freeze to the release; increases while the writers are stopped.
     writers_stood_still_seconds: float | None
     writers_stand_still: bool
 
 
 @router.get("")
 def cutovers(here: ThePage, visitor: TheVisitor) -> Cutovers:
-    """The newest cutovers of all flows that the visitor may read."""
+    """Return the newest cutovers of all flows that the visitor may read."""
     found: list[CutoverSummary] = []
     problems: list[Problem] = []
     for ledger, dags in _ledgers(here, visitor, problems):
@@ -124,7 +124,7 @@ def cutovers(here: ThePage, visitor: TheVisitor) -> Cutovers:
 def cutover(
     here: ThePage, visitor: TheVisitor, name: Annotated[str, Path(max_length=100, pattern=r"^[A-Za-z0-9._\-]+$")]
 ) -> CutoverDetail:
-    """One cutover with its steps."""
+    """Return one cutover with its steps."""
     for ledger, dags in _ledgers(here, visitor, []):
         row = ledger.cutovers.find(name)
         if row is not None and row.flow in dags:
@@ -135,7 +135,7 @@ def cutover(
 
 
 def _ledgers(here: ThePage, visitor: TheVisitor, problems: list[Problem]) -> list[tuple[Ledger, Mapping[str, str]]]:
-    """Each ledger with the visitor's flows in it: flow -> DAG."""
+    """Return each ledger with the visitor's flows in it: flow -> DAG."""
     found: dict[int, tuple[Ledger, dict[str, str]]] = {}
     for flow in visible(here.flows.read().flows, visitor):
         try:
@@ -176,7 +176,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
     try:
         definition: CutoverDefinition | None = CutoverDefinition.from_dict(row.definition)
     except (ConfigurationError, ValueError, TypeError):
-        # Written by a newer version: what can be told is told.
+        # Written by a newer version: the readable part is shown.
         definition = None
     style = Style.TOGETHER if definition is None else definition.style
     known = [step.value for step in STEPS[style]]
@@ -237,7 +237,7 @@ def _attempt(row: CutoverStepRow) -> Attempt:
 
 
 def _stood_still(attempts: Mapping[str, Sequence[Attempt]], now: datetime) -> tuple[float | None, bool]:
-    """How long the writers have stood still, and whether they still do."""
+    """Return how long the writers have been stopped, and whether they still are."""
     stop, go = (_passed_at(attempts.get(step.value, ())) for step in (WRITERS_STOP, WRITERS_GO))
     if stop is None:
         return None, False

@@ -1,4 +1,4 @@
-"""What goes wrong between the page and Airflow."""
+"""Errors between the page and Airflow."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class DagUnknownError(MirrorError):
 
 
 class DagRefusedError(MirrorError):
-    """Airflow does not start a run as asked."""
+    """Airflow rejects the start of a run."""
 
     reason = "dag-refused"
 
 
 class TooManyRequestsError(MirrorError):
-    """A visitor asked too often; the same request succeeds a little later."""
+    """A visitor made too many requests; the same request succeeds a little later."""
 
     reason = "too-many-requests"
     retriable = True
@@ -27,7 +27,7 @@ class TooManyRequestsError(MirrorError):
 
     @classmethod
     def after(cls, seconds: int) -> TooManyRequestsError:
-        """To be asked again in so many whole seconds."""
+        """Return the error for a retry after this number of whole seconds."""
         error = cls("You asked for this too often in a short time.", action=f"Try again in {seconds} s.")
         error.retry_after_seconds = seconds
         return error

@@ -1,4 +1,4 @@
-"""One flow: its state, its lag and its throughput over time, its runs, heartbeats, steps and what people did."""
+"""One flow: its state, its lag and its throughput over time, its runs, heartbeats, sync steps and audit log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mirror_lib.page.security import limited
 
 #: The task that copies.
 _COPIES = "replicate"
-#: More points than a plot has room for say nothing more.
+#: A plot has no room for more points.
 _POINTS = 400
 _DIED = {
     "what": "It ended without a word: its process was killed, or its machine is gone.",
@@ -31,7 +31,7 @@ router = APIRouter(prefix="/flows/{dag_id}")
 
 
 class FlowSettings(Answer):
-    """What the configuration says of a flow, without anything secret."""
+    """The configuration of a flow, without secrets."""
 
     topics: list[str]
     topics_exclude: list[str]
@@ -47,19 +47,19 @@ class FlowSettings(Answer):
 
 
 class FlowDetail(Answer):
-    """One flow as it stands."""
+    """The state of one flow."""
 
     now: datetime
     flow: FlowOverview
     verify_dag_id: str
-    #: Whether Airflow knows the DAG of its verification.
+    #: True if Airflow has the DAG of its verification.
     can_be_verified: bool
     may: May
     settings: FlowSettings
 
 
 class LagPoint(Answer):
-    """How far behind the flow was at one moment."""
+    """The lag of the flow at one moment."""
 
     at: datetime
     records: int
@@ -87,12 +87,12 @@ class RunPoint(Answer):
     #: While it ran; None when it copied nothing.
     records_per_second: float | None
     bytes_per_second: float | None
-    #: What went wrong, as a sentence.
+    #: The error, as a sentence.
     error: str | None
     action: str | None
     #: Airflow's run that it belongs to.
     airflow_run: str | None
-    #: Who marked, cleared or deleted Airflow's run meanwhile, as a sentence; None also where this may not be read.
+    #: Who marked, cleared or deleted the DAG run meanwhile, as a sentence; None also if this may not be read.
     ended_by: str | None
 
 
@@ -112,7 +112,7 @@ class Runs(Answer):
 
 
 class Heartbeat(Answer):
-    """What was found of the heartbeats between two clusters."""
+    """The heartbeats found between two clusters."""
 
     pair: str
     verdict: str
@@ -122,14 +122,14 @@ class Heartbeat(Answer):
 
 
 class Heartbeats(Answer):
-    """All pairs of clusters that reach the flow's target."""
+    """All pairs of clusters whose heartbeats reach the flow's target."""
 
     now: datetime
     heartbeats: list[Heartbeat]
 
 
 class StepOutcome(Answer):
-    """What a step beside the copy found and did when it ran last."""
+    """The latest result of a sync step."""
 
     step: str
     differences: int
@@ -137,20 +137,20 @@ class StepOutcome(Answer):
     skipped: str | None
     #: Counts by name.
     counts: dict[str, int]
-    #: What a cluster refused, and other sentences.
+    #: Rejections by a cluster, and other sentences.
     problems: list[str]
     seen: Seen
 
 
 class Steps(Answer):
-    """The last outcome of every step."""
+    """The latest outcome of every step."""
 
     now: datetime
     steps: list[StepOutcome]
 
 
 class AuditEntry(Answer):
-    """What somebody did."""
+    """An entry of the audit log."""
 
     at: datetime
     by: str
@@ -160,7 +160,7 @@ class AuditEntry(Answer):
 
 
 class AuditTrail(Answer):
-    """What people did with a flow, newest first."""
+    """A flow's audit log, newest first."""
 
     now: datetime
     entries: list[AuditEntry]
@@ -168,7 +168,7 @@ class AuditTrail(Answer):
 
 @router.get("")
 def flow(here: ThePage, looked: TheFlow) -> FlowDetail:
-    """How the flow stands, and what the visitor may do with it."""
+    """Return the state of the flow, and the visitor's permissions."""
     served, visitor = looked.flow, looked.visitor
     states = here.control.dag_states([served.dag_id, served.verify_dag_id])
     settings = served.settings
@@ -202,7 +202,7 @@ def flow(here: ThePage, looked: TheFlow) -> FlowDetail:
 
 @router.get("/history", dependencies=[Depends(limited(Kind.LISTS))])
 def history(looked: TheFlow, hours: Annotated[float, Query(gt=0, le=24 * 30)] = 24) -> History:
-    """The lag in records, bytes and seconds. Of many points the worst of each span of time is told."""
+    """Return the lag in records, bytes and seconds. Of many points, the worst of each span of time is returned."""
     since = looked.now - timedelta(hours=hours)
     rows = () if looked.ledger is None else looked.ledger.observations.history(looked.flow.name, since)
     return History(now=looked.now, since=since, lag=[_point(row) for row in thinned(rows, _POINTS)])
@@ -210,7 +210,7 @@ def history(looked: TheFlow, hours: Annotated[float, Query(gt=0, le=24 * 30)] = 
 
 @router.get("/runs")
 def runs(here: ThePage, looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Runs:
-    """The newest runs."""
+    """Return the newest runs."""
     if looked.ledger is None:
         return Runs(now=looked.now, runs=[])
     rows = looked.ledger.runs(looked.flow.name, limit)
@@ -228,7 +228,7 @@ def _acts(here: ThePage, looked: TheFlow, rows: Sequence[RunRow]) -> tuple[RunAc
 
 @router.get("/heartbeats")
 def heartbeats(looked: TheFlow) -> Heartbeats:
-    """The heartbeats that reach the flow's target."""
+    """Return the heartbeats that reach the flow's target."""
     rows = () if looked.ledger is None else looked.ledger.observations.heartbeats(looked.flow.name)
     return Heartbeats(
         now=looked.now,
@@ -247,7 +247,7 @@ def heartbeats(looked: TheFlow) -> Heartbeats:
 
 @router.get("/steps")
 def steps(looked: TheFlow) -> Steps:
-    """What the steps beside the copy found when they ran last: what drifted, and what was refused."""
+    """Return the latest results of the sync steps: drift, and rejections."""
     rows = () if looked.ledger is None else looked.ledger.observations.steps(looked.flow.name)
     return Steps(
         now=looked.now,
@@ -272,7 +272,7 @@ def steps(looked: TheFlow) -> Steps:
 
 @router.get("/audit")
 def audit(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> AuditTrail:
-    """What people did with the flow."""
+    """Return the flow's audit log."""
     rows = () if looked.ledger is None else looked.ledger.audits.newest(looked.flow.name, limit)
     return AuditTrail(
         now=looked.now,
@@ -284,7 +284,7 @@ def audit(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> 
 
 
 def thinned(rows: Sequence[FlowObservationRow], most: int) -> list[FlowObservationRow]:
-    """At most so many rows: of each span of neighbours the one that is farthest behind, and always the newest."""
+    """Return at most `most` rows: of each span of neighbours the one with the largest lag, and always the newest."""
     if len(rows) <= most:
         return list(rows)
     *older, newest = rows
@@ -306,7 +306,7 @@ def _point(row: FlowObservationRow) -> LagPoint:
 
 
 def _dag_run(row: RunRow) -> str | None:
-    """Airflow's run that a run belongs to."""
+    """Return the DAG run of a run."""
     word, _, dag_run = row.trigger.partition(" ")
     return dag_run.partition(" ")[2] or None if word == "airflow" else None
 

@@ -1,6 +1,6 @@
-"""How a flow is, in one word, with the reasons. Pure.
+"""The state of a flow in one word, with the reasons. Pure.
 
-Health is progress against the source's end: a run that goes on says nothing, and one that has failed is no news while
+Health is progress against the source's end: a run that continues proves nothing, and a failed run does not matter while
 everything is copied.
 """
 
@@ -16,46 +16,46 @@ from mirror_lib.page.api_models import Answer
 
 
 class Level(StrEnum):
-    """How urgent it is, worst first."""
+    """Severity, worst first."""
 
     DANGER = "danger"
     WARNING = "warning"
-    #: Nothing is known of now: nothing ran yet, or not for long, or it is paused.
+    #: The present state is unknown: no run yet, none for long, or the flow is paused.
     IDLE = "idle"
     OK = "ok"
 
 
 class FlowState(Answer):
-    """A flow in one word."""
+    """The state of a flow in one word."""
 
     level: Level
     word: str
-    #: Sentences; the first is what the word stands for.
+    #: Sentences; the first explains the word.
     reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowFacts:
-    """What the state is made of."""
+    """The facts that determine the state."""
 
     now: datetime
     stale_after_seconds: float
     observation: FlowObservationRow | None = None
     run: RunRow | None = None
-    #: Whether that run has ended without a word.
+    #: True if that run died.
     died: bool = False
-    #: Whether its DAG is paused; None when Airflow does not know the DAG.
+    #: True if its DAG is paused; None if Airflow has no such DAG.
     paused: bool | None = False
     open_gaps: int = 0
-    #: Partitions whose newest comparison found a difference.
+    #: Partitions whose latest comparison found a difference.
     different: int = 0
     failed_steps: int = 0
-    #: Whether its configuration file has errors.
+    #: True if its configuration file has errors.
     broken: bool = False
 
 
 def judge(facts: FlowFacts) -> FlowState:
-    """The state of a flow: the worst of what is found."""
+    """Return the state of a flow: the worst of the findings."""
     found = [*_dangers(facts), *_warnings(facts), *_idle(facts)]
     if not found:
         lagging = facts.observation is not None and facts.observation.records_behind > 0
@@ -65,12 +65,12 @@ def judge(facts: FlowFacts) -> FlowState:
     return FlowState(level=level, word=word, reasons=tuple(reason for _, _, reason in found))
 
 
-#: In place of `running`, of a run that has ended without a word.
+#: Replaces `running`, for a run that died.
 DIED = "died"
 
 
 def run_state(run: RunRow, died: bool) -> str:
-    """What a run's state is called."""
+    """Return the displayed state of a run."""
     return DIED if died else run.state
 
 
@@ -131,7 +131,7 @@ def _idle(facts: FlowFacts) -> list[_Finding]:
 
 
 def _is_running(facts: FlowFacts) -> bool:
-    """Whether a run is under way."""
+    """Return True if a run is active."""
     run = facts.run
     return run is not None and run.state == RunState.RUNNING and not facts.died
 

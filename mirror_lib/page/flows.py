@@ -1,4 +1,4 @@
-"""The flows that the page shows: those of the configuration files that Airflow serves, read again when they change."""
+"""The flows of the page: those of the configuration files that Airflow serves, reloaded when they change."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ class ServedFlow:
     config: MirrorConfig
     dag_id: str
     verify_dag_id: str
-    #: Between two runs, at most; None when runs are started by hand.
+    #: Maximum time between two runs; None if runs are started by hand.
     interval_seconds: float | None
-    #: Whether its file has errors: then every run fails.
+    #: True if its file has errors: then every run fails.
     broken: bool = False
 
     @property
     def name(self) -> str:
-        """`A->B`, as the ledger has it."""
+        """`A->B`, as in the ledger."""
         return str(self.settings.flow)
 
     @property
     def stale_after_seconds(self) -> float:
-        """What was observed longer ago says nothing of now any more: three runs should have come since."""
+        """The age at which an observation is stale: three runs should have come since."""
         return 3 * (self.interval_seconds if self.interval_seconds is not None else _BY_HAND_SECONDS)
 
 
-#: People who start runs by hand look about once a day.
+#: Operators who start runs by hand check the page about once a day.
 _BY_HAND_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """What is wrong with a configuration file. Its text may name everything in the file."""
+    """A problem of a configuration file. Its text may name everything in the file."""
 
     error: MirrorError
-    #: DAGs that somebody must be allowed to read to see the text.
+    #: DAGs that a visitor must be allowed to read to see the text.
     dag_ids: tuple[str, ...]
 
 
@@ -63,7 +63,7 @@ class Served:
     files: tuple[Path, ...]
 
     def by_dag(self, dag_id: str) -> ServedFlow | None:
-        """The flow that has a DAG, its own or that of its verification."""
+        """Return the flow of a DAG, its own or that of its verification."""
         return next((flow for flow in self.flows if dag_id in (flow.dag_id, flow.verify_dag_id)), None)
 
 
@@ -74,21 +74,21 @@ class FlowSource:
         self._environment = environment
         self._project = project
         self._files_lock = threading.Lock()
-        #: Apart from the other, since a database that does not answer holds up whoever opens it.
+        #: A separate lock, since a database that does not respond blocks the thread that opens it.
         self._ledgers_lock = threading.Lock()
         self._files: dict[Path, ReadablePart | InvalidConfigurationError] = {}
         self._ledgers: dict[str, Ledger] = {}
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment that names the files."""
+        """The environment with the paths of the files."""
         return self._environment
 
     def read(self) -> Served:
-        """The flows as the files have them now, by name.
+        """Return the flows of the present files, by name.
 
-        A file that is broken is a problem, not an error: its flows are shown as far as it can be read, but not with
-        another ledger than its own.
+        A broken file is a problem, not an error: its readable flows are shown, but not with another ledger than their
+        own.
         """
         files = tuple(served_files(self._environment, self._project))
         flows: dict[str, ServedFlow] = {}
@@ -96,7 +96,7 @@ class FlowSource:
         for path in files:
             readable = self._readable(path)
             if isinstance(readable, MirrorError):
-                # Nobody knows whose flows it has.
+                # It is unknown whose flows it has.
                 problems.append(FileProblem(readable, (BROKEN_FILES_DAG,)))
                 continue
             config, broken = readable
@@ -122,11 +122,11 @@ class FlowSource:
         return Served(flows=tuple(ordered), problems=tuple(problems), files=files)
 
     def ledger(self, config: MirrorConfig, *, create: bool = False) -> Ledger | None:
-        """The ledger of a configuration, None where nothing was ever kept in it.
+        """Return the ledger of a configuration, None if it does not exist yet.
 
         Args:
-            config: whose ledger.
-            create: make it where it is not there.
+            config: of the ledger.
+            create: create it if it does not exist.
 
         Raises:
             LedgerError: it cannot be used.
@@ -139,7 +139,7 @@ class FlowSource:
                 if known is not None:
                     self._ledgers[url] = known
             elif existing := _vanished(url):
-                # Opened again, the file would come back empty.
+                # If it were opened again, the file would be recreated empty.
                 self._ledgers.pop(url).close()
                 raise LedgerError(
                     f"the ledger's file {existing} is gone.",

@@ -1,4 +1,4 @@
-"""The consumer groups of a flow: what each would read again or skip on the target if it moved now, and why."""
+"""The consumer groups of a flow: duplicates and skipped records of each on failover now, and why."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Group(Answer):
     behind: int
     read_again: int
     skipped: int
-    #: Why it does not go on exactly where it stands -> in how many partitions.
+    #: Why it would not continue exactly at its position -> number of partitions.
     reasons: dict[str, int]
     seen: Seen
 
 
 class Groups(Answer):
-    """One page of groups, those that would skip or read again most first."""
+    """One page of groups, those with most skipped records or duplicates first."""
 
     now: datetime
     total: int
@@ -71,7 +71,7 @@ def groups(
     name: Annotated[StorableText | None, Query(max_length=249)] = None,
     behind: bool = False,
 ) -> Groups:
-    """One page of groups."""
+    """Return one page of groups."""
     if looked.ledger is None:
         return Groups(now=looked.now, total=0, page=page, size=size, rows=[])
     pages, flow = looked.ledger.pages, looked.flow.name
@@ -99,7 +99,7 @@ def groups(
 
 @router.get("/partitions")
 def group(looked: TheFlow, group: Annotated[StorableText, Query(max_length=4096)]) -> GroupDetail:
-    """Where one group stands; its name may hold anything, so it is no part of the path."""
+    """Return the positions of one group; its name may contain anything, so it is not part of the path."""
     rows = () if looked.ledger is None else looked.ledger.pages.group_partitions(looked.flow.name, group, _PARTITIONS)
     return GroupDetail(
         now=looked.now,

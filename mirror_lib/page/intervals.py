@@ -1,4 +1,4 @@
-"""How long the time between two scheduled runs may be, by the schedule alone."""
+"""The maximum time between two scheduled runs, by the schedule alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mirror_lib.config import parse_schedule
 _MINUTE, _HOUR, _DAY, _WEEK = 60.0, 3600.0, 86_400.0, 604_800.0
 _YEAR = 366 * _DAY
 _PRESETS = {
-    # It begins again when it has ended; a run takes its time.
+    # A run starts when the previous one has ended, which takes some time.
     "@continuous": _MINUTE,
     "@hourly": _HOUR,
     "@daily": _DAY,
@@ -22,7 +22,7 @@ _PRESETS = {
 
 
 def interval_seconds(schedule: str | None) -> float | None:
-    """The longest time between two runs of `mirror.schedule`, never less than a minute; None for runs by hand."""
+    """Return the longest time between two runs of `mirror.schedule`, at least a minute; None for runs by hand."""
     parsed = parse_schedule(schedule)
     if parsed is None or parsed == "@once":
         return None
@@ -53,7 +53,7 @@ def _weekdays(field: str) -> list[int]:
 
 
 def _values(field: str, low: int, high: int) -> list[int]:
-    """What a field of a valid cron expression allows, in order."""
+    """Return the values that a field of a valid cron expression allows, in order."""
     found: set[int] = set()
     for item in field.split(","):
         span, _, step = item.partition("/")

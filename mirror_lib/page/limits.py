@@ -1,7 +1,7 @@
-"""How often one visitor may ask for what costs much: a token bucket for each visitor and route, in this process.
+"""Rate limits for expensive requests: a token bucket for each visitor and route, in this process.
 
-Airflow may run several API server processes; each counts for itself, so together they allow as many times more. The
-limits protect the ledger and Airflow from a loop that went wild, not from an attack by many people at once.
+Airflow may run several API server processes; each has its own buckets, so the effective limits are multiplied. The
+limits protect the ledger and Airflow from a runaway loop, not from a distributed attack.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from mirror_lib.page.errors import TooManyRequestsError
 
 #: Changes the defaults, for example `actions=10,lists=0`: requests a minute, 0 for no limit.
 LIMITS_VARIABLE = "MIRROR_PAGE_LIMITS"
-#: Buckets that are kept; the one that was not used for longest is given up for a new one.
+#: Maximum number of buckets; the least recently used one is replaced by a new one.
 _MOST_BUCKETS = 10_000
 _MINUTE = 60.0
 
 
 class Kind(StrEnum):
-    """What is limited."""
+    """Kinds of requests with a limit."""
 
-    #: Everything that starts, pauses or decides something.
+    #: Requests that start, pause or decide something.
     ACTIONS = "actions"
-    #: What reads many rows: the overview, the history, the lists of partitions and of groups.
+    #: Requests that read many rows: the overview, the history, the lists of partitions and of groups.
     LISTS = "lists"
-    #: `/metrics`, which reads everything of all flows.
+    #: `/metrics`, which reads all flows.
     METRICS = "metrics"
 
 
-#: Requests a minute of one visitor to one route. Somebody who types into a filter asks at each key.
+#: Requests a minute of one visitor to one route. Typing into a filter sends a request for each key.
 DEFAULTS: Mapping[Kind, int] = {Kind.ACTIONS: 30, Kind.LISTS: 300, Kind.METRICS: 60}
 _LARGEST = 1_000_000
 _NUMBER = re.compile(r"[0-9]{1,7}")
 
 
 def parse_limits(text: str) -> dict[Kind, int]:
-    """The limits in force: the defaults, changed by what `MIRROR_PAGE_LIMITS` says.
+    """Return the effective limits: the defaults, changed by `MIRROR_PAGE_LIMITS`.
 
     Raises:
-        ConfigurationError: it cannot be understood.
+        ConfigurationError: it is malformed.
     """
     found = dict(DEFAULTS)
     for item in filter(None, (each.strip() for each in text.split(","))):
@@ -71,11 +71,11 @@ class RateLimits:
     """Counts requests. A bucket holds a minute's worth of tokens and fills evenly. Threads may share it."""
 
     def __init__(self, environment: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
-        """Read nothing yet: limits that cannot be understood are the answer to requests, and do not stop Airflow.
+        """Parse nothing yet: malformed limits fail requests, and do not stop Airflow.
 
         Args:
-            environment: has `MIRROR_PAGE_LIMITS`, or the defaults count.
-            clock: seconds that never go back.
+            environment: `MIRROR_PAGE_LIMITS`, or the defaults apply.
+            clock: monotonic seconds.
         """
         self._environment = environment
         self._clock = clock
@@ -87,8 +87,8 @@ class RateLimits:
         """Count one request.
 
         Raises:
-            TooManyRequestsError: it is one too many.
-            ConfigurationError: the limits cannot be understood.
+            TooManyRequestsError: it exceeds the limit.
+            ConfigurationError: the limits are malformed.
         """
         with self._lock:
             if self._limits is None:

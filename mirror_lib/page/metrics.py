@@ -1,4 +1,4 @@
-"""`/metrics`: what Prometheus reads. It has no login of a person, so a token in a file serves as well as Airflow's."""
+"""`/metrics` for Prometheus. It has no user login, so a token in a file is accepted in addition to Airflow's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mirror_lib.page.context import Page, page, visible
 from mirror_lib.page.flows import ServedFlow
 from mirror_lib.page.limits import Kind
 
-#: Names a file with a token that may read the metrics of all flows, and nothing else.
+#: Path of a file with a token that may read the metrics of all flows, and nothing else.
 TOKEN_FILE_VARIABLE = "MIRROR_METRICS_TOKEN_FILE"
 
-#: Two who read: nobody who is logged in can use up what the token has.
+#: Two separate limits: a logged-in user cannot exhaust the limit of the token.
 _BY_TOKEN, _BY_LOGIN = "token", "login"
 
 _log = logging.getLogger(__name__)
@@ -29,7 +29,9 @@ router = APIRouter()
 
 @router.get("/metrics", response_class=Response)
 async def metrics(request: Request) -> Response:
-    """The metrics of all flows with the token of `MIRROR_METRICS_TOKEN_FILE`, else of those that a user may read."""
+    """Return the metrics of all flows for the token of `MIRROR_METRICS_TOKEN_FILE`, else of those that the user may
+    read.
+    """
     here = page(request)
     if await run_in_threadpool(_has_token, request, here.flows.environment):
         here.limits.take(Kind.METRICS, _BY_TOKEN, "")
@@ -47,7 +49,7 @@ async def metrics(request: Request) -> Response:
 
 def _rendered(here: Page, chosen: list[ServedFlow] | None) -> Response:
     flows = list(here.flows.read().flows) if chosen is None else chosen
-    # It is needed by nobody who looks at the page.
+    # Visitors of the page do not need it.
     from mirror_lib.observe import CONTENT_TYPE, render_metrics
 
     by_ledger: dict[int, tuple[Ledger, list[ServedFlow]]] = {}
@@ -67,7 +69,7 @@ def _has_token(request: Request, environment: Mapping[str, str]) -> bool:
     try:
         wanted = Path(named).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        # Anybody may ask: where the file is, is for the log.
+        # The request is not authenticated: the path of the file belongs in the log only.
         _log.error("%s: the file %s cannot be read: %s", TOKEN_FILE_VARIABLE, named, getattr(error, "strerror", error))
         raise ConfigurationError(
             "the token for metrics cannot be checked.", action="See the log of Airflow's API server."

@@ -1,4 +1,4 @@
-"""All clusters and flows as a graph, each flow with its state: a fixed number of queries however many there are."""
+"""All clusters and flows as a graph, each flow with its state, by a constant number of queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited
 from mirror_lib.runbook.states import Situation, newest_situations
 
-#: Comparisons older than this say little of a log whose records are gone by now.
+#: Older comparisons prove little about a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)
 _SPARK = timedelta(hours=6)
 _SPARK_POINTS = 24
@@ -38,7 +38,7 @@ _DagStates = Callable[[Sequence[str]], Mapping[str, DagState]]
 
 
 class FlowOverview(Answer):
-    """One flow at a glance."""
+    """Summary of one flow."""
 
     name: str
     source: str
@@ -47,7 +47,7 @@ class FlowOverview(Answer):
     schedule: str | None
     paused: bool | None
     state: FlowState
-    #: When its lag was looked at last; the numbers down to `skipped` are of that moment.
+    #: When its lag was last observed; the numbers down to `skipped` are of that moment.
     seen: Seen | None = None
     partitions: int | None = None
     lagging: int | None = None
@@ -62,7 +62,7 @@ class FlowOverview(Answer):
     groups_behind: int | None = None
     read_again: int | None = None
     skipped: int | None = None
-    #: Reason to stand still -> partitions.
+    #: Stall reason -> partitions.
     reasons: dict[str, int] = Field(default_factory=dict)
     open_gaps: int = 0
     verified_at: datetime | None = None
@@ -71,7 +71,7 @@ class FlowOverview(Answer):
     last_run_at: datetime | None = None
     last_run_records: int | None = None
     heartbeat: str | None = None
-    #: Records behind in the last hours, oldest first, in equal steps of time; null where nothing was looked at.
+    #: Lag (records) of the last hours, oldest first, in equal steps of time; null without an observation.
     spark: list[int | None] = Field(default_factory=list)
 
 
@@ -86,12 +86,12 @@ class CutoverUnderWay(Answer):
     updated_at: datetime
     #: Who acts, as a sentence.
     who: str
-    #: Nobody acts, and something is left to do.
+    #: No process acts, and something is left to do.
     unattended: bool
 
 
 class Overview(Answer):
-    """Everything that the visitor may see, at a glance."""
+    """Summary of everything that the visitor may see."""
 
     now: datetime
     clusters: list[str]
@@ -101,17 +101,17 @@ class Overview(Answer):
     problems: list[Problem]
     #: Flows whose DAG the visitor may not read.
     hidden: int
-    #: The configuration files, for people who see no flow though none is hidden from them.
+    #: The configuration files, for visitors who see no flow though none is hidden.
     files: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What one ledger knows of all its flows."""
+    """The state of all flows in one ledger."""
 
     observations: Mapping[str, FlowObservationRow] = field(default_factory=dict)
     runs: Mapping[str, RunRow] = field(default_factory=dict)
-    #: Ids of runs that have ended without a word.
+    #: Ids of runs that died.
     dead: Collection[str] = ()
     lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -123,12 +123,12 @@ class _Known:
 
 @router.get("/overview", dependencies=[Depends(limited(Kind.LISTS))])
 def overview(here: ThePage, visitor: TheVisitor) -> Overview:
-    """All flows that the visitor may see."""
+    """Return all flows that the visitor may see."""
     return look_at_all(here.flows, here.control.dag_states, visitor, datetime.now(UTC))
 
 
 def look_at_all(source: FlowSource, dag_states: _DagStates, visitor: Visitor, now: datetime) -> Overview:
-    """The overview at one moment."""
+    """Return the overview at one moment."""
     served = source.read()
     flows = visible(served.flows, visitor)
     problems = _file_problems(served.problems, visitor)
@@ -159,14 +159,16 @@ def look_at_all(source: FlowSource, dag_states: _DagStates, visitor: Visitor, no
 
 
 def _file_problems(found: Sequence[FileProblem], visitor: Visitor) -> list[Problem]:
-    """What is wrong with files. Only who may read all flows of a file sees the text, which may name any of them."""
+    """Return problems of files. The text is visible only to visitors who may read all flows of a file: it may name any
+    of them.
+    """
     readable = visitor.readable({dag_id for each in found for dag_id in each.dag_ids})
     shown = [Problem.of(each.error) for each in found if readable.issuperset(each.dag_ids)]
     return shown if len(shown) == len(found) else [*shown, _HIDDEN_PROBLEM]
 
 
 def facts_of(flow: ServedFlow, ledger: Ledger | None, state: DagState | None, now: datetime) -> FlowOverview:
-    """One flow, as the overview has it."""
+    """Return one flow for the overview."""
     known = _Known() if ledger is None else _read(ledger, [flow.name], now)
     return _flow(flow, known, state, now)
 

@@ -1,4 +1,4 @@
-"""The partitions of a flow: a page of them, sorted and filtered by the ledger, and the worst as a strip."""
+"""The partitions of a flow: a page of them, sorted and filtered by the ledger, and the worst ones as a strip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORST_FIRST = PartitionOrder("behind")
 
 
 class Partition(Answer):
-    """How one partition stood."""
+    """The state of one partition."""
 
     topic: str
     partition: int
@@ -53,7 +53,7 @@ class Partitions(Answer):
     page: int
     size: int
     rows: list[Partition]
-    #: Of all partitions of the flow, whatever was filtered.
+    #: Of all partitions of the flow, regardless of the filter.
     outlooks: dict[str, int]
     reasons: dict[str, int]
 
@@ -69,11 +69,11 @@ class Cell(Answer):
 
 
 class Strip(Answer):
-    """The partitions that are farthest behind, by name."""
+    """The partitions with the largest lag, by name."""
 
     now: datetime
     cells: list[Cell]
-    #: Those that have no cell, being less far behind.
+    #: Number of partitions without a cell, because their lag is smaller.
     left_out: int
     seen: Seen | None
 
@@ -90,7 +90,7 @@ def partitions(
     outlook: Outlook | None = None,
     lagging: bool = False,
 ) -> Partitions:
-    """One page, the worst first unless it is asked otherwise."""
+    """Return one page, the worst first by default."""
     total = 0
     rows: tuple[PartitionObservationRow, ...] = ()
     outlooks: dict[str, int] = {}
@@ -121,7 +121,7 @@ def partitions(
 
 @router.get("/strip")
 def strip(looked: TheFlow) -> Strip:
-    """The lag of many partitions at one look."""
+    """Return the lag of many partitions."""
     if looked.ledger is None:
         return Strip(now=looked.now, cells=[], left_out=0, seen=None)
     total, rows = looked.ledger.pages.partitions(

@@ -1,4 +1,4 @@
-"""The plugin: where Airflow mounts the page, and where its menus lead to it."""
+"""The plugin: mounts the page in Airflow and adds it to the menus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReplicationPlugin(AirflowPlugin):  # type: ignore[misc]
             "href": f"{base_path()}{PREFIX}/",
             "url_route": "replication",
             "destination": "nav",
-            # With a category it would stand in that menu and nowhere else.
+            # With a category it would be in that menu only.
             "nav_top_level": True,
             "icon": f"{base_path()}{PREFIX}/static/icon.svg",
             "icon_dark_mode": f"{base_path()}{PREFIX}/static/icon-dark.svg",
@@ -37,7 +37,7 @@ class ReplicationPlugin(AirflowPlugin):  # type: ignore[misc]
 
     @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:
-        """Made when the API server asks: the other processes of Airflow load plugins too."""
+        """Created when the API server reads it: the other processes of Airflow load plugins too."""
         from mirror_lib.page.app import create_app
         from mirror_lib.page.flows import FlowSource
 

@@ -1,4 +1,4 @@
-"""The rounds of a flow: what each was expected to take and took, and how old its records were when they arrived."""
+"""The rounds of a flow: expected and actual duration, and the age of the records at the commit."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class RoundPoint(Answer):
     records: int
     bytes: int
     planning_seconds: float
-    #: What comes after the plan: opening, copying and committing.
+    #: The time after the plan: claiming, copying and committing.
     seconds: float
     expected_seconds: float | None
-    #: From the time of the oldest record, and of the newest, to the commit; None when nothing was copied.
+    #: From the time of the oldest record, and of the newest, to the commit; None if nothing was copied.
     oldest_age_seconds: float | None
     newest_age_seconds: float | None
-    #: Whether its positions were stored; not so while it is under way, or when it broke off.
+    #: True if its positions were stored; False while it is running, or if it was interrupted.
     committed: bool
 
 
@@ -44,7 +44,7 @@ class Rounds(Answer):
 
 @router.get("/rounds")
 def rounds(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Rounds:
-    """The newest rounds."""
+    """Return the newest rounds."""
     rows = () if looked.ledger is None else looked.ledger.rounds(looked.flow.name, limit)
     return Rounds(now=looked.now, rounds=[_point(row) for row in rows])
 

@@ -1,4 +1,4 @@
-"""What browsers must do and must not do with the page, and how actions are told from forged requests."""
+"""Security headers of the page, and protection of actions against forged requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mirror_lib.page.limits import Kind
 
 _log = logging.getLogger(__name__)
 
-#: Scripts of other pages cannot send it without asking first, and forms cannot send it at all.
+#: Scripts of other sites cannot send it without a preflight request, and forms cannot send it at all.
 ACTION_HEADER = "X-Replication-Action"
 #: Bytes of a request's body: the longest order is a note of 1,000 characters, of up to twelve bytes each in JSON.
 LARGEST_BODY = 16 * 1024
@@ -33,13 +33,13 @@ SAFE_HEADERS = {
 
 
 class SafeAnswers:
-    """A middleware: every answer says what it may be used for, and is not kept by anybody; no body is endless."""
+    """Middleware: set security and no-store headers; limit the request body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add the headers to whatever the app answers, and count what it reads."""
+        """Add the headers to every response, and count the bytes of the request body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -48,7 +48,7 @@ class SafeAnswers:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(SAFE_HEADERS)
-                # Answers differ from person to person; only assets say something else.
+                # Responses differ by visitor; only assets override this.
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
@@ -56,7 +56,7 @@ class SafeAnswers:
 
 
 def _bounded(headers: Headers, receive: Receive) -> Receive:
-    """A body is refused by what it says of itself, and by what it turns out to be where it says nothing."""
+    """Reject a body by its Content-Length, or by its actual size if there is none."""
     announced = headers.get("Content-Length", "")
     known_too_large = announced.isascii() and announced.isdigit() and int(announced[:20]) > LARGEST_BODY
     read = 0
@@ -79,14 +79,14 @@ _TOO_LARGE = f"A request has at most {LARGEST_BODY} bytes here."
 
 
 def require_same_origin(request: Request, here: ThePage, visitor: TheVisitor) -> None:
-    """Whether a request that changes something comes from a page of ours: a cookie alone says nothing about that.
+    """Check that a request that changes something comes from this page: a cookie alone does not prove it.
 
-    Browsers tell where a request comes from by `Origin` and `Sec-Fetch-Site`; programs tell neither and have a token.
+    Browsers send the origin of a request in `Origin` and `Sec-Fetch-Site`; programs send neither and have a token.
     """
     try:
         _check_origin(request, here.control.own_addresses())
     except HTTPException as error:
-        # It may be somebody else's page that uses this person's login: nothing that they did, so not for the audit.
+        # Another site may be using this user's login: it is not the user's action, so it is not for the audit log.
         _log.warning("Refused %s %s of %r: %s", request.method, request.url.path, visitor.name, error.detail)
         raise
 
@@ -106,7 +106,7 @@ def _check_origin(request: Request, own_addresses: frozenset[str]) -> None:
 
 
 def limited(kind: Kind) -> Callable[[Request, ThePage, TheVisitor], Awaitable[None]]:
-    """A dependency that counts requests of a visitor to a route; see `limits`."""
+    """Return a dependency that counts requests of a visitor to a route; see `limits`."""
 
     async def take(request: Request, here: ThePage, visitor: TheVisitor) -> None:
         here.limits.take(kind, f"{request.method} {request.scope['route'].path}", visitor.name)

@@ -1,4 +1,4 @@
-"""What is proved about a flow's copy, and what is known to be missing: verifications and gaps."""
+"""Verified parts of a flow's copy, and known losses: verifications and gaps."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class VerifiedTopic(Answer):
     """Up to where a topic was found equal."""
 
     topic: str
-    #: Those of its partitions that were found equal up to somewhere.
+    #: Number of its partitions that were found equal up to some offset.
     partitions: int
-    #: Source offsets that are proved, over all of them.
+    #: Verified source offsets, over all of them.
     verified_offsets: int
-    #: When the partition was compared that was not compared for longest.
+    #: Time of the oldest of the partitions' latest comparisons.
     oldest_at: datetime
 
 
@@ -47,7 +47,7 @@ class Verification(Answer):
 
 
 class DifferentPartition(Answer):
-    """A partition whose newest comparison found something different."""
+    """A partition whose latest comparison found a difference."""
 
     topic: str
     partition: int
@@ -55,14 +55,14 @@ class DifferentPartition(Answer):
     verification: str
     finished_at: datetime
     difference_count: int
-    #: The first of them: offsets and what differs, never the content of records.
+    #: The first of them: offsets and parts that differ, never the content of records.
     differences: list[dict[str, Any]]
     reason: str | None
     detail: str | None
 
 
 class VerificationState(Answer):
-    """What is proved of a flow."""
+    """The verification state of a flow."""
 
     now: datetime
     last_at: datetime | None
@@ -94,7 +94,7 @@ class Gap(Answer):
 
 
 class Gaps(Answer):
-    """A flow's gaps, those that wait for a decision first, then newest first."""
+    """A flow's gaps, undecided ones first, then newest first."""
 
     now: datetime
     open: int
@@ -103,7 +103,7 @@ class Gaps(Answer):
 
 @router.get("/verification")
 def verification(looked: TheFlow) -> VerificationState:
-    """What was compared, and what was found."""
+    """Return what was compared, and the results."""
     if looked.ledger is None:
         return VerificationState(
             now=looked.now, last_at=None, equal=0, different=0, topics=[], differences=[], verifications=[]
@@ -132,7 +132,7 @@ def verification(looked: TheFlow) -> VerificationState:
 
 @router.get("/gaps")
 def gaps(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> Gaps:
-    """What was lost, and what was decided about it."""
+    """Return what was lost, and the decisions."""
     rows: list[GapRow] = []
     opened: tuple[GapRow, ...] = ()
     if looked.ledger is not None:
@@ -144,7 +144,7 @@ def gaps(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> 
 
 
 def gap_of(row: GapRow) -> Gap:
-    """A gap as the page tells it."""
+    """Return a gap as the page shows it."""
     return Gap(
         id=row.id,
         topic=row.topic,

@@ -1,4 +1,4 @@
-"""What the steps of a cutover work with: its definition, the flow, the ledger, and the two Spark jobs."""
+"""The context of a cutover's steps: its definition, the flow, the ledger, and the two Spark jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mirror_lib.verify import VerifyMode, VerifyOptions, VerifyPlan, VerifyRepor
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What copies and compares: Spark in production. Kept warm over all steps, for writers stand still meanwhile."""
+    """Copies and compares: Spark in production. Kept warm over all steps, because writers are stopped meanwhile."""
 
     copy: Callable[[], CopyRunner]
     compare: Callable[[VerifyPlan], VerifyRunner]
@@ -31,27 +31,27 @@ class Engine:
 
 @dataclass(slots=True)
 class CutoverContext:
-    """One cutover at work. Whatever it tells is read anew; nothing is remembered but what the ledger keeps."""
+    """One cutover in execution. Its properties are read anew each time; only the ledger keeps state."""
 
     definition: CutoverDefinition
     config: MirrorConfig
     ledger: Ledger
-    #: Who has it done, for the ledger.
+    #: Operator who runs it, for the ledger.
     by: str
-    #: None where only steps are taken that neither copy nor compare.
+    #: None if no step of this run copies or compares.
     engine: Engine | None = None
     #: The newest attempt at each step; the machine keeps it up to date.
     last: Mapping[Step, Attempt] = field(default_factory=dict)
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    #: Told what is going on, for people who wait.
+    #: Called with progress messages for waiting operators.
     tell: Callable[[str], None] = lambda _: None
-    #: Stores facts of the attempt that is under way: what must be known whatever happens next.
+    #: Stores facts of the current attempt that must survive any failure.
     keep: Callable[[Mapping[str, Any]], None] = lambda _: None
 
     @property
     def flow(self) -> FlowConfig:
-        """The flow as it runs now: without what was handed over.
+        """The flow as it runs now: without topics that were handed over.
 
         Raises:
             ConfigurationError: the file has no such flow, or it is not enabled.
@@ -60,17 +60,17 @@ class CutoverContext:
 
     @property
     def whole_flow(self) -> FlowConfig:
-        """The flow as its file has it."""
+        """The flow as configured in its file."""
         return unrestricted(enabled_flow(self.config, self.definition.flow))
 
     @property
     def opposite(self) -> FlowConfig | None:
-        """The flow back, when the file has one and it is enabled."""
+        """The failback flow, if the file has one and it is enabled."""
         return enabled_opposite_of(all_with_handovers(self.config, self.ledger), self.whole_flow)
 
     @property
     def topics(self) -> tuple[ScopeTopic, ...]:
-        """What the inventory found.
+        """The topics that the inventory found.
 
         Raises:
             ConfigurationError: there was no inventory.
@@ -82,20 +82,20 @@ class CutoverContext:
 
     @property
     def topic_regexes(self) -> tuple[str, ...]:
-        """What limits a run to the topics that move."""
+        """Regexes that limit a run to the topics of the scope."""
         return exactly(topic.source for topic in self.topics)
 
     def topology(self) -> FlowTopology:
-        """The rules of the whole flow for the topics that move."""
+        """Return the rules of the whole flow for the topics of the scope."""
         return flow_topology(self.whole_flow, self.topic_regexes)
 
     def run_options(self, *, max_seconds: float = 0.0) -> RunOptions:
-        """A run of what moves."""
+        """Return the options of a run of the scope."""
         trigger = f"cutover {self.definition.name}"
         return RunOptions(trigger=trigger, topics=self.topic_regexes, max_seconds=max_seconds)
 
     def copy(self) -> RunReport | None:
-        """One round for what moves; None when another run of the flow is under way and copies anyway."""
+        """Copy one round of the scope; return None if another run of the flow holds the lock and copies anyway."""
         engine = self._engine()
         try:
             return replicate(self.flow, ledger=self.ledger, make_runner=engine.copy, options=self.run_options())
@@ -104,16 +104,16 @@ class CutoverContext:
             return None
 
     def compare(self, mode: VerifyMode) -> VerifyReport:
-        """Compare what moves."""
+        """Compare the topics of the scope."""
         options = VerifyOptions(topics=self.topic_regexes, mode=mode)
         return verify_flow(self.whole_flow, ledger=self.ledger, make_runner=self._engine().compare, options=options)
 
     @contextmanager
     def locked(self, flow: FlowConfig) -> Iterator[None]:
-        """Hold the run lock of a flow; a run that is under way is waited for.
+        """Hold the run lock of a flow; wait for a current run to end.
 
         Raises:
-            RunLockedError: it has not ended within the time for the drain.
+            RunLockedError: it has not ended within the drain time.
         """
         with hold_lock(
             self.ledger,
@@ -126,11 +126,11 @@ class CutoverContext:
             yield
 
     def now(self) -> datetime:
-        """This moment."""
+        """Return the current time."""
         return datetime.now(UTC)
 
     def facts_of(self, step: Step) -> Mapping[str, Any]:
-        """What the newest attempt at a step noted."""
+        """Return the facts of the newest attempt at a step."""
         attempt = self.last.get(step)
         return {} if attempt is None else attempt.facts
 

@@ -1,7 +1,7 @@
-"""What belongs together and would be split by a cutover: groups and transactional ids. Pure.
+"""Groups and transactional ids that a cutover would split. Pure.
 
-A consumer reads all of its topics on one cluster, and a transaction is of one cluster. A group of which only some
-topics move begins on the target at its own `auto.offset.reset` in the others, or stays behind with the rest.
+A consumer reads all of its topics on one cluster, and a transaction is limited to one cluster. If only some topics of a
+group move, the group starts on the target at its `auto.offset.reset` for the others, or stays with the rest.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _INTERNAL = "__"
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """Who uses topics of the source, as far as it concerns the topics that move."""
+    """Users of the source's topics, as far as the topics of the scope are concerned."""
 
     #: Topics that each group has committed offsets on, or that its members are assigned.
     read: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: Topics that each transactional id has written to.
     written: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    #: Groups that the flow's filter and the cutover take.
+    #: Groups that match the flow's filter and the cutover scope.
     moving: frozenset[str] = frozenset()
-    #: Topics that do not stay behind: they move, have moved, or are copied from the target.
+    #: Topics that do not stay on the source: they move, have moved, or are copied from the target.
     gone: frozenset[str] = frozenset()
-    #: What could not be read, in words.
+    #: Sentences about what could not be read.
     unknown: tuple[str, ...] = ()
 
 
@@ -44,7 +44,7 @@ class Split:
     #: Its topics that move, and those that stay on the source.
     moves: tuple[str, ...]
     stays: tuple[str, ...]
-    #: Its offsets are left where they are, whatever becomes of its topics.
+    #: Its offsets are not moved, regardless of its topics.
     left_out: bool = False
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Split:
 
 
 def find_splits(use: Belonging, topics: Collection[str]) -> tuple[Split, ...]:
-    """The groups and transactional ids that the cutover of some source topics would split, by kind and name."""
+    """Return the groups and transactional ids that moving some source topics would split, by kind and name."""
     return (
         *_splits("group", use.read, use, topics, use.moving),
         *_splits("transactional id", use.written, use, topics, use.written.keys()),
@@ -80,7 +80,7 @@ def _splits(
 
 
 def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[str]) -> Gate:
-    """Nothing is split but what an operator has named.
+    """Gate: nothing is split except what an operator has named.
 
     Args:
         may_split: Java regexes for whole names of groups and transactional ids.

@@ -1,4 +1,4 @@
-"""Reading who uses the topics of a cutover on the source: groups, their members, and transactional ids."""
+"""Read the users of a cutover's topics on the source: groups, their members, and transactional ids."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _OTHER_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
 def read_belonging(
     flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[ScopeTopic], patterns: Sequence[str]
 ) -> Belonging:
-    """Who uses the source's topics now.
+    """Return the present users of the source's topics.
 
     Args:
-        flow: as it runs now, and `opposite`, the flow back, too.
-        topics: those that move.
-        patterns: Java regexes for the groups that move.
+        flow: as it runs now; `opposite` is the failback flow.
+        topics: of the scope.
+        patterns: Java regexes for the groups of the scope.
 
     Raises:
-        MirrorError: a cluster cannot be asked.
+        MirrorError: a request to a cluster failed.
     """
     takes, wanted = group_filter(flow).should_replicate_group, compile_list(tuple(patterns))
     mine = {topic.source for topic in topics}

@@ -1,4 +1,4 @@
-"""Keeping writers from topics by ACLs that forbid them to write; taken away again by a rollback or failback."""
+"""Fence writers from topics by ACLs that deny writing; a rollback or failback removes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ACTION = "Stop the writers yourself, and begin the cutover with fence=operator.
 
 
 def fence_acls(topics: Iterable[str], writers: Sequence[str]) -> tuple[AclBinding, ...]:
-    """What forbids some principals to write to topics. Super users are above all ACLs."""
+    """Return ACLs that deny some principals to write to topics. ACLs do not apply to super users."""
     return tuple(
         AclBinding(AclResource.TOPIC, topic, AclPattern.LITERAL, writer, WILDCARD, WRITE, AclPermission.DENY)
         for topic in sorted(topics)
@@ -27,7 +27,7 @@ def fence_acls(topics: Iterable[str], writers: Sequence[str]) -> tuple[AclBindin
 
 
 def can_fence(flow: FlowConfig) -> Gate:
-    """Whether the source has an authorizer whose ACLs this user may read: asked while the writers still write.
+    """Gate: the source has an authorizer whose ACLs this user may read; checked while the writers still write.
 
     Raises:
         MirrorError: the source cannot be reached.
@@ -53,14 +53,14 @@ def raise_fence(
     known: Sequence[Mapping[str, Any]],
     keep: Callable[[Mapping[str, Any]], None],
 ) -> Gate:
-    """Forbid writing to topics of the flow's source.
+    """Deny writing to topics of the flow's source.
 
-    ACLs that stand there already are somebody else's, and stay when the fence is taken away.
+    ACLs that exist already belong to others, and stay when the fence is removed.
 
     Args:
         writers: principals.
-        known: what an earlier attempt may have put there.
-        keep: stores the facts of what is ours, before it is put there.
+        known: ACLs that an earlier attempt may have created.
+        keep: stores the ACLs of this cutover before they are created.
 
     Raises:
         MirrorError: the source cannot be reached.
@@ -80,10 +80,10 @@ def raise_fence(
 
 
 def lower_fence(flow: FlowConfig, facts: Sequence[Mapping[str, Any]]) -> Gate:
-    """Take away what `raise_fence` put on the flow's source; what is not there any more counts as taken away.
+    """Remove what `raise_fence` created on the flow's source; missing ACLs count as removed.
 
     Args:
-        facts: as `raise_fence` kept them.
+        facts: as `raise_fence` stored them.
 
     Raises:
         MirrorError: the source cannot be reached.

@@ -1,4 +1,4 @@
-"""The conditions of a cutover, judged on what was read. Pure."""
+"""The gates of a cutover, evaluated on facts that were read. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mirror_lib.topology import TopicPartition
 from mirror_lib.verify import Verdict, VerifyReport
 
 _NAMED = 3
-#: A position that needs nothing more: it is in sync, nothing is to be taken over, or it goes on a little too early.
-#: One that skips records is judged by how many.
+#: Positions that need no action: in sync, nothing to take over, or continuing slightly too early. Positions that skip
+#: records are judged by their number.
 _SETTLED = frozenset[GroupReason | None](
     {None, GroupReason.NO_COMMITTED_OFFSET, GroupReason.BETWEEN_SYNCS, GroupReason.SKIPS_RECORDS}
 )
@@ -35,19 +35,19 @@ _LASTING = frozenset[GroupReason | None](
 
 
 def begin_anew(setting: str) -> str:
-    """The way on where a limit stops a cutover: its settings stay as they were when it began."""
+    """Return what to do if a limit stops a cutover: its settings cannot change after it has begun."""
     return f"roll this cutover back and begin one under another name with {setting}"
 
 
 def named(places: Iterable[object]) -> str:
-    """The first few of something, and how many more there are."""
+    """Return the first few of something, and how many more there are."""
     listed = [str(place) for place in places]
     more = f" and {len(listed) - _NAMED:,} more" if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
 
 
 def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
-    """There is something to move."""
+    """Gate: there is something to move."""
     partitions = sum(topic.partitions for topic in topics)
     return Gate(
         "topics",
@@ -60,7 +60,7 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
 
 
 def topics_same(before: Sequence[ScopeTopic], now: Sequence[ScopeTopic]) -> Gate:
-    """What the inventory found is what there is. The target may have more partitions than the source, never fewer."""
+    """Gate: the topics are those of the inventory. The target may have more partitions than the source, never fewer."""
     then, present = ({(each.source, each.target): _shape(each) for each in topics} for topics in (before, now))
     changed = sorted(key[0] for key in then.keys() | present.keys() if then.get(key) != present.get(key))
     return Gate(
@@ -76,7 +76,7 @@ def _shape(topic: ScopeTopic) -> tuple[int, bool]:
 
 
 def targets_ready(topics: Sequence[ScopeTopic]) -> Gate:
-    """Every topic has all its partitions on the target."""
+    """Gate: every topic has all its partitions on the target."""
     lacking = [f"{each.target} ({each.target_partitions} of {each.partitions} partitions)" for each in topics]
     lacking = [text for text, each in zip(lacking, topics, strict=True) if each.target_partitions < each.partitions]
     return Gate(
@@ -88,10 +88,10 @@ def targets_ready(topics: Sequence[ScopeTopic]) -> Gate:
 
 
 def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tuple[Gate, ...]:
-    """Nobody has written to the source since the cut, and nobody but the copy to the target.
+    """Gate: since the cut nothing was written to the source, and only the copy was written to the target.
 
     Args:
-        target_too: whether the target is looked at; once it may be written to, it may not.
+        target_too: check the target too; False once others may write to it.
     """
     source = {TopicPartition(cut.topic, cut.partition): cut.source_end for cut in cuts}
     target = {TopicPartition(cut.topic, cut.partition): cut.target_end for cut in cuts}
@@ -123,10 +123,10 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
 
 
 def source_as_told(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gate:
-    """Nobody has written to the source since the word that the writers are stopped.
+    """Gate: nothing was written to the source since the operator confirmed that the writers are stopped.
 
     Args:
-        then: where partitions ended when the word was taken.
+        then: log end offsets at the time of the confirmation.
     """
     grown = [place for place, end in then.items() if ends.source.get(place, 0) > end]
     return Gate(
@@ -141,7 +141,7 @@ def source_as_told(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gate:
 
 
 def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag: int) -> Gate:
-    """What is left to copy is little enough for the writers to wait for it."""
+    """Gate: the lag is small enough for the writers to wait for it."""
     lag = sum(max(end - positions.get(place, 0), 0) for place, end in ends.source.items())
     return Gate(
         "lag",
@@ -152,7 +152,7 @@ def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag
 
 
 def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], problems: Sequence[str]) -> tuple[Gate, ...]:
-    """Nothing is left to copy, nothing stands still, and no transaction is open."""
+    """Gate: nothing is left to copy, no partition is stalled, and no transaction is open."""
     return (
         Gate(
             "copied",
@@ -174,7 +174,7 @@ def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], proble
 
 
 def is_equal(report: VerifyReport) -> Gate:
-    """The comparison found no difference, and left nothing out."""
+    """Gate: the comparison found no difference, and skipped nothing."""
     different, unverifiable = report.count(Verdict.DIFFERENT), report.count(Verdict.UNVERIFIABLE)
     passed = not different and not unverifiable and not report.cut
     return Gate(
@@ -189,7 +189,7 @@ def is_equal(report: VerifyReport) -> Gate:
 
 
 def readers_stopped(groups: Sequence[ScopeGroup]) -> Gate:
-    """No group of the scope has members on the source: their positions move no more."""
+    """Gate: no group of the scope has members on the source: their positions do not change any more."""
     active = [group.name for group in groups if group.on_source is GroupState.ACTIVE]
     return Gate(
         "readers stopped",
@@ -202,10 +202,10 @@ def readers_stopped(groups: Sequence[ScopeGroup]) -> Gate:
 
 
 def readers_finished(left: Mapping[str, int]) -> Gate:
-    """Every group has read the source to its end: for readers that move last.
+    """Gate: every group has read the source to its end, if readers move last.
 
     Args:
-        left: records that each group has still to read.
+        left: lag of each group in records.
     """
     behind = {name: count for name, count in left.items() if count}
     return Gate(
@@ -219,13 +219,13 @@ def readers_finished(left: Mapping[str, int]) -> Gate:
 
 
 def rows_of_wave(plan: GroupPlan, groups: Collection[str], topics: Sequence[ScopeTopic]) -> list[GroupRow]:
-    """The positions that move: a group may read topics that stay, too."""
+    """Return the positions that move: a group may read topics that stay, too."""
     names = {topic.source for topic in topics}
     return [row for row in plan.rows if row.group in groups and row.source.topic in names]
 
 
 def groups_can_move(plan: GroupPlan, rows: Sequence[GroupRow]) -> Gate:
-    """Nothing stands against the groups that will not pass by itself: better known before the writers stop."""
+    """Gate: no group has a permanent obstacle; checked before the writers stop."""
     lasting = [f"{row.group} on {row.source} ({row.reason})" for row in rows if row.reason in _LASTING]
     return counts(
         "groups can move",
@@ -237,7 +237,7 @@ def groups_can_move(plan: GroupPlan, rows: Sequence[GroupRow]) -> Gate:
 
 
 def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
-    """What a move of the groups would not settle as they stand now; it may pass until then, so it only informs."""
+    """Gate: which groups could not move with their present positions. That may change, so the gate only informs."""
     missing = [row for row in rows if row.reason not in _SETTLED and row.reason not in _LASTING]
     return Gate(
         "groups in place",
@@ -250,7 +250,7 @@ def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
 
 
 def rereads_are_known(rows: Sequence[GroupRow]) -> Gate:
-    """The map tells how much groups would read again. The number falls until they move; a missing map stays missing."""
+    """Gate: the duplicates of the groups are known. Their number falls until they move; a missing map stays missing."""
     read_again = sum(row.read_again or 0 for row in rows)
     unknown = [f"{row.group} on {row.source}" for row in rows if row.goes_on_at is not None and row.read_again is None]
     return Gate(
@@ -271,13 +271,14 @@ def groups_in_place(
     *,
     gone_on: bool = False,
 ) -> tuple[Gate, ...]:
-    """Every group continues on the target at its source position; duplicates and skipped records are within limits.
+    """Gate: every group continues on the target at its source position; duplicates and skipped records are within
+    limits.
 
     Args:
         rows: the positions that move.
-        max_read_again: records that may be read twice.
-        max_skipped: records that may not be read at all.
-        gone_on: the groups had moved before, and may have read on.
+        max_read_again: maximum number of duplicates (records).
+        max_skipped: maximum number of skipped records.
+        gone_on: the groups had moved before, and may have read further.
     """
     settled = _SETTLED | _GONE_ON if gone_on else _SETTLED
     missing = [row for row in rows if row.present_reason not in settled]
@@ -305,7 +306,7 @@ def groups_in_place(
 
 
 def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
-    """Groups find the records on the target that they have not read, but for as many as are allowed."""
+    """Gate: groups find their unread records on the target, except for an allowed number."""
     skipping = [row for row in rows if row.skipped]
     skipped = sum(row.skipped or 0 for row in skipping)
     places = f": {named(f'{row.group} on {row.source} ({row.skipped:,})' for row in skipping)}" if skipping else ""
@@ -319,5 +320,5 @@ def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
 
 
 def counts(name: str, problems: Sequence[str], good: str, action: str) -> Gate:
-    """There is none of something."""
+    """Gate: a list of problems is empty."""
     return Gate(name, not problems, good if not problems else f"{len(problems):,}: {named(problems)}", action)

@@ -1,4 +1,4 @@
-"""Which topics a switch takes from its flow and which it gives back to the opposite one; undone as a whole."""
+"""The topics that a switch takes from its flow and gives back to the opposite flow; undone as a whole."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Handover:
     """What a switch changes in the ledger."""
 
     flow: str
-    #: What the flow copies no more.
+    #: Topics that the flow stops copying.
     away: tuple[Names, ...]
     back: str
-    #: What the opposite flow had handed over, and copies again.
+    #: Topics that the opposite flow had handed over, and copies again.
     home: tuple[Names, ...]
 
     def to_facts(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class Handover:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> Self | None:
-        """The inverse; None where nothing was noted."""
+        """The inverse; None if nothing was recorded."""
         noted = facts.get(_KEY)
         if not noted:
             return None
@@ -43,7 +43,7 @@ class Handover:
 
 
 def plan(context: CutoverContext) -> Handover:
-    """What the switch has to change; what an interrupted attempt has noted stays so, for it may be half done."""
+    """Return what the switch changes; the record of an interrupted attempt is kept, since it may be half done."""
     noted = Handover.from_facts(context.facts_of(Step.SWITCH))
     if noted is not None:
         return noted
@@ -53,14 +53,14 @@ def plan(context: CutoverContext) -> Handover:
     gone = {row.target_topic: row.topic for row in context.ledger.cutovers.handed_over(back)} if back else {}
     home = tuple((gone[topic.source], topic.source) for topic in context.topics if topic.source in gone)
     came = {names[1] for names in home}
-    # A flow that leads back takes only what was handed over: without that there is nothing to keep from it.
+    # A failback flow takes only topics that were handed over: otherwise there is nothing to take from it.
     leads_back = context.flow.way_back
     away = tuple((each.source, each.target) for each in context.topics if not (leads_back and each.source in came))
     return Handover(context.definition.flow, away, back, home)
 
 
 def apply(context: CutoverContext, change: Handover) -> None:
-    """Change the ledger, at one moment; doing it again changes nothing."""
+    """Change the ledger in one transaction; idempotent."""
     context.ledger.cutovers.hand_over(
         _rows(context, change.flow, change.away),
         take_back_from=change.back or None,
@@ -69,7 +69,7 @@ def apply(context: CutoverContext, change: Handover) -> None:
 
 
 def undo(context: CutoverContext, attempt: Attempt) -> Gate:
-    """Let everybody copy as before an attempt at the switch, however far that came."""
+    """Restore the flows as before an attempt at the switch, wherever that attempt stopped."""
     change = Handover.from_facts(attempt.facts)
     if change is None:
         return Gate("handed over", True, "nothing had been handed over.")
@@ -87,10 +87,10 @@ def _rows(context: CutoverContext, flow: str, topics: Iterable[Names]) -> list[H
 def handed_over_rows(
     flow: str, topics: Iterable[Names], *, cutover: str, since: datetime, by: str
 ) -> list[HandedOverRow]:
-    """What the ledger keeps of topics that a flow copies no more.
+    """Return the ledger rows of topics that a flow does not copy any more.
 
     Args:
-        cutover: its name, or what else handed them over.
+        cutover: its name, or the name of another cause of the hand-over.
     """
     return [
         HandedOverRow(flow=flow, topic=source, target_topic=target, cutover=cutover, since=since, by=by)

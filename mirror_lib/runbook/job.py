@@ -25,26 +25,26 @@ _log = logging.getLogger("mirror")
 
 @dataclass(frozen=True, slots=True)
 class CutoverArguments:
-    """What the job is told."""
+    """Arguments of the job."""
 
     #: The properties file; absolute, since the job may run in another folder.
     config: Path
     #: The cutover's name.
     name: str
-    #: Who has it run, for the ledger.
+    #: Operator who runs it, for the ledger.
     by: str
-    #: The last step to take; None goes to the end.
+    #: The last step to run; None runs all steps.
     until: Step | None = None
-    #: How long a person is waited for at each step that needs one.
+    #: How long to wait for the operator at each step that needs a confirmation.
     wait_seconds: float = 0.0
     report: Path | None = None
-    #: The step whose question is answered by yes; by whoever has it run.
+    #: The step that the operator confirms by this run.
     confirm: Step | None = None
     note: str | None = None
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> CutoverArguments:
-        """Read a command line without the program's name; a wrong one ends the process with exit code 2."""
+        """Read a command line without the program's name; a malformed one ends the process with exit code 2."""
         found = _parser().parse_args(argv)
         until = None if found.until is None else Step(found.until)
         confirm = None if found.confirm is None else Step(found.confirm)
@@ -68,10 +68,10 @@ class CutoverArguments:
 
 
 def main(argv: Sequence[str], make_engine: Callable[[str], Engine]) -> int:
-    """Run the job; returns the exit code (0 done, 2 configuration, 3 needs a person).
+    """Run the job; return the exit code (0 done, 2 configuration, 3 needs an operator).
 
     Args:
-        make_engine: given a name for what is shown of it; starts nothing before it is used.
+        make_engine: given a name to show; starts nothing before it is used.
     """
     arguments = CutoverArguments.parse(argv)
     try:

@@ -1,7 +1,7 @@
-"""Taking a cutover through its steps: resumable at any of them, never past a gate that does not hold.
+"""Run a cutover step by step: resumable at any step, never past a gate that does not hold.
 
-The ledger keeps every attempt. What a step that has passed had found is looked at again on the live clusters when the
-cutover is resumed: one that does not hold any more is undone and taken again.
+The ledger keeps every attempt. When a cutover is resumed, the results of passed steps are checked again on the live
+clusters: a step whose gates no longer hold is undone and run again.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ from mirror_lib.runbook.steps import switch as steps_over
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.3
 _AGAIN = "Trigger the cutover again."
-#: Between two rounds while a person stops the writers: the copy stays close, and the ledger is not filled with runs.
+#: Seconds between two rounds while the operator stops the writers: the lag stays small, with few runs in the ledger.
 _FOLLOW_SECONDS = 5.0
-#: They may be taken anew as often as anybody likes, until the writers are stopped.
+#: These steps may be repeated any number of times until the writers are stopped.
 _REPEATABLE = frozenset({Step.INVENTORY, Step.PREFLIGHT, Step.REHEARSE})
 _LEASE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Works:
-    """What is done at the steps."""
+    """The functions of the steps."""
 
     work: Mapping[Step, Callable[[CutoverContext], Outcome]]
-    #: What must hold before a person is asked.
+    #: What must hold before the operator is asked.
     before_asking: Mapping[Step, Callable[[CutoverContext], Outcome]]
-    #: Read again when a cutover goes on, as long as nobody may write to the target.
+    #: Checked again when a cutover is resumed, as long as clients may not write to the target.
     holds: Mapping[Step, Callable[[CutoverContext], tuple[Gate, ...]]]
-    #: Done again and again while a person stops the writers.
+    #: Repeated while the operator stops the writers.
     while_waiting: Callable[[CutoverContext], None]
 
 
@@ -98,7 +98,7 @@ WORKS = Works(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An answer that comes with the process that acts on it."""
+    """A confirmation that is given at the start of the process that acts on it."""
 
     step: Step
     by: str
@@ -107,25 +107,25 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a cutover is."""
+    """The progress of a cutover."""
 
     definition: CutoverDefinition
     state: CutoverState
-    #: The step that is under way, waits, failed, or was the last.
+    #: The step that is running, waiting or failed, or the last one.
     step: Step
     attempts: tuple[Attempt, ...]
-    #: Who acts now, and what may happen.
+    #: Who acts now, and which events are possible.
     present: Situation
 
     @property
     def exit_code(self) -> int:
-        """0 when it went on, or is at its end; 3 when a person has to do something."""
+        """0 if it continued or has ended; 3 if the operator has to act."""
         needs_somebody = self.state in (CutoverState.FAILED, CutoverState.WAITING) or self.present.died is not None
         return 3 if needs_somebody else 0
 
 
 def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, context: CutoverContext) -> None:
-    """Begin a cutover; nothing is done yet.
+    """Create a cutover; nothing is done yet.
 
     Raises:
         ConfigurationError: the flow cannot be used.
@@ -151,27 +151,27 @@ def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, context: C
 
 
 def progress(ledger: Ledger, definition: CutoverDefinition) -> Progress:
-    """Where a cutover is, as the ledger has it."""
+    """Return the progress of a cutover, as recorded in the ledger."""
     row = ledger.cutovers.find(definition.name)
     if row is None:
         raise ConfigurationError(f"there is no cutover {definition.name!r}.", action="`mirror cutover list` has them.")
-    # A process stores an attempt before it asks: this way round nobody is shown the gates of the one before.
+    # A process stores an attempt before it asks: in this order, the gates of an earlier attempt are never shown.
     present = situation_of(ledger, definition.name)
     attempts = tuple(attempt_of(each) for each in ledger.cutovers.steps(definition.name))
     return Progress(definition, CutoverState(row.state), Step(row.step), attempts, present)
 
 
 def _lasting(before: Attempt | None) -> dict[str, Any]:
-    """What a further attempt has to know of the one before: what stands on the clusters because of it."""
+    """Return the facts of an attempt that the next one needs: its effects on the clusters."""
     if before is None:
         return {}
-    # A switch that was undone has handed over nothing; a fence stands until it is lowered.
+    # An undone switch has handed nothing over; a fence exists until it is lowered.
     kept = ("fence",) if before.state is StepState.UNDONE else LASTING_FACTS
     return {name: before.facts[name] for name in kept if name in before.facts}
 
 
 class Machine:
-    """Takes one cutover on; a lock of its own keeps a second process from doing the same."""
+    """Carries one cutover out; its own lock keeps a second process from doing the same."""
 
     def __init__(self, context: CutoverContext, works: Works = WORKS) -> None:
         self._context = context
@@ -182,17 +182,17 @@ class Machine:
         self._read()
 
     def run(self, *, until: Step | None = None, wait_seconds: float = 0.0, word: Word | None = None) -> Progress:
-        """Take step after step.
+        """Run the steps.
 
         Args:
-            until: the last step to take; None goes to the end.
-            wait_seconds: how long a person is waited for at each step that needs one.
+            until: the last step to run; None runs all.
+            wait_seconds: how long to wait for the operator at each step that needs a confirmation.
 
         Returns:
-            Where it is: at its end, after `until`, at a gate that does not hold, or waiting for a person.
+            The progress: ended, after `until`, at a gate that does not hold, or waiting for the operator.
 
         Raises:
-            NotNowError: it has ended already, or the word answers nothing that it has asked.
+            NotNowError: it has ended already, or the confirmation belongs to no open question.
             RunLockedError: another process carries it out, or rolls it back.
         """
         event = Event.TRIGGER if word is None else Event.TRIGGER_WITH_WORD
@@ -212,7 +212,7 @@ class Machine:
         return progress(self._context.ledger, self._context.definition)
 
     def _carry_out(self, until: Step | None, wait_seconds: float, word: Word | None, event: Event) -> None:
-        """Take steps as the one process that does; what it leaves behind is in the ledger before its lock is free."""
+        """Run the steps as the only process; the result is in the ledger before the lock is released."""
         ledger, context = self._context.ledger, self._context
         assert self._lease is not None
         self._read()
@@ -240,7 +240,7 @@ class Machine:
         try:
             self._context.ledger.carriers.end(self._name, self._carrier, ended_as=ended_as.value)
         except LedgerError as error:
-            # The lock's end says it, too.
+            # The release of the lock shows it, too.
             _log.warning("cutover %s: its end could not be noted: %s", self._name, error)
 
     def _check(self, word: Word) -> None:
@@ -252,7 +252,7 @@ class Machine:
             )
 
     def _close_what_was_left(self) -> None:
-        """End the attempts of processes that ended in the middle of a step, or before somebody answered."""
+        """End the attempts of processes that ended during a step, or before an answer."""
         for attempt in self._context.last.values():
             if attempt.state is StepState.WAITING:
                 unanswered = Gate("answered", False, "nobody has answered while a process waited for it.", _AGAIN)
@@ -267,7 +267,7 @@ class Machine:
     def _run(self, until: Step | None, wait_seconds: float, word: Word | None) -> CutoverState:
         self._look_again()
         if word is not None and self._context.last[word.step].state is StepState.UNDONE:
-            # It was about something that does not hold any more.
+            # It referred to a state that does not hold any more.
             word = None
         wanted = None if until is None else self._context.last.get(until)
         if until in _REPEATABLE and wanted is not None and has_passed(wanted) and not self._is_frozen():
@@ -289,7 +289,7 @@ class Machine:
         return state
 
     def _look_again(self) -> None:
-        """Undo what does not hold any more, as long as nobody may have written to the target."""
+        """Undo what does not hold any more, as long as clients may not have written to the target."""
         if is_released(list(self._context.last.values())):
             return
         for step in STEPS[self._context.definition.style]:
@@ -299,7 +299,7 @@ class Machine:
             found = holds(self._context)
             if not all(gate.passed for gate in found):
                 self._save(replace(attempt, state=StepState.UNDONE, gates=(*attempt.gates, *found)))
-                # What was found behind it was found about something else.
+                # The results of later steps are based on an outdated state.
                 self._undo_after(step)
                 return
 
@@ -310,9 +310,9 @@ class Machine:
             if attempt is None or attempt.state is StepState.UNDONE:
                 continue
             if later is Step.SWITCH:
-                # The flow has to copy again what was written in the meantime.
+                # The flow has to copy what was written in the meantime.
                 handover.undo(self._context, attempt)
-            # Also what waits: a word that was given then was given about something else.
+            # Including a waiting step: its confirmation referred to another state.
             self._save(replace(attempt, state=StepState.UNDONE))
 
     def _take(self, step: Step, wait_seconds: float, word: Word | None) -> StepState:
@@ -357,7 +357,7 @@ class Machine:
         self._save(replace(attempt, facts={**attempt.facts, **facts}))
 
     def _ask(self, attempt: Attempt, wait_seconds: float, word: Word | None) -> tuple[Attempt, bool]:
-        """Wait for a person; False where the step ends here: a gate does not hold, or nobody has agreed."""
+        """Wait for the operator; return False if the step ends here: a gate does not hold, or there is no approval."""
         context, step = self._context, attempt.step
         outcome = self._works.before_asking[step](context)
         attempt = replace(attempt, gates=outcome.gates, facts={**attempt.facts, **outcome.facts})
@@ -418,7 +418,7 @@ class Machine:
         self._context.last = {**self._context.last, attempt.step: attempt}
 
     def _check_lease(self) -> None:
-        """Stop a process that was suspended, and that another has succeeded, before it does what nobody expects."""
+        """Stop a process that was suspended, and that another has succeeded, before it acts."""
         if self._lease is not None:
             self._lease.check()
 

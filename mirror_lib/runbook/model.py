@@ -1,4 +1,4 @@
-"""What a cutover is, in plain values: which topics and groups move, by which steps, and what is known of each step."""
+"""Plain values of a cutover: its topics and groups, its steps, and the results of each step."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Step(StrEnum):
-    """What is done one after the other; `order.STEPS` says in which order."""
+    """The steps of a cutover; `order.STEPS` has their order."""
 
     #: What moves: topics, partitions, groups and staged grants as they are now.
     INVENTORY = "inventory"
     #: Whether it can move: permissions, limits, gaps, retention, names, other flows.
     PREFLIGHT = "preflight"
-    #: Copy and compare while everybody still works, and tell how long the writers will have to stand still.
+    #: Copy and compare while clients work, and report how long the writers will have to be stopped.
     REHEARSE = "rehearse"
-    #: A person stops the writers and says so; until then the copy is kept close.
+    #: The operator stops the writers and confirms it; until then the copy keeps the lag small.
     FREEZE = "freeze"
-    #: Rounds until everything is copied and the source has stood still for a while; then the cut is noted.
+    #: Rounds until everything is copied and the source is quiet for a while; then the cut is recorded.
     DRAIN = "drain"
     #: The target equals the source up to the cut.
     VERIFY = "verify"
-    #: The groups go on on the target where they stood on the source.
+    #: The groups continue on the target at their source positions.
     TRANSLATE = "translate"
-    #: A person looks at all gates and agrees.
+    #: The operator checks all gates and approves.
     APPROVE = "approve"
-    #: The flow copies these topics no more, and the way back is prepared.
+    #: The flow stops copying these topics, and failback is prepared.
     SWITCH = "switch"
-    #: Staged grants to write are put on the target: from here on somebody may write there.
+    #: Staged write grants are created on the target: from here on clients may write there.
     RELEASE = "release"
     #: Clients arrive on the target and none is left on the source.
     WATCH = "watch"
-    #: The report is closed.
+    #: The report is final.
     FINISH = "finish"
 
 
 class Style(StrEnum):
-    """Who moves first."""
+    """Whether writers or readers move first."""
 
-    #: Writers and readers stand still in one window.
+    #: Writers and readers are stopped in one window.
     TOGETHER = "together"
     #: Readers move while records are still copied, writers follow.
     CONSUMERS_FIRST = "consumers-first"
@@ -56,20 +56,20 @@ class Style(StrEnum):
 
 
 class StepState(StrEnum):
-    """How an attempt at a step ended, or where it is."""
+    """The state of an attempt at a step."""
 
     RUNNING = "running"
-    #: A person has to say that something is done, or agree.
+    #: An operator has to confirm or approve.
     WAITING = "waiting"
     PASSED = "passed"
-    #: A gate does not hold, or something went wrong; the step can be tried again.
+    #: A gate does not hold, or an error occurred; the step can be repeated.
     FAILED = "failed"
-    #: It had passed, and was taken back, or the clusters show that it holds no more.
+    #: It had passed and was undone, or the clusters show that it no longer holds.
     UNDONE = "undone"
 
 
 class CutoverState(StrEnum):
-    """Where a cutover is as a whole."""
+    """The state of a cutover as a whole."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -79,16 +79,16 @@ class CutoverState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be done."""
+        """True if nothing more will be done."""
         return self in (CutoverState.FINISHED, CutoverState.ROLLED_BACK)
 
 
 class Fence(StrEnum):
-    """How writers are kept from the source."""
+    """How writers are fenced from the source."""
 
     #: The operator stops them.
     OPERATOR = "operator"
-    #: ACLs on the source forbid everybody to write to the topics, until a rollback or failback.
+    #: ACLs on the source deny writing to the topics, until a rollback or failback.
     ACL = "acl"
 
 
@@ -102,38 +102,38 @@ class VerifyScope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutoverDefinition:
-    """What a person decided when the cutover was begun. Durations in seconds."""
+    """The operator's settings for a cutover, fixed when it is created. Durations in seconds."""
 
     name: str
     #: `A->B`.
     flow: str
-    #: Java regexes for source topics; never more than the flow takes.
+    #: Java regexes for source topics; never more than the flow selects.
     topics: tuple[str, ...]
-    #: Java regexes for groups; never more than the flow takes.
+    #: Java regexes for groups; never more than the flow selects.
     groups: tuple[str, ...] = (".*",)
     style: Style = Style.TOGETHER
     fence: Fence = Fence.OPERATOR
-    #: Principals such as `User:app` that the fence keeps from writing. Everybody would be the flow back, too.
+    #: Principals that the fence denies writing, such as `User:app`. A wildcard would include the failback flow.
     writers: tuple[str, ...] = ()
     scope: VerifyScope = VerifyScope.RECENT
-    #: Records that all groups together may read again.
+    #: Maximum number of duplicates (records) of all groups together.
     max_read_again: int = 0
-    #: Records that all groups together may not read at all: they are not on the target.
+    #: Maximum number of records skipped by all groups together: they are not on the target.
     max_skipped: int = 0
-    #: Java regexes for whole names of groups and transactional ids that use topics of which only some move.
+    #: Java regexes for whole names of groups and transactional ids of whose topics only some move.
     may_split: tuple[str, ...] = ()
-    #: How long the source must have stood still. Writers that hold metadata try for some seconds after they lost the
+    #: How long the source must have been quiet. Writers with cached metadata retry for some seconds after they lost the
     #: right to write.
     still_seconds: float = 10.0
-    #: The time in which the drain must come to an end.
+    #: Time limit of the drain.
     drain_seconds: float = 600.0
-    #: How many records may be left to copy when the freeze begins.
+    #: Maximum lag (records) at the beginning of the freeze.
     max_lag: int = 10_000
-    #: The time in which clients must have arrived on the target; 0 does not wait for them.
+    #: Time limit for clients to appear on the target; 0 does not wait for them.
     watch_seconds: float = 300.0
-    #: Whether a way back is a condition.
+    #: True if failback must be possible.
     require_way_back: bool = True
-    #: Release grants that the source has withdrawn since, too: when its writers were locked out by removing them.
+    #: Also release grants that were since removed on the source to lock out its writers.
     with_withdrawn: bool = False
 
     def __post_init__(self) -> None:
@@ -178,13 +178,13 @@ class CutoverDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One condition, looked at on the live clusters."""
+    """One condition, checked on the live clusters."""
 
     name: str
     passed: bool
-    #: What was found, as a sentence with its numbers.
+    #: The finding, as a sentence with its numbers.
     what: str
-    #: What to do where it is not passed.
+    #: What to do if it is not passed.
     action: str = ""
 
     def __str__(self) -> str:
@@ -217,7 +217,7 @@ class Attempt:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None while it is under way."""
+        """Duration; None while it is running."""
         return None if self.finished_at is None else (self.finished_at - self.started_at).total_seconds()
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Finding cutovers in the ledger, and beginning the one that leads back."""
+"""Find cutovers in the ledger, and define failback cutovers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_lib.runbook.states import Event, require, situation_of
 
 
 def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:
-    """What a cutover is.
+    """Return the definition of a cutover.
 
     Raises:
         ConfigurationError: there is none of that name.
@@ -27,10 +27,10 @@ def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:
 
 
 def failback_of(config: MirrorConfig, ledger: Ledger, name: str, new_name: str | None = None) -> CutoverDefinition:
-    """The cutover that brings home what another one has moved: the same topics and groups by the flow back.
+    """Return the cutover that moves the topics and groups of another one back, by the failback flow.
 
     Raises:
-        ConfigurationError: there is no such cutover, it has not moved anything yet, or there is no flow back.
+        ConfigurationError: there is no such cutover, it has not moved anything yet, or there is no failback flow.
     """
     there = open_cutover(ledger, name)
     require(situation_of(ledger, name), Event.BRING_BACK)

@@ -1,4 +1,4 @@
-"""What a step comes to."""
+"""The outcome of a step."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mirror_lib.runbook.model import Gate, Step
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The gates that were looked at, and what was measured or done, as plain data."""
+    """The checked gates, and what was measured or done, as plain data."""
 
     gates: tuple[Gate, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    #: An earlier step that does not hold any more by what was found.
+    #: An earlier step that, by these findings, does not hold any more.
     undoes: Step | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether all gates hold."""
+        """True if all gates hold."""
         return all(gate.passed for gate in self.gates)

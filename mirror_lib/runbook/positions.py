@@ -1,4 +1,4 @@
-"""How far partitions are copied, as the target keeps it."""
+"""Positions of partitions, as stored on the target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mirror_lib.topology import TopicPartition
 
 
 def copied_to(flow: FlowConfig) -> dict[TopicPartition, int]:
-    """The next source offset to copy, of every partition that was copied.
+    """Return the next source offset to copy, of every partition that was copied.
 
     Raises:
         MirrorError: the position topic cannot be read.
@@ -17,7 +17,7 @@ def copied_to(flow: FlowConfig) -> dict[TopicPartition, int]:
 
 
 def written_to(flow: FlowConfig) -> dict[TopicPartition, int]:
-    """The next offset to be written on the target, by source partition, as far as it is known.
+    """Return the next target offset to write, by source partition, as far as it is known.
 
     Raises:
         MirrorError: the position topic cannot be read.

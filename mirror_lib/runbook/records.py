@@ -1,4 +1,4 @@
-"""Attempts as the ledger keeps them, and back."""
+"""Convert attempts to ledger rows, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mirror_lib.runbook.order import last_attempts
 
 
 def attempt_of(row: CutoverStepRow) -> Attempt:
-    """A row as a value."""
+    """Return a row as a value."""
     return Attempt(
         step=Step(row.step),
         number=row.attempt,
@@ -23,7 +23,7 @@ def attempt_of(row: CutoverStepRow) -> Attempt:
 
 
 def step_row(cutover: str, attempt: Attempt) -> CutoverStepRow:
-    """A value as a row."""
+    """Return a value as a row."""
     return CutoverStepRow(
         cutover=cutover,
         step=attempt.step.value,
@@ -39,10 +39,10 @@ def step_row(cutover: str, attempt: Attempt) -> CutoverStepRow:
 
 
 def definition_of(row: CutoverRow) -> CutoverDefinition:
-    """What a cutover is."""
+    """Return the definition of a cutover."""
     return CutoverDefinition.from_dict(row.definition)
 
 
 def attempts_of(ledger: Ledger, name: str) -> dict[Step, Attempt]:
-    """The newest attempt at each step of a cutover."""
+    """Return the newest attempt at each step of a cutover."""
     return last_attempts([attempt_of(row) for row in ledger.cutovers.steps(name)])

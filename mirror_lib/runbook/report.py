@@ -1,4 +1,4 @@
-"""A cutover in words: for logs, for the console, and as the page on which a person agrees."""
+"""Text about a cutover: for logs, the console, and the approval page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ASKED = {
 
 
 def time_line(done: Progress) -> list[tuple[str, str, str, str]]:
-    """Step, state, seconds, and what was found, in the order of the steps."""
+    """Return step, state, seconds and findings, in the order of the steps."""
     last = last_attempts(done.attempts)
     return [(step.value, *_told(last.get(step), done.present)) for step in STEPS[done.definition.style]]
 
@@ -43,13 +43,13 @@ def _sentence(text: str) -> str:
 
 
 def passed_steps(done: Progress) -> tuple[int, int]:
-    """How many steps have passed, of how many."""
+    """Return the number of passed steps, and of all steps."""
     last, steps = last_attempts(done.attempts), STEPS[done.definition.style]
     return sum(has_passed(last.get(step)) for step in steps), len(steps)
 
 
 def sentence(done: Progress) -> str:
-    """Where it is, and what is to be done now."""
+    """Return the progress, and what to do now."""
     name = done.definition.name
     if done.state is CutoverState.FINISHED:
         still = writers_stood_still(done.attempts)
@@ -76,13 +76,13 @@ def _what_to_do(done: Progress) -> str:
 
 
 def progress_text(done: Progress) -> str:
-    """All of it as text for a log."""
+    """Return all of it as text for a log."""
     lines = [f"{step:<10} {state:<18} {seconds:>8}  {what}" for step, state, seconds, what in time_line(done)]
     return "\n".join([f"Cutover {done.definition.name} of flow {done.definition.flow}", *lines, sentence(done)])
 
 
 def gates_markdown(done: Progress) -> str:
-    """Every gate of every step, for the page on which a person agrees."""
+    """Return every gate of every step, for the approval page."""
     last = last_attempts(done.attempts)
     lines = [
         f"Cutover **{done.definition.name}** of flow **{done.definition.flow}**",

@@ -1,4 +1,4 @@
-"""What moves, as the two clusters have it now: topics, where their logs end, and groups. Reads, changes nothing."""
+"""The present cutover scope on both clusters: topics, their log ends, and groups. Reads, changes nothing."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class ScopeTopic:
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """Where partitions end, by source partition: the next offset to be written."""
+    """Log end offsets, by source partition: the next offset to be written."""
 
     source: Mapping[TopicPartition, int]
     target: Mapping[TopicPartition, int]
-    #: Where the last open transaction of the source begins; the end where there is none.
+    #: Start of the first open transaction of the source; the log end if there is none.
     stable: Mapping[TopicPartition, int]
-    #: Where the source's logs begin.
+    #: Log start offsets of the source.
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def behind(self, positions: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-        """Partitions of which something is not copied.
+        """Return partitions with lag.
 
         Args:
             positions: the next source offset to copy; a partition that was never copied has none.
@@ -73,26 +73,26 @@ class ScopeGroup:
 
 
 def unrestricted(flow: FlowConfig) -> FlowConfig:
-    """The flow as its file has it, whatever has been handed over: what moves must not depend on what has moved."""
+    """Return the flow as its file has it, without hand-overs: the scope must not depend on what has moved."""
     return flow.model_copy(update={"handovers": UNRESTRICTED})
 
 
 def exactly(names: Iterable[str]) -> tuple[str, ...]:
-    """Java regexes that match just these names."""
+    """Return Java regexes that match just these names."""
     # Java knows `\\Q...\\E`; re.escape escapes characters that Java takes with a backslash, too.
     return tuple(re.escape(name) for name in names)
 
 
 def scope_topics(flow: FlowConfig, patterns: Sequence[str], ledger: Ledger | None = None) -> tuple[ScopeTopic, ...]:
-    """The topics of a flow that match one of the patterns, by name.
+    """Return the topics of a flow that match one of the patterns, by name.
 
     Args:
         flow: as it runs now.
-        ledger: must be about the clusters that the flow's aliases name; None where nothing of it is used.
+        ledger: must belong to the clusters of the flow's aliases; None if it is not used.
 
     Raises:
-        ReplicationError: the ledger is about other clusters.
-        MirrorError: a cluster cannot be asked.
+        ReplicationError: the ledger belongs to other clusters.
+        MirrorError: a request to a cluster failed.
     """
     topology = flow_topology(flow, patterns)
     with flow_admins(flow) as (source, target):
@@ -120,10 +120,10 @@ def scope_topics(flow: FlowConfig, patterns: Sequence[str], ledger: Ledger | Non
 
 
 def log_ends(flow: FlowConfig, topics: Iterable[ScopeTopic]) -> LogEnds:
-    """Where all partitions end now. The target is asked before the source: a copy that is complete is so for sure.
+    """Return the present log end offsets. The target is read before the source, so that a complete copy is certain.
 
     Raises:
-        MirrorError: a partition does not tell.
+        MirrorError: a partition has no offset.
     """
     pairs = [pair for topic in topics for pair in topic.pairs if pair[1].partition < topic.target_partitions]
     sources = [source for source, _ in pairs]
@@ -149,10 +149,10 @@ def _offsets(admin: ClusterAdmin, partitions: Sequence[TopicPartition], which: O
 
 
 def scope_groups(flow: FlowConfig, topics: Sequence[ScopeTopic], patterns: Sequence[str]) -> tuple[ScopeGroup, ...]:
-    """The groups of the flow with a position in one of the topics whose names match one of the patterns.
+    """Return the groups of the flow with a position in one of the topics whose names match one of the patterns.
 
     Raises:
-        MirrorError: a cluster cannot be asked.
+        MirrorError: a request to a cluster failed.
     """
     takes, wanted = group_filter(flow).should_replicate_group, compile_list(tuple(patterns))
     places = {pair[0] for topic in topics for pair in topic.pairs}

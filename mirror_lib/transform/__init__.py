@@ -1,4 +1,4 @@
-"""Changes to records on their way: what is done to them between the source and the target."""
+"""Changes to records between the source and the target."""
 
 import lazy_loader
 

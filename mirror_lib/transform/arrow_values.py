@@ -1,4 +1,4 @@
-"""Python values as Arrow arrays, without `pyarrow.array`: that loads pandas, which costs a new worker a second."""
+"""Convert Python values to Arrow arrays without `pyarrow.array`, which loads pandas and costs a new worker a second."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _LARGEST_CONTENT = 2**31 - 1
 
 
 def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values as an array of a type.
+    """Return values as an array of a type.
 
     Args:
         values: None for null. Numbers of a timestamp's unit since 1970 for timestamps, days for dates, dicts for
-            structs (what is missing is null), dicts or pairs for maps.
-        kind: made of booleans, numbers, decimals, texts, bytes, dates, timestamps, lists, maps and structs.
+            structs (missing fields are null), dicts or pairs for maps.
+        kind: composed of booleans, numbers, decimals, texts, bytes, dates, timestamps, lists, maps and structs.
 
     Raises:
         ValueError: a value does not fit, or they are too many for one array.
-        TypeError: the type is another one.
+        TypeError: the type is not supported.
     """
     if pa.types.is_string(kind):
         return _content([None if value is None else value.encode() for value in values], kind)
@@ -54,7 +54,7 @@ def _pairs(value: Any) -> Sequence[tuple[Any, Any]]:
 
 
 def _flat(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values of a fixed width."""
+    """Return an array of values of a fixed width."""
     if pa.types.is_null(kind):
         return pa.nulls(len(values))
     if pa.types.is_boolean(kind):
@@ -97,7 +97,7 @@ def _content(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
 
 
 def _edges(values: Sequence[Any]) -> pa.Buffer:
-    """Where each value begins, and where the last one ends."""
+    """Return where each value begins, and where the last one ends."""
     lengths = (0 if value is None else len(value) for value in values)
     return pa.py_buffer(np.fromiter(accumulate(lengths, initial=0), dtype=np.int32, count=len(values) + 1))
 

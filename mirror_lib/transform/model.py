@@ -1,6 +1,6 @@
-"""What a flow does to records on their way, as values.
+"""The transforms of a flow, as values.
 
-They travel to Spark's executors, so nothing here imports more than the standard library and the rules of names: neither
+They are sent to Spark's executors, so nothing here imports more than the standard library and the naming rules: neither
 PySpark nor the SQL parser.
 """
 
@@ -15,37 +15,37 @@ from mirror_lib.transform.smt import SmtChain
 
 #: The columns that expressions see: those of Spark's Kafka source, after key and value are decoded.
 SOURCE_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-#: The columns that a transform may set. The offset and the type of the timestamp are the target's business.
+#: The columns that a transform may set. The target sets the offset and the type of the timestamp.
 TARGET_COLUMNS = ("key", "value", "headers", "timestamp", "topic", "partition")
-#: The name that a SELECT knows the records by.
+#: The table name of the records in a SELECT.
 RECORDS = "records"
 
 
 class DataFormat(StrEnum):
-    """How the bytes of a key or a value are read before expressions see them."""
+    """How the bytes of a key or a value are decoded before expressions see them."""
 
     JSON = "json"
     AVRO = "avro"
     PROTOBUF = "protobuf"
     #: UTF-8 text.
     STRING = "string"
-    #: Not at all: expressions see binary.
+    #: Not decoded: expressions see binary.
     NONE = "none"
 
     @property
     def has_fields(self) -> bool:
-        """Whether expressions may name fields inside, such as `value.country`."""
+        """True if expressions may name fields inside, such as `value.country`."""
         return self in (DataFormat.JSON, DataFormat.AVRO, DataFormat.PROTOBUF)
 
     @property
     def needs_registry(self) -> bool:
-        """Whether the schema comes from the source's schema registry."""
+        """True if the schema comes from the source's schema registry."""
         return self in (DataFormat.AVRO, DataFormat.PROTOBUF)
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How one side of a record, its key or its value, is read.
+    """How the key or the value of a record is decoded.
 
     Attributes:
         format: of the bytes.
@@ -58,7 +58,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class DecodeSettings:
-    """How both sides of a record are read."""
+    """How key and value of a record are decoded."""
 
     key: Decoding = Decoding()
     value: Decoding = Decoding()
@@ -66,7 +66,7 @@ class DecodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class ColumnExpressions:
-    """Spark SQL for each column of the record that is written; None leaves the column as it was read."""
+    """Spark SQL for each column of the written record; None leaves the column unchanged."""
 
     key: str | None = None
     value: str | None = None
@@ -76,7 +76,7 @@ class ColumnExpressions:
     partition: str | None = None
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """The columns that are set, with their expressions, in the order of `TARGET_COLUMNS`."""
+        """Yield the columns that are set, with their expressions, in the order of `TARGET_COLUMNS`."""
         for column in TARGET_COLUMNS:
             expression = getattr(self, column)
             if expression is not None:
@@ -88,10 +88,10 @@ class ColumnExpressions:
 
 @dataclass(frozen=True, slots=True)
 class SelectStatement:
-    """One SELECT over the records, as it stands in a file.
+    """One SELECT over the records, as written in a file.
 
     Attributes:
-        file: the path as the setting has it.
+        file: the path as in the setting.
         text: the file's content when the settings were read.
         columns: what the SELECT sets, lower case.
     """
@@ -102,7 +102,7 @@ class SelectStatement:
 
 
 class FunctionKind(StrEnum):
-    """What a Python function is given and returns."""
+    """The argument and result type of a Python function."""
 
     #: A DataFrame of PySpark: `package.module.function`.
     DATAFRAME = "dataframe"
@@ -129,9 +129,9 @@ class Influence(StrEnum):
     CLOCK = "the clock"
     #: Which task, partition or file of Spark the record is in.
     TASK = "the Spark task"
-    #: Who runs it, and where.
+    #: User and environment of the process.
     SURROUNDINGS = "the surroundings"
-    #: It cannot be seen.
+    #: Unknown.
     UNKNOWN = "unknown"
 
 
@@ -167,16 +167,16 @@ class Transform:
 
     Attributes:
         name: as in `mirror.transforms`.
-        topics: Java regexes for whole names of source topics; None takes all topics of the flow.
-        decode: how key and value are read before.
+        topics: Java regexes for whole names of source topics; None selects all topics of the flow.
+        decode: how key and value are decoded first.
         filter: Spark SQL; records for which it is not true are dropped.
-        columns: what is set anew.
+        columns: the columns that it sets.
         select: instead of filter and columns.
         function: instead of filter and columns.
-        stated_deterministic: what `deterministic` says, None when it is not set.
-        non_determinism: what was seen to make results differ.
-        reads: the source columns that it reads, None when that cannot be seen.
-        one_to_many: whether one record may become several.
+        stated_deterministic: the value of `deterministic`, None if it is not set.
+        non_determinism: what was found to make results differ.
+        reads: the source columns that it reads, None if unknown.
+        one_to_many: True if one record may become several.
     """
 
     name: str
@@ -193,10 +193,10 @@ class Transform:
 
     @property
     def determinism(self) -> Determinism:
-        """What Spark is known to do counts, then what the user says.
+        """The determinism by what is known of Spark, then by the user's setting.
 
-        A function is only looked at from outside: what the user says of it counts more than what was seen, and when
-        neither says anything it stays unknown.
+        The source of a function is only inspected: the user's setting has priority over the findings, and without
+        either the determinism is unknown.
         """
         seen = any(each.influence is not Influence.UNKNOWN for each in self.non_determinism)
         if seen and self.function is None:
@@ -209,23 +209,22 @@ class Transform:
 
     @property
     def sets(self) -> frozenset[str]:
-        """The columns that it sets; of a function it cannot be seen, and none is told."""
+        """The columns that it sets; empty for a function, where it is unknown."""
         if self.select is not None:
             return frozenset(self.select.columns)
         return frozenset(name for name, _ in self.columns)
 
     def takes(self, topic: str) -> bool:
-        """Whether records of a source topic go through it."""
+        """Return True if it applies to records of a source topic."""
         if self.topics is None:
             return True
         pattern = compile_list(self.topics)
         return pattern is not None and pattern.fullmatch(topic)
 
     def matching_pattern(self, topic: str) -> str | None:
-        """The member of `topics` that takes a topic; the whole list when none does it alone.
+        """Return the member of `topics` that matches a topic; the whole list if none matches alone.
 
-        Members are joined before they match, as MM2 joins them, so a flag in one of them may be what lets another
-        match.
+        Members are joined before they match, as in MM2, so a flag in one of them can make another match.
         """
         if self.topics is None or not self.takes(topic):
             return None
@@ -249,7 +248,7 @@ class SchemaRegistry:
 
 @dataclass(frozen=True, slots=True)
 class TransformChain:
-    """What the records of a topic go through: Connect's transforms first, then ours in their order."""
+    """The transforms of a topic's records: Connect's first, then the project's own in their order."""
 
     transforms: tuple[Transform, ...] = ()
     smt: SmtChain | None = None
@@ -261,58 +260,58 @@ class TransformChain:
 
     @property
     def determinism(self) -> Determinism:
-        """Whether the same record always gives the same result: no more than its least certain member."""
+        """The determinism of its least certain member."""
         found = {each.determinism for each in self.transforms}
         return next((each for each in (Determinism.NO, Determinism.UNKNOWN) if each in found), Determinism.YES)
 
     @property
     def may_route(self) -> bool:
-        """Whether some records may go to another partition of the target than their source partition's own."""
+        """True if some records may go to a target partition other than their source partition's own."""
         return (self.smt is not None and self.smt.may_route) or any(
             each.function is not None or {"topic", "partition"} & each.sets for each in self.transforms
         )
 
     @property
     def sets_partition(self) -> bool:
-        """Whether records of one source partition may go to several partitions of a topic."""
+        """True if records of one source partition may go to several partitions of a topic."""
         return any("partition" in each.sets for each in self.transforms)
 
     @property
     def comparable(self) -> bool:
-        """Whether what an interrupted run has written can always be told by making the rows again."""
+        """True if the output of an interrupted run can always be identified by making the rows again."""
         return self.determinism is Determinism.YES and not self.may_route
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its members are called, in their order."""
+        """The names of its members, in their order."""
         of_smt = () if self.smt is None else tuple(stage.name for stage in self.smt.settings.stages)
         return (*of_smt, *(each.name for each in self.transforms))
 
 
 @dataclass(frozen=True, slots=True)
 class FlowTransforms:
-    """All transforms of a flow, in the order they are applied; without any, batches are copied as they are."""
+    """All transforms of a flow, in the order they are applied; without any, batches are copied unchanged."""
 
     transforms: tuple[Transform, ...] = ()
     source_registry: SchemaRegistry | None = None
     target_registry: SchemaRegistry | None = None
-    #: Connect's transforms (`transforms=...`), which take all topics and come first.
+    #: Connect's transforms (`transforms=...`), which apply to all topics and come first.
     smt: SmtChain | None = None
 
     def __bool__(self) -> bool:
         return bool(self.transforms or self.smt)
 
     def chain_of(self, topic: str, *, heartbeats: bool = False) -> TransformChain:
-        """What records of a source topic go through; an empty chain means a raw copy.
+        """Return the transforms of a source topic; an empty chain means a raw copy.
 
         Args:
-            heartbeats: whether it holds heartbeats, which monitoring reads: only transforms that name topics take it.
+            heartbeats: True if it holds heartbeats, which monitoring reads: only transforms that name topics apply.
         """
         taken = tuple(each for each in self.of(topic) if not heartbeats or each.topics is not None)
         return TransformChain(taken, self.smt, self.source_registry, self.target_registry)
 
     def of(self, topic: str) -> tuple[Transform, ...]:
-        """The transforms that records of a source topic go through; none means a raw copy."""
+        """Return the own transforms (`mirror.transforms`) of a source topic."""
         return tuple(transform for transform in self.transforms if transform.takes(topic))
 
     @property

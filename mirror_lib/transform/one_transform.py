@@ -25,7 +25,7 @@ from mirror_lib.transform.sql import CheckedSql, Finding, check_column, check_fi
 
 Side = Literal["key", "value"]
 _SIDES: tuple[Side, Side] = ("key", "value")
-#: No SELECT that a person wrote is longer.
+#: No hand-written SELECT is longer.
 _MAX_FILE_BYTES = 1024 * 1024
 _DO = ("filter", *TARGET_COLUMNS, "sql.file", "function")
 
@@ -38,17 +38,17 @@ def parse_transform(
     has_registry: bool = True,
     folder: Path = Path(),
 ) -> tuple[Transform | None, tuple[Problem, ...]]:
-    """One transform.
+    """Return one transform.
 
     Args:
         name: as in `mirror.transforms`.
-        settings: its settings by what stands behind `mirror.transform.<name>.`; all are known ones.
+        settings: its settings by the part after `mirror.transform.<name>.`; all are known ones.
         hidden: those whose values must not be shown.
-        has_registry: whether the source has a schema registry.
-        folder: where a relative `sql.file` begins.
+        has_registry: True if the source has a schema registry.
+        folder: base of a relative `sql.file`.
 
     Returns:
-        The transform, None when it has errors, and all its problems.
+        The transform, None if it has errors, and all its problems.
     """
     parse = _Parse(name, settings, hidden, has_registry=has_registry, folder=folder)
     transform = parse.run()
@@ -68,9 +68,9 @@ class _Parse:
         self._hidden = hidden
         self._has_registry = has_registry
         self._folder = folder
-        #: What was read of SQL, by the setting it stands in.
+        #: Checked SQL, by its setting.
         self._checked: dict[str, CheckedSql] = {}
-        #: The fields that JSON documents have, where that is known.
+        #: Fields of the JSON documents, if known.
         self._fields: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> Transform:
@@ -220,7 +220,7 @@ class _Parse:
             return None
 
     def _check_fields(self, decode: DecodeSettings) -> None:
-        """Fields inside of keys and values, which must have been decoded."""
+        """Check fields inside of keys and values, which must have been decoded."""
         formats = {"key": decode.key.format, "value": decode.value.format}
         for setting, sql in self._checked.items():
             for column, field in sorted(sql.fields):

@@ -1,4 +1,4 @@
-"""Which way the records of each topic go: copied as they are, or through transforms. Pure."""
+"""The path of each topic's records: copied unchanged, or through transforms. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _IN_TRANSACTIONS = "written in transactions, for readers of committed records"
 
 
 class Path(StrEnum):
-    """How records get from the source to the target."""
+    """How records are copied."""
 
     #: Batches are sent as they were read.
     RAW_COPY = "raw copy"
-    #: Spark reads, changes and writes single records; also those that are merged in transactions, unchanged.
+    #: Spark reads, changes and writes single records; also unchanged records of merges in transactions.
     TRANSFORM = "transform"
 
 
 class TopicPath(NamedTuple):
-    """The way of one topic's records; printed, it is one line."""
+    """The path of one topic's records; printed, it is one line."""
 
     topic: str
     path: Path
@@ -55,14 +55,14 @@ def topic_paths(
     transactions: bool = False,
     merged: Collection[str] = (),
 ) -> tuple[TopicPath, ...]:
-    """The ways of source topics, in their order.
+    """Return the paths of source topics, in their order.
 
     Args:
-        topics: of the source, that the flow takes.
+        topics: of the source, selected by the flow.
         transforms: of the flow.
-        is_heartbeats: whether a topic holds heartbeats (`ReplicationPolicy.is_heartbeats_topic`), which monitoring
-            reads and no transform may touch unless it names them.
-        transactions: whether the flow writes in transactions what can be exactly-once in no other way.
+        is_heartbeats: True for a topic with heartbeats (`ReplicationPolicy.is_heartbeats_topic`), which monitoring
+            reads and which only transforms that name it may change.
+        transactions: True if the flow uses transactions where nothing else gives exactly-once.
         merged: those of the topics that share a target topic with others.
     """
     return tuple(

@@ -1,7 +1,7 @@
-"""Finding a Python function by its path without importing it, and looking at its source for what makes results differ.
+"""Find a Python function by its path without importing it, and inspect its source for non-determinism.
 
-Nothing of a user's is run here, not even the `__init__` of a package: modules are found by the import system's own
-finders and read as text. So it is also seen what cannot be seen: functions that are made at run time.
+No user code is run here, not even the `__init__` of a package: modules are found by the import system's own finders and
+read as text. Functions that are created at run time are reported as not visible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from mirror_lib.transform.model import FunctionKind, FunctionReference, Influence, NonDeterminism
 from mirror_lib.transform.sql import INFLUENCES
 
-#: Modules of which every function depends on chance, but for those that a rule of its own names.
+#: Modules of which every function is random, except for those with their own rule.
 _RANDOM_MODULES = ("random", "secrets", "numpy.random", "faker")
 _CLOCK_MODULES = ("time",)
 _SPARK_MODULES = ("pyspark.sql.functions", "pyspark.sql.functions.builtin")
@@ -40,25 +40,25 @@ _NAMED: Mapping[str, Influence] = {
     "pandas.Timestamp.now": Influence.CLOCK,
     "pandas.Timestamp.utcnow": Influence.CLOCK,
     "pandas.Timestamp.today": Influence.CLOCK,
-    #: Of texts and bytes it is another one in every process (PYTHONHASHSEED).
+    #: For texts and bytes it differs in every process (PYTHONHASHSEED).
     "hash": Influence.SURROUNDINGS,
     "id": Influence.SURROUNDINGS,
 }
 _AT_IMPORT = "it is made when the module is imported"
-#: Of modules above, what depends on its arguments alone.
+#: Functions of the modules above that depend on their arguments alone.
 _HARMLESS = frozenset({"time.strftime", "time.strptime", "time.mktime", "time.sleep", "secrets.compare_digest"})
 
 
 @dataclass(frozen=True, slots=True)
 class PythonFunction:
-    """A function that is there.
+    """A function that exists.
 
     Attributes:
         reference: its path.
-        file: where its module is.
-        line: of the definition, from 1; None when the source cannot be seen.
+        file: of its module.
+        line: of the definition, from 1; None if the source cannot be read.
         hints: what in its source, and in functions of the same module that it calls, may make results differ.
-        doubts: what could not be seen, in words; empty when everything was.
+        doubts: sentences about what could not be inspected; empty if everything was.
     """
 
     reference: FunctionReference
@@ -70,7 +70,7 @@ class PythonFunction:
 
 @dataclass(frozen=True, slots=True)
 class NoFunction:
-    """There is no such function, or it cannot be called as transforms are."""
+    """The function does not exist, or cannot be called as transforms are."""
 
     sentence: str
     advice: str
@@ -93,7 +93,7 @@ def parse_reference(path: str) -> FunctionReference | NoFunction:
 
 
 def look_at_function(path: str) -> PythonFunction | NoFunction:
-    """Find a function by its path and look at its source; nothing is imported."""
+    """Find a function by its path and inspect its source; nothing is imported."""
     reference = parse_reference(path)
     if isinstance(reference, NoFunction):
         return reference
@@ -112,7 +112,7 @@ def look_at_function(path: str) -> PythonFunction | NoFunction:
 
 
 def _find(module: str) -> importlib.machinery.ModuleSpec | NoFunction:
-    """A module by its path, found in one package after the other. `find_spec` would import the packages above it."""
+    """Find a module by its path, one package after the other. `find_spec` would import its parent packages."""
     path: Sequence[str] | None = None
     found: importlib.machinery.ModuleSpec | None = None
     names = module.split(".")
@@ -126,7 +126,7 @@ def _find(module: str) -> importlib.machinery.ModuleSpec | NoFunction:
                 f"there is no Python module {full} here",
                 "correct the path, or install the package wherever the flow is planned and run",
             )
-        # A namespace package gives a list of its own kind.
+        # A namespace package returns its own type of list.
         path = None if found.submodule_search_locations is None else list(found.submodule_search_locations)
     if found is None or (found.loader is None and found.origin is None):
         return NoFunction(f"{module} is a package without a module of its own", "name the module, then the function")
@@ -166,7 +166,7 @@ class _Module:
         self._imports = dict(_imported(tree.body, self._package))
 
     def look(self) -> PythonFunction | NoFunction:
-        """The function, or why there is none."""
+        """Return the function, or why there is none."""
         name = self._reference.name
         function = self._functions.get(name)
         if function is None:
@@ -179,7 +179,7 @@ class _Module:
         return PythonFunction(self._reference, self._file, function.lineno, hints, doubts)
 
     def _other(self, name: str) -> PythonFunction | NoFunction:
-        """What a name of the module stands for when no plain function has it."""
+        """Return what a name of the module refers to if it is not a plain function."""
         module = self._reference.module
         for statement in ast.walk(self._tree):
             if isinstance(statement, ast.AsyncFunctionDef) and statement.name == name:
@@ -215,7 +215,7 @@ class _Module:
         )
 
     def _hints(self, function: ast.FunctionDef) -> Iterator[NonDeterminism]:
-        """Of the function and of those of its module that it names."""
+        """Yield hints in the function and in those of its module that it names."""
         seen: set[str] = set()
         waiting = [function.name]
         while waiting:
@@ -234,7 +234,7 @@ class _Module:
 
 
 def _imported(statements: Iterable[ast.AST], package: str) -> Iterator[tuple[str, str]]:
-    """The names that import statements bind, with what they stand for."""
+    """Yield the names that import statements bind, with the objects they refer to."""
     for statement in statements:
         if isinstance(statement, ast.Import):
             for each in statement.names:
@@ -250,7 +250,7 @@ def _imported(statements: Iterable[ast.AST], package: str) -> Iterator[tuple[str
 
 
 def _paths(function: ast.FunctionDef, imports: Mapping[str, str]) -> Iterator[str]:
-    """Every name, and every dotted path that begins with an imported one, with imported names in full."""
+    """Yield every name, and every dotted path that begins with an imported one, with imported names in full."""
     for node in ast.walk(function):
         if isinstance(node, (ast.Attribute, ast.Name)):
             parts: list[str] = []
@@ -263,7 +263,7 @@ def _paths(function: ast.FunctionDef, imports: Mapping[str, str]) -> Iterator[st
 
 
 def _influence(path: str) -> Influence | None:
-    """What a thing of Python's standard library, numpy or PySpark depends on."""
+    """Return what an object of Python's standard library, numpy or PySpark depends on."""
     if path in _HARMLESS:
         return None
     if path in _NAMED:
@@ -277,7 +277,7 @@ def _influence(path: str) -> Influence | None:
 
 
 def _assigned(tree: ast.Module) -> frozenset[str]:
-    """The names that a module binds by assignments, also inside `if` and `try`."""
+    """Return the names that a module binds by assignments, also inside `if` and `try`."""
     return frozenset(
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     )

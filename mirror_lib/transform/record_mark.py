@@ -1,4 +1,4 @@
-"""Which record a failure speaks of, in a form that survives Spark: errors of its workers come back as text alone."""
+"""Marks the record of a failure in a form that survives Spark: its workers return errors as text alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MARK = re.compile(r"\[mirror-record place=(-?[0-9]{1,19}) offset=(-?[0-9]{1,19}
 
 
 class RecordMark(NamedTuple):
-    """A record among those that a Spark job reads, and what is wrong with it, as a text says.
+    """A record among those that a Spark job reads, and its error, parsed from a text.
 
-    The text may be a record's own, quoted by Spark: that there is such a record, and that it fails, is to be seen.
+    The text may come from a record, quoted by Spark: the caller must check that the record exists and fails.
     """
 
-    #: The number of its partition in the bin, as in the hidden column of the frame.
+    #: Number of its partition in the bin, as in the hidden column of the frame.
     place: int
     #: Of the source.
     offset: int
@@ -25,30 +25,30 @@ class RecordMark(NamedTuple):
 
 
 class UntransformableRecordError(ReplicationError):
-    """A transform cannot take a record. Its text begins with the mark that `read_mark` finds again."""
+    """A transform rejects a record. The text begins with the mark that `read_mark` finds."""
 
     reason = "transform"
 
 
 def mark(place: int, offset: int) -> str:
-    """The mark of a record, to stand in the text of an error before what is wrong."""
+    """Return the mark of a record, to be put before the message of an error."""
     return f"[mirror-record place={place} offset={offset}]"
 
 
 def read_mark(text: str) -> RecordMark | None:
-    """The first mark in a text, such as that of an exception of Spark; None without one."""
+    """Return the first mark in a text, such as that of an exception of Spark; None without one."""
     found = _MARK.search(text)
     return None if found is None else RecordMark(int(found[1]), int(found[2]), found[3].strip())
 
 
 def refuse_record(error: Exception, place: int, offset: int, where: Where = NOWHERE) -> NoReturn:
-    """Raise what goes wrong with a record so that the driver can tell which one it is.
+    """Raise the error of a record so that the driver can identify the record.
 
     Args:
-        error: what was raised. A `MirrorError` should not have a place of its own.
-        place: of the record, as `RecordMark` has it.
+        error: the original error. A `MirrorError` should not have its own coordinates.
+        place: of the record, as in `RecordMark`.
         offset: likewise.
-        where: the same for people.
+        where: the same for display.
 
     Raises:
         UntransformableRecordError: always.

@@ -1,4 +1,4 @@
-"""The keys of `mirror.transforms` and `mirror.transform.*`, what they mean, and how a problem of one is told."""
+"""The keys of `mirror.transforms` and `mirror.transform.*`, their meaning, and problems of a key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mirror_lib.problems import Problem, Severity
 TRANSFORMS = "mirror.transforms"
 PREFIX = "mirror.transform."
 
-#: Settings of one transform, behind `mirror.transform.<name>.`, with what they mean.
+#: Settings of one transform, after `mirror.transform.<name>.`, with their meaning.
 SUB_KEYS: Mapping[str, str] = {
     "topics": "Names or Java regexes of the source topics whose records it takes. Default: all topics of the flow.",
     "filter": "Spark SQL: records for which it is not true are dropped.",
@@ -29,7 +29,7 @@ SUB_KEYS: Mapping[str, str] = {
     "schema.value": "Spark DDL of values that are JSON, such as `country STRING, card STRING`.",
     "deterministic": "Whether the same record always gives the same result, where that cannot be seen.",
 }
-#: The name that no transform can have: its settings are those of the schema registries.
+#: A reserved name: its settings are those of the schema registries.
 REGISTRY = "registry"
 REGISTRY_KEYS: Mapping[str, str] = {
     f"{side}.{name}": meaning.format(side=side)
@@ -43,10 +43,10 @@ REGISTRY_KEYS: Mapping[str, str] = {
 
 
 def is_transform_key(name: str) -> bool:
-    """Whether `parse_transforms` judges a key of a flow, known or not."""
+    """Return True if `parse_transforms` checks a key of a flow, known or not."""
     return name == TRANSFORMS or name.startswith((PREFIX, f"{TRANSFORMS}."))
 
 
 def problem(severity: Severity, key: str, sentence: str, advice: str) -> Problem:
-    """A problem of one key."""
+    """Return a problem of one key."""
     return Problem(severity=severity, message=f"{key}: {sentence}", key=key, suggestion=advice)

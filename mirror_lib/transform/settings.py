@@ -23,32 +23,32 @@ def parse_transforms(
     shared: Collection[str] = (),
     folder: Path = Path(),
 ) -> tuple[FlowTransforms, tuple[Problem, ...]]:
-    """The transforms of a flow.
+    """Return the transforms of a flow.
 
     Args:
         settings: the effective settings of the flow, without its prefix; others than those of transforms are ignored.
-        hidden: keys whose values must not be shown, since they may hold what a config provider returned.
+        hidden: keys whose values must not be shown, since they may hold values of a config provider.
         shared: keys that other flows have too: those of a transform that this flow does not name are for one of them.
-        folder: where relative paths of files begin.
+        folder: base of relative paths.
 
     Returns:
-        The transforms, without those that cannot be used, and every problem, each with the key it is about. With an
-        error among them the transforms are incomplete: the flow must not run.
+        The transforms, without those that cannot be used, and every problem, each with its key. With an error among
+        them the transforms are incomplete: the flow must not run.
     """
     own = {key: text for key, text in settings.items() if key.startswith((TRANSFORMS, PREFIX))}
     return _Parse(own, hidden, shared, folder).run() if own else (NO_TRANSFORMS, ())
 
 
 def listed_names(text: str) -> tuple[str, ...]:
-    """The names in a `mirror.transforms`, right or wrong."""
+    """Return the names in a `mirror.transforms`, right or wrong."""
     return tuple(name for name in parse_list(text) if name)
 
 
 def unlisted_problems(keys: Iterable[str], listed: Collection[str]) -> Iterator[Problem]:
-    """What is to be said of settings of transforms that nothing names.
+    """Yield problems of settings of transforms that are not named.
 
     Args:
-        keys: of the flow or of the file; those of transforms that are named, and of the registries, are right.
+        keys: of the flow or of the file; those of named transforms, and of the registries, are right.
         listed: the names in `mirror.transforms`.
     """
     for key in keys:
@@ -61,7 +61,7 @@ def unlisted_problems(keys: Iterable[str], listed: Collection[str]) -> Iterator[
 
 
 def statement_files(settings: Mapping[str, str], folder: Path = Path()) -> tuple[Path, ...]:
-    """The files that `parse_transforms` reads, whether or not it can use what is in them."""
+    """Return the files that `parse_transforms` reads, even if it cannot use their content."""
     named = (text.strip() for key, text in settings.items() if key.startswith(PREFIX) and key.endswith(".sql.file"))
     return tuple(dict.fromkeys(folder / file for file in named if file))
 
@@ -91,7 +91,7 @@ class _Parse:
         return flow, tuple(dict.fromkeys(self._problems))
 
     def _by_name(self) -> dict[str, dict[str, str]]:
-        """The settings of each transform, by what stands behind its name."""
+        """Return the settings of each transform, by the part after its name."""
         by_name: dict[str, dict[str, str]] = {}
         for key, text in self._settings.items():
             if key == TRANSFORMS:
@@ -107,7 +107,7 @@ class _Parse:
         return by_name
 
     def _names(self, by_name: Collection[str]) -> Iterator[str]:
-        """The names of `mirror.transforms` that can be used."""
+        """Yield the names of `mirror.transforms` that can be used."""
         seen: set[str] = set()
         for name in listed_names(self._settings.get(TRANSFORMS, "")):
             if name in seen:
@@ -136,7 +136,7 @@ class _Parse:
                 known[rest] = text
             else:
                 self._unknown(f"{PREFIX}{name}.", rest, SUB_KEYS)
-        # sqlglot is imported only where there is something to read: that takes a noticeable part of a second.
+        # sqlglot is imported only if it is needed: that takes a noticeable part of a second.
         from mirror_lib.transform.one_transform import parse_transform
 
         hidden = {key.removeprefix(f"{PREFIX}{name}.") for key in self._hidden if key.startswith(f"{PREFIX}{name}.")}

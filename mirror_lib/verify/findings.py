@@ -1,6 +1,6 @@
-"""What a comparison finds, and what a verification says of a partition: everything here pickles and prints.
+"""Findings of a comparison, and the verdicts of a verification: everything here pickles and prints.
 
-Content of records never appears: what differs is told by offsets, names of parts and short digests.
+Record content never appears: differences are described by offsets, names of parts and short digests.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from mirror_lib.topology import TopicPartition
 
 
 class Verdict(StrEnum):
-    """What a verification says of a partition."""
+    """The verdict of a verification on a partition."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
-    #: It could not be found out: see the reason.
+    #: Verification was not possible: see the reason.
     UNVERIFIABLE = "unverifiable"
 
 
@@ -49,7 +49,7 @@ class Stopped(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedMark:
-    """How far a partition was found equal: the next offset to look at on both sides."""
+    """How far a partition was found equal: the next offset to compare on both sides."""
 
     source_next: int
     target_next: int
@@ -85,19 +85,19 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeOutcome:
-    """What was found in one range, as far as it was compared."""
+    """The findings in one range, as far as it was compared."""
 
     source_first: int
     source_next: int
     target_first: int
     target_next: int
-    #: Whether the end of the range was reached.
+    #: True if the end of the range was reached.
     complete: bool
     #: Records found equal.
     records: int = 0
     #: Of these, records of batches that were compared without decoding.
     records_undecoded: int = 0
-    #: Of these, records that the map does not mention and that stand in their place all the same.
+    #: Of these, records that are not in the map but are at their expected offset.
     outside_map: int = 0
     #: Records that compaction removed on one side since they were copied.
     compacted_source: int = 0
@@ -117,7 +117,7 @@ class RangeOutcome:
     deletions_lost: int = 0
     #: By state: records without a key on either side, which have no place in it.
     without_key: int = 0
-    #: False where a log-append time of the target stands in place of the source's timestamps.
+    #: False where a log-append time of the target replaces the source's timestamps.
     timestamps_compared: bool = True
     #: See `docs/verification.md`; None where the end was not reached.
     digest: str | None = None
@@ -127,12 +127,12 @@ class RangeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionVerdict:
-    """What a verification says of one partition."""
+    """The result of a verification for one partition."""
 
     source: TopicPartition
     target: TopicPartition
     verdict: Verdict
-    #: Stable code of why it is unverifiable: `no-map`, `budget`, one of `verify.chains`, or `MirrorError.reason`.
+    #: Stable code of why it is unverifiable: `no-map`, `budget`, of `verify.planning.chains`, or `MirrorError.reason`.
     reason: str | None = None
     detail: str | None = None
     outcomes: tuple[RangeOutcome, ...] = ()
@@ -180,7 +180,7 @@ class PartitionVerdict:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all was compared, and neither the logs nor the map have a record of it."""
+        """True if everything was compared, and neither the logs nor the map have a record of it."""
         ended = self.verdict is Verdict.EQUAL and self.stopped is None
         return ended and not (self.records or self.expired or self.compacted or self.left_out or self.pending)
 
@@ -226,7 +226,7 @@ class PartitionVerdict:
 
     @property
     def timestamps_compared(self) -> bool:
-        """Whether timestamps could be compared everywhere."""
+        """True if timestamps could be compared everywhere."""
         return all(each.timestamps_compared for each in self.outcomes)
 
     @property
@@ -244,7 +244,7 @@ class PartitionVerdict:
 
     @property
     def source_next(self) -> int | None:
-        """Up to where it came."""
+        """Where the comparison ended."""
         return self.outcomes[-1].source_next if self.outcomes else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -296,9 +296,9 @@ class RoutedDifference:
     """A record that one side has more often than the other.
 
     Attributes:
-        source: partition and offset of a record from which it is made; None where the source makes none of it.
-        target_offset: where such a record stands; None where none does.
-        records: how many too much, or too few.
+        source: partition and offset of a source record from which it is made; None where the source makes none.
+        target_offset: of such a record; None where there is none.
+        records: how many too many, or too few.
     """
 
     kind: DifferenceKind
@@ -322,20 +322,19 @@ class RoutedDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedVerdict:
-    """The comparison of one target partition with all that transforms send there.
+    """The comparison of one target partition with all records that transforms send there.
 
     Attributes:
         sources: partitions whose records went there.
         reason: stable code of why it is unverifiable.
-        lasting: whether it will be unverifiable the next time too.
+        lasting: True if it will be unverifiable the next time too.
         records: found equal.
-        made: records that the source makes for what was compared.
-        standing: records on the target in what was compared.
+        made: records that the source makes for the compared spans.
+        standing: records on the target in the compared spans.
         compacted: records that compaction removed on either side since they were copied.
-        expired: records of spans that one side does not hold any more.
+        expired: records of spans that one side no longer holds.
         left_out: records that the ledger names as not copied.
-        difference_count: records that are missing or too much; where there were too many to be told apart, at least so
-            many.
+        difference_count: missing and surplus records; a lower bound if they were too many to identify.
     """
 
     target: TopicPartition

@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing beside itself; light or dark as the reader's system is."""
+"""A report as one self-contained HTML page; light or dark as the reader's system is set."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _partition(verdict: PartitionVerdict) -> tuple[object, ...]:
 
 
 def _routed(verdicts: Sequence[RoutedVerdict]) -> Iterator[str]:
-    """What transforms send to other partitions; most flows have none of it."""
+    """Return the section on records that transforms send to other partitions; most flows have none."""
     if not verdicts:
         return
     yield "<h2>Partitions of the target that transforms send records to</h2>"
@@ -179,7 +179,7 @@ def routed_difference_cells(verdict: RoutedVerdict) -> Iterator[tuple[object, ..
 
 
 def remarks(verdict: PartitionVerdict) -> Iterator[str]:
-    """What else there is to say of a partition."""
+    """Yield further remarks on a partition."""
     if verdict.detail:
         yield verdict.detail
     if verdict.stopped is not None:

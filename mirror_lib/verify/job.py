@@ -24,12 +24,12 @@ _log = logging.getLogger("mirror")
 
 @dataclass(frozen=True, slots=True)
 class VerifyArguments:
-    """What the job is told: the one place that knows the names, for the job and for all who start it."""
+    """Arguments of the job: the only place with their names, for the job and for everything that starts it."""
 
     #: The MirrorMaker 2 properties file; absolute, since the job may run in another folder.
     config: Path
     flow: str
-    #: Of the verification in the ledger; empty gives every start of the job its own.
+    #: Id of the verification in the ledger; if empty, every start of the job gets its own.
     verification_id: str = ""
     mode: VerifyMode = VerifyMode.RECENT
     topics: tuple[str, ...] = ()
@@ -37,13 +37,13 @@ class VerifyArguments:
     max_bytes: int | None = None
     max_seconds: float | None = None
     seed: int = 0
-    #: Where the report goes, as JSON and as a page.
+    #: Where the report is written, as JSON and as a page.
     report: Path | None = None
     html: Path | None = None
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> VerifyArguments:
-        """Read a command line without the program's name; a wrong one ends the process with exit code 2."""
+        """Read a command line without the program's name; a malformed one ends the process with exit code 2."""
         found = _parser().parse_args(argv)
         return cls(
             config=found.config,
@@ -100,7 +100,7 @@ def main(argv: Sequence[str], make_runner: Callable[[str], VerifyRunner]) -> int
 
 
 def run_job(arguments: VerifyArguments, make_runner: Callable[[str], VerifyRunner]) -> VerifyReport:
-    """Load, plan, compare, keep."""
+    """Load, plan, compare, store."""
     config, flow = load_flow_as_it_runs(arguments.config, arguments.flow)
     options = VerifyOptions(
         verification_id=arguments.verification_id or str(uuid.uuid4()),

@@ -1,4 +1,4 @@
-"""Reading one partition for a comparison, ahead of it and through leader changes."""
+"""Read one partition for a comparison, with read-ahead and through leader changes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mirror_lib.verify.model import CheckRange, KnownGap
 
 _FETCH_WAIT_MS = 500
 _SMALLEST_CHUNK = 256 * 1024
-#: Answers without records, in a row, after which there is none before the end.
+#: Consecutive responses without records after which there are none before the end.
 _EMPTY_ANSWERS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one fetch brought: the log up to `next_offset`."""
+    """The result of one fetch: the log up to `next_offset`."""
 
     spans: Sequence[Span | RecordBlock]
     next_offset: int
@@ -35,7 +35,7 @@ class Chunk:
 
 
 def chunk_size(range_: CheckRange, largest: int) -> int:
-    """The bytes of a fetch that suit a range: a short one is not read far beyond its end."""
+    """Return the fetch size for a range: of a short one, little is read beyond its end."""
     return min(max(2 * range_.estimated_bytes or largest, _SMALLEST_CHUNK), largest)
 
 
@@ -55,14 +55,14 @@ class LogReader(Patience):
         gather_small: bool = False,
         shown: Shown = none_shown,
     ) -> None:
-        """Nothing is asked yet.
+        """Nothing is requested yet.
 
         Args:
-            connection: of the same cluster, for what the raw client cannot ask.
-            retry_seconds: how long a fault that may pass is borne.
-            known_gaps: where a damaged batch may be passed over.
-            gather_small: whether small batches in a row come as blocks of records.
-            shown: which aborted batches count all the same.
+            connection: of the same cluster, for requests that the raw client does not have.
+            retry_seconds: how long retriable errors are retried.
+            known_gaps: where a damaged batch may be skipped.
+            gather_small: return consecutive small batches as blocks of records.
+            shown: aborted batches that count nevertheless.
         """
         where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
         super().__init__(client, partition, retry_seconds, where=where, operation=Operation.READ)
@@ -74,10 +74,10 @@ class LogReader(Patience):
         self._shown = shown
 
     async def read(self, offset: int, end: int) -> Chunk:
-        """What stands from `offset` on, of [offset, end).
+        """Return the log from `offset` on, of [offset, end).
 
         Raises:
-            MirrorError: a fault did not pass in time, or will not pass.
+            MirrorError: an error that is not retriable, or that did not pass in time.
         """
         backoff, empty = self.patient(), 0
         while True:
@@ -90,7 +90,7 @@ class LogReader(Patience):
                 await self.pause(backoff, error)
 
     async def _fetch(self, offset: int, end: int, *, surely_empty: bool) -> Chunk | None:
-        """One fetch; None when it brought nothing and may bring more the next time."""
+        """Fetch once; return None if nothing came and more may come the next time."""
         leader = await self.leader()
         wanted = FetchRequestPartition(*self._partition, offset, self._chunk_bytes)
         (answer,) = await self._client.fetch(
@@ -159,7 +159,7 @@ class LogReader(Patience):
             )
         if not surely_empty:
             return None
-        # A broker that waits for remote storage in vain answers without records and without an error.
+        # A broker that waits for remote storage in vain responds without records and without an error.
         local_start = await self._client.local_log_start(leader, self._partition)
         if local_start is not None and local_start > offset:
             raise TransientError(
@@ -172,7 +172,7 @@ class LogReader(Patience):
 
 
 class LogStream:
-    """Reads [first, end) ahead of whoever takes it: one chunk waits, one is on its way, and the next is asked for."""
+    """Read [first, end) ahead of the consumer: one chunk waits, one is in flight, the next is requested."""
 
     def __init__(self, reader: LogReader, first: int, end: int) -> None:
         self._reader = reader
@@ -183,15 +183,15 @@ class LogStream:
         self.start()
 
     def start(self) -> None:
-        """Go on reading if there is something left."""
+        """Continue reading if something is left."""
         if (self._task is None or self._task.done()) and self._next < self._end:
             self._task = asyncio.create_task(self._run())
 
     async def take(self, end: int) -> Chunk:
-        """The next chunk.
+        """Return the next chunk.
 
         Args:
-            end: where the range ends by now.
+            end: the present end of the range.
 
         Raises:
             MirrorError: the log cannot be read.

@@ -1,4 +1,4 @@
-"""What a verification is asked to look at, from facts to plan to the job of its tasks: everything here pickles."""
+"""What a verification compares, from facts to plan to the job of its tasks: everything here pickles."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
 if TYPE_CHECKING:
     from mirror_lib.cluster import Connection
 
-#: In place of a span: where records went that are not compared this time.
+#: In place of a span: the records went to a place that is not compared this time.
 NOT_COMPARED = -1
-#: In place of a span: records of which the ledger knows that nothing of theirs was sent there.
+#: In place of a span: by the ledger, none of these records were sent there.
 UNEXPECTED = -2
 
 
@@ -32,11 +32,11 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoutedSpan:
-    """What stands in [target_first, target_next) of a target partition is what transforms send there of some shares.
+    """The records that transforms send of some shares to [target_first, target_next) of a target partition.
 
     Attributes:
-        number: tells the spans of one target partition apart.
-        records: that were written there, by the account of the runs.
+        number: distinguishes the spans of one target partition.
+        records: that the runs wrote there.
     """
 
     number: int
@@ -47,11 +47,11 @@ class RoutedSpan:
 
 
 class Obstacle(NamedTuple):
-    """Why something of a target partition cannot be verified.
+    """Why a part of a target partition cannot be verified.
 
     Attributes:
         reason: a stable code.
-        lasting: whether it will still be so the next time.
+        lasting: True if this will be the same the next time.
     """
 
     reason: str
@@ -61,17 +61,17 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedCheck:
-    """What of a target partition is compared with what transforms send there again.
+    """The part of a target partition that is compared with the records that transforms send there.
 
     Attributes:
         spans: to compare.
-        sources: all whose records went there.
-        outside: target offsets [first, next) where nothing was written by the flow, to which the partition belongs.
+        sources: all partitions whose records went there.
+        outside: target offsets [first, next) where the flow that owns the partition wrote nothing.
         log_end: nothing is read from here on.
-        timed: whether timestamps count: a broker may have put its own in their place.
-        source_compacted: whether compaction may have removed records of a source since they were copied.
-        target_compacted: whether compaction may have removed them here.
-        expired: records of spans that one side does not hold any more.
+        timed: False if timestamps do not count: a broker may have replaced them.
+        source_compacted: True if compaction may have removed records of a source since they were copied.
+        target_compacted: True if compaction may have removed them here.
+        expired: records of spans that one side no longer holds.
     """
 
     target: TopicPartition
@@ -87,7 +87,7 @@ class RoutedCheck:
 
 
 class KnownRoute(NamedTuple):
-    """What the ledger knows of where the records of a share went: to `target`, as part of a span."""
+    """The ledger's account of where the records of a share went: to `target`, as part of a span."""
 
     share: Share
     target: TopicPartition
@@ -97,10 +97,10 @@ class KnownRoute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoutedPlan:
-    """All that is to be compared of what transforms send elsewhere.
+    """Everything that is compared of what transforms send to other partitions.
 
     Attributes:
-        covered: of which the ledger knows all target partitions that anything was sent to.
+        covered: source offsets whose target partitions the ledger knows completely.
     """
 
     checks: tuple[RoutedCheck, ...] = ()
@@ -115,13 +115,13 @@ NO_CHAIN = TransformChain()
 
 
 class VerifyMode(StrEnum):
-    """What of a partition is looked at."""
+    """Which part of a partition is compared."""
 
     #: Everything that both sides still hold and the map covers.
     FULL = "full"
     #: Random spans of it.
     SAMPLE = "sample"
-    #: What came since the last verification that found all equal.
+    #: What was added since the last verification that found all equal.
     RECENT = "recent"
     #: The newest record of each key of compacted topics, whatever compaction has removed.
     STATE = "state"
@@ -138,7 +138,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class KnownGap:
-    """Source offsets [first_offset, next_offset) that the target has not, or otherwise, as the ledger knows."""
+    """Source offsets [first_offset, next_offset) that, by the ledger, are missing or different on the target."""
 
     first_offset: int
     next_offset: int
@@ -147,17 +147,17 @@ class KnownGap:
 
     @property
     def rewritten(self) -> bool:
-        """Whether the source itself has other records there now than those that were copied."""
+        """Return True if the source itself has other records there now than those that were copied."""
         return self.cause in ("source-truncated", "source-recreated")
 
 
 @dataclass(frozen=True, slots=True)
 class OppositeFacts:
-    """What counts where the opposite flow has copied, before a hand-over inverted its map."""
+    """Facts about what the opposite flow copied, before a hand-over inverted its map."""
 
-    #: As of `VerifyFacts`, seen from that flow: offsets of this flow's target.
+    #: See `VerifyFacts`, seen from that flow: offsets of this flow's target.
     known_gaps: tuple[KnownGap, ...] = ()
-    #: As of `VerifyFacts`: others go into the partition of this flow's source too.
+    #: See `VerifyFacts`: other sources go into the partition of this flow's source too.
     shared_target: bool = False
 
 
@@ -166,7 +166,7 @@ NO_OPPOSITE = OppositeFacts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyFacts:
-    """What the ledger and both clusters say about one partition, before anything of it is read."""
+    """The facts of the ledger and both clusters about one partition, before anything of it is read."""
 
     source: TopicPartition
     target: TopicPartition
@@ -179,37 +179,37 @@ class VerifyFacts:
     target_end: int
     #: Source offset to copy next and target offset expected next, when no run was writing; None while one may be.
     settled: VerifiedMark | None = None
-    #: Whether `cleanup.policy` of the topic contains `compact`.
+    #: True if `cleanup.policy` of the topic contains `compact`.
     source_compacted: bool = False
     target_compacted: bool = False
     #: Bytes of the source's partition on disk, None where the cluster does not say.
     source_bytes: int | None = None
     verified: VerifiedMark | None = None
     known_gaps: tuple[KnownGap, ...] = ()
-    #: Target offsets [first, next) that hold what never was on the source, as the ledger knows.
+    #: Target offsets [first, next) of records that, by the ledger, never were on the source.
     known_foreign: Sequence[tuple[int, int]] = ()
-    #: Others go into this target partition too, from further source partitions (a merge) or in a backfill: what the map
-    #: does not know there may be theirs.
+    #: Other source partitions (a merge) or a backfill write into this target partition too: records that are not in the
+    #: map may be theirs.
     shared_target: bool = False
-    #: What the records go through; empty where they are copied as they are.
+    #: Transforms of the records; empty where they are copied unchanged.
     chain: TransformChain = field(default=NO_CHAIN, repr=False)
     #: Source offsets below it are copied, as the position said before the target's end was read; None where there is no
     #: position.
     copied_to: int | None = None
-    #: Whether a first start may pass over records: `mirror.first.start` of the topic is not `earliest`.
+    #: True if a first start may skip records: `mirror.first.start` of the topic is not `earliest`.
     starts_late: bool = False
-    #: Which of both flows has copied what; empty where it is this one.
+    #: Which of both flows copied what; empty where only this one did.
     parts: tuple[MapPart, ...] = ()
     opposite: OppositeFacts = NO_OPPOSITE
 
 
 @dataclass(frozen=True, slots=True)
 class StateCheck:
-    """What comparing a partition by state needs to know besides its one range."""
+    """What comparing a partition by state needs besides its range."""
 
     #: As in `VerifyFacts`.
     copied_to: int
-    #: Whether no run was writing when the position was read.
+    #: True if no run was writing when the position was read.
     settled: bool
     #: Target offsets that the opposite flow has copied, as `offsets.runs.encode` gives their inverse map.
     by_opposite: bytes = encode(())
@@ -232,7 +232,7 @@ class CheckRange:
     to_end: bool = False
     #: It is read only for what transforms send to other partitions.
     routed_only: bool = False
-    #: The opposite flow has copied it: see `verify.inverted`.
+    #: The opposite flow has copied it: see `verify.compare.inverted`.
     by_opposite: bool = False
 
     @property
@@ -248,7 +248,7 @@ class PartitionCheck:
     source: TopicPartition
     target: TopicPartition
     ranges: tuple[CheckRange, ...]
-    #: The target's end when this was planned; nothing is read behind it.
+    #: The target's end when this was planned; nothing after it is read.
     target_end: int
     source_compacted: bool = False
     target_compacted: bool = False
@@ -264,19 +264,19 @@ class PartitionCheck:
     offsets_before_map: int = 0
     #: Records of the map that both sides hold; what a sample is taken from.
     population: int = 0
-    #: What is applied to the source again before it is compared; empty where records are copied as they are.
+    #: Applied to the source again before the comparison; empty where records are copied unchanged.
     chain: TransformChain = field(default=NO_CHAIN, repr=False)
-    #: One record may stand for several on the target.
+    #: One source record may become several on the target.
     several: bool = False
-    #: There is no map of it, which is well as long as there is nothing to copy: the source holds no record for readers,
-    #: or transforms drop them all.
+    #: It has no map, which is right as long as nothing is copied: the source holds no record for readers, or transforms
+    #: drop them all.
     nothing_copied: bool = False
     #: Set where keys are compared by their newest records, None where records are compared in order.
     state: StateCheck | None = None
 
     @property
     def routed_only(self) -> bool:
-        """Whether nothing of its own target is compared."""
+        """Return True if nothing of its own target is compared."""
         return all(each.routed_only for each in self.ranges)
 
     @property
@@ -291,13 +291,13 @@ class PartitionCheck:
 
     @property
     def weight(self) -> int:
-        """What balances bins: bytes, or records where bytes are unknown."""
+        """The weight for balancing bins: bytes, or records where bytes are unknown."""
         return max(self.estimated_bytes, self.records)
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyPlan:
-    """What a verification will read: printable, comparable, and computed without asking anybody."""
+    """What a verification will read: printable, comparable, and computed without requests."""
 
     flow: FlowId
     mode: VerifyMode
@@ -305,13 +305,13 @@ class VerifyPlan:
     seed: int
     #: Each bin is one task.
     bins: tuple[tuple[PartitionCheck, ...], ...]
-    #: Partitions about which nothing can be found out, each with its reason.
+    #: Partitions that cannot be verified, each with its reason.
     unverifiable: tuple[PartitionVerdict, ...] = ()
     #: Partitions with nothing to compare.
     idle: int = 0
     #: Those of them that were found equal up to the end of the copy, which is where it still ends.
     confirmed: tuple[PartitionVerdict, ...] = ()
-    #: What transforms send to other partitions than their source partition's own.
+    #: What transforms send to partitions other than the source partition's own.
     routed: RoutedPlan = NOTHING_ROUTED
 
     @property
@@ -376,5 +376,5 @@ class VerifyJob:
     #: Differences of a partition that are kept; all are counted.
     keep_differences: int = 20
     routed: RoutedPlan = NOTHING_ROUTED
-    #: Of the digests that stand for records of routed partitions, and for keys of a comparison by state.
+    #: Key of the digests of records of routed partitions, and of keys in a comparison by state.
     digest_key: bytes = field(default=b"", repr=False)

@@ -1,4 +1,4 @@
-"""What a verification found, summed up: for the console, JSON and HTML."""
+"""The summary of a verification: for the console, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _SHARE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """What a sample without differences says of all that it was taken from."""
+    """What a sample without differences proves about the records that it was taken from."""
 
     sampled: int
     population: int
-    #: Stretches of consecutive records that the sample consists of.
+    #: Spans of consecutive records in the sample.
     spans: int
 
     def of(self, share: float) -> float:
-        """How surely the sample would have shown a difference if this share of the records, spread at random, differed.
+        """Return the probability that the sample would have shown a difference if this share of all records differed.
 
-        1 - (1 - share)^n for n records; a sample of everything misses nothing.
+        1 - (1 - share)^n for n records, with differences spread at random; a sample of everything misses nothing.
         """
         return 1.0 if self.sampled >= self.population else 1 - (1 - share) ** self.sampled
 
     def of_blocks(self, share: float) -> float:
-        """The same where differences come in blocks: as if each span were one record."""
+        """Like `of`, if differences come in blocks: as if each span were one record."""
         return 1.0 if self.sampled >= self.population else 1 - (1 - share) ** self.spans
 
     @property
     def share_found(self) -> float:
-        """The share of differing records, spread at random, that would have been noticed with 95 % confidence."""
+        """The share of differing records, spread at random, that the sample would have shown with 95 % confidence."""
         if self.sampled >= self.population:
             return 0.0
         return 1 - math.pow(0.05, 1 / self.sampled) if self.sampled else 1.0
@@ -66,7 +66,7 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """How a verification ended."""
+    """The result of a verification."""
 
     verification_id: str
     flow: str
@@ -78,7 +78,7 @@ class VerifyReport:
     #: Partitions with nothing to compare.
     idle: int
     confidence: Confidence | None = None
-    #: Those of them that are still equal up to the end of the copy, since nothing came.
+    #: Those of them that are still equal up to the end of the copy, since nothing was added.
     confirmed: tuple[PartitionVerdict, ...] = ()
     #: Of target partitions that transforms send records to.
     routed: tuple[RoutedVerdict, ...] = ()
@@ -110,7 +110,7 @@ class VerifyReport:
         )
 
     def count(self, verdict: Verdict) -> int:
-        """Partitions with a verdict, those of the target that records are sent to among them."""
+        """Count partitions with a verdict, including routed target partitions."""
         return sum(each.verdict is verdict for each in self._all)
 
     @property

@@ -1,4 +1,4 @@
-"""Verdicts as Arrow rows: the one thing that travels back from executors."""
+"""Verdicts as Arrow rows: the only data that executors return."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-#: What `mapInArrow` is told: one row for each bin.
+#: Schema of the result of `mapInArrow`: one row for each bin.
 VERDICT_DDL = "verdicts binary"
 _SCHEMA = pa.schema([pa.field("verdicts", pa.binary(), nullable=False)])
 

@@ -1,4 +1,4 @@
-"""One verification of a flow: gather, plan, compare, keep what was found."""
+"""One verification of a flow: gather, plan, compare, store."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from mirror_lib.verify.planning import NO_BUDGET, gather, plan_verification
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.state import plan_state
 
-#: Compares every bin of a job and returns a verdict for each partition, and for each that records are sent to.
+#: Compares every bin of a job and returns a verdict for each partition, including routed target partitions.
 VerifyRunner = Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]
 _KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """What one verification looks at."""
+    """Scope and bounds of one verification."""
 
     verification_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     #: Java regexes; empty takes all topics of the flow.
@@ -34,12 +34,12 @@ class VerifyOptions:
     mode: VerifyMode = VerifyMode.FULL
     budget: Budget = NO_BUDGET
     seed: int = 0
-    #: Tasks at the most; None takes `tasks.max`.
+    #: Maximum number of tasks; None takes `tasks.max`.
     tasks_max: int | None = None
 
 
 def plan_flow_verification(flow: FlowConfig, ledger: Ledger, options: VerifyOptions) -> VerifyPlan:
-    """What would be compared now. Reads both clusters and the ledger, changes nothing.
+    """Return what would be compared now. Reads both clusters and the ledger, changes nothing.
 
     Raises:
         MirrorError: a cluster cannot be reached, or the ledger cannot be used.
@@ -66,7 +66,7 @@ def plan_flow_verification(flow: FlowConfig, ledger: Ledger, options: VerifyOpti
 
 
 def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
-    """What the tasks of a plan need."""
+    """Return the input of the tasks of a plan."""
     max_bytes, max_seconds = plan.budget.max_bytes, plan.budget.max_seconds
     if plan.mode is VerifyMode.SAMPLE:
         # The budget has decided how many spans there are; each is read in whole batches.
@@ -89,13 +89,13 @@ def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
 def verify_flow(
     flow: FlowConfig, *, ledger: Ledger, make_runner: Callable[[VerifyPlan], VerifyRunner], options: VerifyOptions
 ) -> VerifyReport:
-    """Compare what the options ask for, and keep the result in the ledger.
+    """Compare what the options select, and store the result in the ledger.
 
     Args:
-        make_runner: called once, when there is something to compare.
+        make_runner: called once, if there is something to compare.
 
     Raises:
-        MirrorError: a cluster cannot be reached, or the ledger cannot be used. What concerns one partition is in its
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used. Errors of one partition are in its
             verdict.
     """
     started = datetime.now(UTC)
@@ -119,7 +119,7 @@ def verify_flow(
 def _found(
     make_runner: Callable[[VerifyPlan], VerifyRunner], plan: VerifyPlan, job: VerifyJob
 ) -> list[PartitionVerdict | RoutedVerdict]:
-    """What is found, by a runner only if there is anything to be read."""
+    """Return the findings; a runner is made only if there is something to read."""
     if plan.bins or any(check.spans or check.outside for check in plan.routed.checks):
         return make_runner(plan)(job)
     if not plan.routed.checks:
@@ -130,10 +130,10 @@ def _found(
 
 
 def rows_of(report: VerifyReport) -> Sequence[VerificationRow]:
-    """A report as the ledger keeps it; what nothing was compared of, because nothing came, has a row as well.
+    """Return a report as the ledger stores it, including partitions that were not compared because nothing was added.
 
-    Where the records that a source partition sends elsewhere are not there, it counts as not verified itself, so that
-    the next verification looks at all of it again.
+    If the records that a source partition routes elsewhere are missing there, it counts as not verified itself, so that
+    the next verification compares all of it again.
     """
     marred: dict[TopicPartition, RoutedVerdict] = {}
     for each in report.routed:

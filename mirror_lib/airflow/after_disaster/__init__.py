@@ -1,4 +1,4 @@
-"""The DAG that brings a flow home once its source is back."""
+"""The DAG that hands a flow over to its failback flow once its source is back."""
 
 import lazy_loader
 

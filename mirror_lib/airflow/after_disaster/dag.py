@@ -1,4 +1,4 @@
-"""One DAG per flow with a way back, for the day on which a lost source is there again; triggered by hand."""
+"""One DAG per flow with a failback flow, for the return after a lost source is restored; triggered by hand."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ does the same from a console.
 
 
 def build_after_disaster_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
-    """The DAGs for flows that have a way back, as `flow_dags.dags_of_flows` makes them."""
+    """Return the DAGs for flows that have a failback flow, as `flow_dags.dags_of_flows` makes them."""
     return dags_of_flows(
         paths, only, dag_id=after_disaster_dag_id, build=build_after_disaster_dag, takes=_has_a_way_back
     )
 
 
 def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
-    """The DAG of one flow: look -> agreed -> hand_over."""
+    """Return the DAG of one flow: look -> agreed -> hand_over."""
     source, target = flow.flow.source, flow.flow.target
     given = {"flow": str(flow.flow), "config_path": str(config_path)}
     with DAG(
@@ -54,7 +54,7 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         catchup=False,
         max_active_runs=1,
         tags=sorted({"mirror", "disaster", source, target}),
-        # Whatever is refused needs a person.
+        # Every refusal needs an operator: retries cannot help.
         default_args={"owner": "mirror", "retries": 0},
     ) as dag:
         looked = PythonTask.of(tasks.look, given, execution_timeout=_TIMEOUT)
@@ -68,7 +68,7 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             tasks.hand_over,
             {**given, "asked_by": asked.task_id},
             execution_timeout=_TIMEOUT,
-            # Airflow may fail a question whose answer it still passes on.
+            # Airflow may fail a question and still pass its answer on.
             trigger_rule=TriggerRule.NONE_SKIPPED,
         )
         looked >> asked >> handed_over
@@ -77,12 +77,12 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
 
 
 def after_disaster_dag_id(flow: FlowConfig) -> str:
-    """`mirror_after_disaster__<source>__<target>`."""
+    """Return `mirror_after_disaster__<source>__<target>`."""
     return dag_id_of(flow.flow).replace("mirror", "mirror_after_disaster", 1)
 
 
 def after_disaster_form(flow: FlowConfig) -> dict[str, Param]:
-    """The Params of the DAG."""
+    """Return the Params of the DAG."""
     return {
         "topics": topics_field(
             title="Topics",

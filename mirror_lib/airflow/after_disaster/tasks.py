@@ -1,4 +1,4 @@
-"""What the tasks of the DAG for the time after a disaster do: look, and hand over what a person has agreed to."""
+"""Tasks of the DAG for the return after a disaster: plan, and hand over what the operator approved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mirror_lib.runbook.failback import ReturnPlan
 
 _log = logging.getLogger(__name__)
-#: Partitions that are told one by one.
+#: Partitions that are listed one by one.
 _TOLD = 50
 _ALL = (".*",)
 
@@ -57,7 +57,7 @@ def hand_over(
         )
     if not said.agrees:
         raise AirflowFailException(f"{said.by} did not agree: nothing was changed. {_begin_again(flow)}")
-    # What was shown, and not what somebody has looked at since.
+    # The plan that was shown, not a later one.
     agreed: str = context["ti"].xcom_pull(task_ids=asked_by, key=ABOUT)
     file, settings = load_flow_as_it_runs(Path(config_path), flow)
     opposite = enabled_opposite_of(file, settings)
@@ -86,7 +86,7 @@ def _topics(params: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _refuse(plan: ReturnPlan) -> None:
-    """Fail the task where a partition cannot be handed over: then none is."""
+    """Fail the task if a partition cannot be handed over: then none is."""
     if plan.errors:
         told = "\n".join(str(error) for error in plan.errors[:_TOLD])
         raise AirflowFailException(

@@ -22,12 +22,12 @@ _DEFINE_TIMEOUT = timedelta(minutes=30)
 
 
 def build_backfill_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
-    """The DAGs that backfill, as `flow_dags.dags_of_flows` makes them."""
+    """Return the backfill DAGs, as `flow_dags.dags_of_flows` makes them."""
     return dags_of_flows(paths, only, dag_id=backfill_dag_id, build=build_backfill_dag)
 
 
 def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
-    """The DAG of one flow: define, copy. A retry goes on where the copy stood."""
+    """Return the DAG of one flow: define, copy. A retry continues where the copy stopped."""
     source, target = flow.flow.source, flow.flow.target
     name, path = str(flow.flow), str(config_path)
     with DAG(
@@ -62,5 +62,5 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
 
 
 def backfill_dag_id(flow: FlowConfig) -> str:
-    """`mirror_backfill__<source>__<target>`."""
+    """Return `mirror_backfill__<source>__<target>`."""
     return dag_id_of(flow.flow).replace("mirror", "mirror_backfill", 1)

@@ -1,4 +1,4 @@
-"""The form that Airflow shows when a person triggers a backfill, and reading its values inside a task."""
+"""The trigger form of a backfill in Airflow, and reading its values inside a task."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _BOUND = "**earliest**, **latest**, an offset (**offset 4711**), or a time such 
 
 
 class Target(StrEnum):
-    """Which topics a backfill writes to."""
+    """Topics that a backfill writes to."""
 
-    #: The flow's names with something behind.
+    #: The flow's topic names with a suffix.
     SUFFIX = "other topics: the flow's names with this behind"
     TOPIC = "one other topic: this name"
     SAME = "the flow's own topics"
@@ -37,7 +37,7 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BackfillChoices:
-    """One run's answers on the form."""
+    """The form values of one DAG run."""
 
     topics: tuple[str, ...] = ()
     begin: str = "earliest"
@@ -70,7 +70,7 @@ class BackfillChoices:
 
 
 def backfill_form(flow: FlowConfig) -> dict[str, Param]:
-    """The Params of a flow's backfill DAG."""
+    """Return the Params of a flow's backfill DAG."""
     return {
         "topics": topics_field(
             title="Source topics",

@@ -1,4 +1,4 @@
-"""What the tasks of a backfill's DAG do: define and estimate it, then submit the Spark job for it."""
+"""Tasks of a backfill's DAG: define and estimate it, then submit its Spark job."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _tell(expected: BackfillEstimate) -> None:
 
 
 class BackfillOperator(ReplicateOperator):
-    """Submits the Spark job of a flow for the backfill that the task before has defined."""
+    """Submits the Spark job of a flow for the backfill that the previous task defined."""
 
     def __init__(self, *, defined_by: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""The DAG of cutovers, with its questions to people."""
+"""The DAG of cutovers, with its questions to operators."""
 
 import lazy_loader
 

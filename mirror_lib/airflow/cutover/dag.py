@@ -1,4 +1,4 @@
-"""One DAG per flow for cutovers, triggered by hand: people agree in Airflow, and one Spark job does the rest."""
+"""One DAG per flow for cutovers, triggered by hand: operators approve in Airflow, and one Spark job does the rest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ console.
 
 
 def build_cutover_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
-    """The DAGs that move, as `flow_dags.dags_of_flows` makes them."""
+    """Return the cutover DAGs, as `flow_dags.dags_of_flows` makes them."""
     return dags_of_flows(paths, only, dag_id=cutover_dag_id, build=build_cutover_dag)
 
 
@@ -63,7 +63,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         start_date=_START,
         catchup=False,
         tags=sorted({"mirror", "cutover", source, target}),
-        # A gate that does not hold needs a person: nothing is tried again by itself.
+        # A gate that does not hold needs an operator: nothing is retried automatically.
         default_args={"owner": "mirror", "retries": 0},
     ) as dag:
         begin = _python(tasks.begin, flow=name, config_path=path)
@@ -99,12 +99,14 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
 
 
 def cutover_dag_id(flow: FlowConfig) -> str:
-    """`mirror_cutover__<source>__<target>`."""
+    """Return `mirror_cutover__<source>__<target>`."""
     return cutover_dag_id_of(flow.flow)
 
 
 def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tuple[Any, Any]:
-    """Wait until it can be asked, ask with the gates as the body, pass the answer on; returns first and last task."""
+    """Wait until the question can be asked, ask with the gates as body, pass the answer on; return first and last
+    task.
+    """
     given = {"step": step.value, "config_path": config_path, "name": _NAME, "carried_by": _CARRIES}
     gates = _python(tasks.await_question, task_id=f"gates_of_{step.value}", **given)
     asked = AskOperator(task_id=task_id, subject=subject, body=f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}")
@@ -123,5 +125,5 @@ def _python(
     function: Callable[..., Any], *, task_id: str | None = None, trigger_rule: TriggerRule | None = None, **given: str
 ) -> PythonTask:
     more: dict[str, Any] = {} if trigger_rule is None else {"trigger_rule": trigger_rule}
-    # People take their time; a cutover that nobody looks at for a week is forgotten.
+    # Operators need time; a question that is open for a week is considered abandoned.
     return PythonTask.of(function, given, task_id=task_id, execution_timeout=timedelta(days=7), **more)

@@ -1,4 +1,4 @@
-"""The form that Airflow shows when a person triggers a cutover, and reading its values inside a task."""
+"""The trigger form of a cutover in Airflow, and reading its values inside a task."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.runbook import CutoverDefinition, Fence, Style, VerifyScope
 
 _WHAT, _HOW, _LIMITS = "What moves", "How it moves", "What is allowed"
-#: What `CutoverDefinition` takes, or nothing.
+#: Names that `CutoverDefinition` accepts, or empty.
 _NAME = "^ *([A-Za-z0-9][A-Za-z0-9._-]{0,99})? *$"
-#: What a run of the DAG does.
+#: Actions of a DAG run.
 GO_ON, ROLL_BACK = "go on", "roll back"
 
 
 def cutover_form(flow: FlowConfig) -> dict[str, Param]:
-    """The Params of a flow's cutover DAG. All but the name matter only when the cutover is begun."""
+    """Return the Params of a flow's cutover DAG. All but the name matter only when the cutover is created."""
     return {
         "name": Param(
-            # Airflow's form triggers nothing while a text that may not be null is empty.
+            # Airflow's form cannot be submitted while a text that may not be null is empty.
             None,
             type=["null", "string"],
             pattern=_NAME,
@@ -161,10 +161,10 @@ def _seconds(default: float, title: str, section: str) -> Param:
 
 
 def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverDefinition:
-    """What somebody filled in.
+    """Return the definition that the operator filled in.
 
     Raises:
-        ConfigurationError: it is no usable cutover.
+        ConfigurationError: it is not a valid cutover.
     """
     return CutoverDefinition(
         name=name,

@@ -18,10 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 class CutoverOperator(SparkJobOperator):
-    """Submits the job that takes a cutover through its steps, with one warm Spark session for all of them."""
+    """Submits the job that runs the steps of a cutover, with one warm Spark session for all of them."""
 
     def __init__(self, *, flow: str, named_by: str, answered_by: str, **kwargs: Any) -> None:
-        """As `SparkJobOperator`.
+        """See `SparkJobOperator`.
 
         Args:
             named_by: the task that returned the cutover's name.
@@ -37,8 +37,8 @@ class CutoverOperator(SparkJobOperator):
         """Run the job.
 
         Raises:
-            AirflowFailException: it was cleared without the tasks that ask: nobody would be asked.
-            MirrorError: what `SparkJobOperator.execute` raises.
+            AirflowFailException: it was cleared without the tasks that ask, so no question would be asked.
+            MirrorError: errors of `SparkJobOperator.execute`.
         """
         if task_state(context, self.answered_by) in ENDED_STATES and self._may_ask(context):
             raise AirflowFailException(
@@ -48,7 +48,7 @@ class CutoverOperator(SparkJobOperator):
         super().execute(context)
 
     def _may_ask(self, context: Context) -> bool:
-        """Whether a question may still come: there is none after the release."""
+        """Return True if a question may still come: there is none after the release."""
         from mirror_lib.ledger import open_ledger
         from mirror_lib.runbook.states import Event, State, after, situation_of
 
@@ -71,7 +71,7 @@ class CutoverOperator(SparkJobOperator):
         ).command_line()
 
     def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
-        """A gate that does not hold is no fault: trying again at once would find the same."""
+        """A gate that does not hold is not retried: a retry at once would find the same."""
         del context
         if failure is None:
             return

@@ -1,4 +1,4 @@
-"""Reading a configuration file in the middle of something that must not end because somebody is editing the file."""
+"""Read a configuration file during an operation that must survive an edit of the file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from mirror_lib.config import MirrorConfig
 
 _log = logging.getLogger(__name__)
-#: So long a broken file is waited for.
+#: How long to wait for a broken file to be fixed.
 PATIENCE_SECONDS: Final = 3600.0
 _POLL_SECONDS = 2.0
 
 
 def load_patiently(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> MirrorConfig:
-    """The configuration of a file, as soon as it has no errors.
+    """Return the configuration of a file as soon as it has no errors.
 
     Raises:
         ConfigurationError: it still has errors after that time.

@@ -1,4 +1,4 @@
-"""What the Python tasks of a cutover's DAG do; copying and comparing is the work of one Spark job beside them."""
+"""Python tasks of a cutover's DAG; one Spark job in parallel with them copies and compares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
-#: Under this key a task that waited for a question leaves which process asked it.
+#: XCom key under which a task that waited for a question stores the process that asked it.
 _ASKED = "asked"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -98,7 +98,7 @@ def await_question(step: str, config_path: str, name: str, carried_by: str, **co
 
     with _cutover_context(config_path, name, _person(context)) as cutover_context:
         while True:
-            # Airflow first: a process notes its end before its task ends.
+            # Airflow first: a process records its end before its task ends.
             is_carried = _is_carried(context, carried_by)
             done = _progress(cutover_context)
             asked, carrier = done.present.question, _carrier(done, context)
@@ -143,7 +143,7 @@ def _await_process(cutover_context: CutoverContext, step: str, carried_by: str, 
     """Wait until the process of this run asks, or is past the step.
 
     Raises:
-        AirflowFailException: nobody carries the cutover out.
+        AirflowFailException: no process carries the cutover out.
     """
     while True:
         is_carried = _is_carried(context, carried_by)
@@ -220,19 +220,19 @@ def _pass_on(
 
 
 def _is_carried(context: Mapping[str, Any], carried_by: str) -> bool:
-    """Whether the task that carries the cutover out may still do so."""
+    """Return True if the task that carries the cutover out may still do so."""
     state = task_state(context, carried_by)
     return state is None or state not in ENDED_STATES
 
 
 def _carrier(done: Progress, context: Mapping[str, Any]) -> CarrierRow | None:
-    """The process that carries the cutover out, if this run of the DAG has started it."""
+    """Return the process that carries the cutover out, if this DAG run has started it."""
     carrier = done.present.carrier
     return carrier if carrier is not None and carrier.kind == "run" and carrier.by == _person(context) else None
 
 
 def _has_finished(done: Progress) -> bool:
-    """Whether the cutover has come to its end.
+    """Return True if the cutover has ended.
 
     Raises:
         AirflowFailException: it was rolled back.
@@ -245,7 +245,7 @@ def _has_finished(done: Progress) -> bool:
 
 
 def _is_past(done: Progress, carrier: CarrierRow | None, step: str) -> bool:
-    """Whether the process has come past a step; before it has looked at the clusters again nobody knows."""
+    """Return True if the process is past a step; unknown until it has checked the clusters again."""
     if carrier is None or carrier.step is None:
         return False
     return comes_before(done.definition.style, Step(step), Step(carrier.step))
@@ -285,7 +285,7 @@ def _cutover_context(config_path: str, name: str, by: str) -> Iterator[CutoverCo
     from mirror_lib.ledger import open_ledger
     from mirror_lib.runbook import CutoverContext, attempts_of, open_cutover
 
-    # The writers may be stopped: an answer must not be lost to a file that is just edited.
+    # The writers may be stopped: an answer must not be lost because the file is being edited.
     config = load_patiently(Path(config_path))
     with open_ledger(config) as ledger:
         definition = open_cutover(ledger, name)

@@ -1,4 +1,4 @@
-"""From configuration files to DAGs: files that changed, files that are broken."""
+"""From configuration files to DAGs: changed files, broken files."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""DAGs of which something is broken: marked, or with nothing but a task that fails with the reason."""
+"""DAGs with a broken file: marked, or with a single task that fails with the reason."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.errors import ConfigurationError, MirrorError
 
-#: Of such DAGs, for Airflow's filter.
+#: Tag of such DAGs, for Airflow's filter.
 BROKEN_TAG: Final = "broken file"
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def mark(dag: DAG, error: MirrorError) -> None:
-    """Show on a DAG's page that its file is broken. Its runs fail: each task reads the file, and refuses it."""
+    """Show on a DAG's page that its file is broken. Its runs fail: each task reads the file, and rejects it."""
     dag.tags.add(BROKEN_TAG)
-    # Airflow would pause it, and nobody would think of that when the file is mended.
+    # Otherwise Airflow would pause the DAG, and it would stay paused after the file is fixed.
     dag.max_consecutive_failed_dag_runs = 0
     dag.description = f"Its file is broken, and its runs fail: see the documentation. {dag.description or ''}".rstrip()
     dag.doc_md = (
@@ -26,7 +26,7 @@ def mark(dag: DAG, error: MirrorError) -> None:
 
 
 def failing_dag(dag_id: str, title: str, text: str) -> DAG:
-    """A DAG that does nothing but fail with a text.
+    """Return a DAG that only fails with a text.
 
     Args:
         title: shown as its name, and above the text in its documentation.

@@ -1,8 +1,8 @@
-"""What is wrong with configuration files, shown where it stops nobody.
+"""Problems of configuration files, shown without removing working DAGs.
 
 Airflow drops all DAGs of a DAG file that raises. So the files that make DAGs raise nothing for a broken configuration
-file: they make what can be made of it, marked, and its runs fail with its problems. What is wrong is raised by
-`dags/broken_files.py`, which makes no DAG.
+file: they make the DAGs that can be read, marked, and runs of these fail with the file's problems.
+`dags/broken_files.py`, which makes no DAG, raises the problems.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _NONE_LEFT = "Airflow has no DAG of this file until that is mended."
 
 
 def raise_for_broken_files(paths: Iterable[Path]) -> None:
-    """For a DAG file that makes no DAG.
+    """Raise the problems of configuration files, in a DAG file that makes no DAG.
 
     Raises:
         ConfigurationError: a file cannot be used, or two files make the same DAG. Every file's problems are named, and
-            which of its DAGs there still are.
+            which of its DAGs still exist.
     """
     if told := problems_of(paths):
         raise ConfigurationError("\n".join(told))
 
 
 def problems_of(paths: Iterable[Path]) -> list[str]:
-    """What is wrong with files, each and together."""
+    """Return the problems of files, each and together."""
     told: list[str] = []
     made_of: dict[str, Path] = {}
     for path in paths:
@@ -57,7 +57,7 @@ def problems_of(paths: Iterable[Path]) -> list[str]:
 
 
 def broken_files_dag(told: Iterable[str]) -> DAG:
-    """A DAG that fails with what is wrong, for DAG files that make all DAGs and so can raise nothing."""
+    """Return a DAG that fails with the problems, for DAG files that make all DAGs and so must not raise."""
     return failing_dag(BROKEN_FILES_DAG, "Broken configuration files", "\n".join(told))
 
 

@@ -1,4 +1,4 @@
-"""From the environment to DAGs: which configuration files Airflow serves, and the DAGs of their flows."""
+"""From the environment to DAGs: the configuration files that Airflow serves, and the DAGs of their flows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _log = logging.getLogger(__name__)
 
 
 def config_files(environment: Mapping[str, str], project: Path) -> list[Path]:
-    """The files to serve, as `config.served_files` says."""
+    """Return the files to serve, see `config.served_files`."""
     return served_files(environment, project)
 
 
 def build_flow_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
-    """The DAGs that replicate, as `dags_of_flows` makes them."""
+    """Return the DAGs that replicate, as `dags_of_flows` makes them."""
     return dags_of_flows(paths, only, dag_id=lambda flow: dag_id_of(flow.flow), build=build_flow_dag)
 
 
@@ -36,17 +36,16 @@ def dags_of_flows(
     build: Callable[[FlowConfig, Path], DAG],
     takes: Callable[[MirrorConfig, FlowConfig], bool] = lambda _config, _flow: True,
 ) -> dict[str, DAG]:
-    """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
+    """Return a DAG for every enabled flow of the files; with `only`, just the DAG of that id.
 
-    A file that is broken stops no other. What can be read of it makes DAGs, which are marked; what is wrong with it is
-    for `broken_files` to raise. A flow whose DAG cannot be built has one that fails. Of two flows with the same DAG id
-    the first has it.
+    A broken file affects no other. Its readable flows get DAGs, which are marked; `broken_files` raises its problems. A
+    flow whose DAG cannot be built gets a DAG that fails. If two flows have the same DAG id, the first gets it.
 
     Args:
-        takes: whether a flow of a file has such a DAG.
+        takes: True if a flow of a file has such a DAG.
 
     Raises:
-        ConfigurationError: no file makes the DAG that is asked for, and some cannot be read; it names those.
+        ConfigurationError: no file makes the requested DAG, and some cannot be read; it names those.
     """
     dags: dict[str, DAG] = {}
     taken: set[str] = set()
@@ -70,7 +69,7 @@ def dags_of_flows(
                     if broken is not None:
                         mark(dags[name], broken)
     if only and not dags and problems:
-        # A task's process: there is nobody whom this could stop, and its log should say why there is no DAG.
+        # The process of a task: no other DAGs are affected, and its log should say why there is no DAG.
         raise ConfigurationError("\n".join(problems))
     return dags
 
@@ -79,7 +78,7 @@ def _built(dag_id: str, flow: FlowConfig, path: Path, build: Callable[[FlowConfi
     try:
         return build(flow, path)
     except Exception as error:
-        # Whatever it is: the other flows have DAGs.
+        # Any exception: the other flows keep their DAGs.
         _log.exception("the DAG %s of %s cannot be made", dag_id, path)
         text = f"{type(error).__name__}: {error}"
         return failing_dag(dag_id, f"The DAG of flow {flow.flow} of {path} cannot be made", text)

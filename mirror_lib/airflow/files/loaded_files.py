@@ -1,4 +1,4 @@
-"""Configuration files of DAGs: read once in a process that parses several DAG files, or one file again and again."""
+"""Configuration files of DAGs: read once in a process that parses several DAG files, or one file repeatedly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _kept: dict[Path, ReadablePart] = {}
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Make DAGs without looking for garbage: all of them stay, and looking through them takes a third of the time."""
+    """Make DAGs with garbage collection off: none of them is garbage, and collecting takes a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -30,23 +30,23 @@ def uncollected() -> Iterator[None]:
 
 
 def load_readable(path: Path) -> ReadablePart:
-    """What can be read of a file as it is now; read again when it changes, or one that its providers read.
+    """Return the readable part of a file; reload it when it, or a file that its providers read, has changed.
 
-    Only for parsing: Airflow's connections are not asked for. Tasks read the file anew, for a variable in it may stand
-    for something else by then, and refuse one with errors.
+    Only for parsing: Airflow's connections are not looked up. Tasks read the file anew, because its variables may have
+    other values by then, and reject a file with errors.
 
     Raises:
         InvalidConfigurationError: the file cannot be read.
     """
     if path.exists() and not path.is_file():
-        # Reading a pipe would wait for its writer, and the DAGs of all other files with it.
+        # Reading a pipe would wait for its writer, and block the DAGs of all other files.
         problem = Problem(severity=Severity.ERROR, message="it is no regular file: Airflow reads it again and again")
         raise InvalidConfigurationError(str(path), (problem,))
     known = _kept.pop(path, None)
     if known is None or not unchanged(known.sources):
         with without_lookups():
             known = reading.load_readable(path)
-    # The one that was used last is the last to go.
+    # Least recently used entries are evicted first.
     _kept[path] = known
     while len(_kept) > _KEPT:
         del _kept[next(iter(_kept))]

@@ -1,4 +1,4 @@
-"""Replicated topics as Airflow assets, so that other DAGs run when there is something new in them."""
+"""Replicated topics as Airflow assets, so that other DAGs run when there are new records."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Attempts of `replicate` in one DAG run that are looked at.
+#: Maximum number of attempts of `replicate` in one DAG run that are read.
 _RUNS_LOOKED_AT = 50
-#: An event is kept in Airflow's database for good: topics with more partitions have their totals told.
+#: Airflow keeps events in its database forever: topics with more partitions report totals only.
 _PARTITIONS_TOLD = 1000
 
 
 def topic_asset(cluster: str, topic: str) -> Asset:
-    """The asset of a topic: `kafka://<cluster alias>/<topic>`, which is its name as well.
+    """Return the asset of a topic: `kafka://<cluster alias>/<topic>`, which is also its name.
 
-    Airflow leaves the scheme `kafka` as it is written; the alias is used since addresses of brokers change.
+    Airflow does not normalize the scheme `kafka`; the alias is used because broker addresses change.
 
     Args:
         cluster: its alias in the configuration file.
@@ -38,13 +38,13 @@ def topic_asset(cluster: str, topic: str) -> Asset:
 
 
 def flow_alias(flow: FlowId | str) -> AssetAlias:
-    """What to schedule a DAG on that is to run whenever any topic of a flow, written `A->B`, gets new records."""
+    """Return the schedule of a DAG that is to run whenever any topic of a flow, written `A->B`, gets new records."""
     return AssetAlias(f"mirror {flow}")
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecords:
-    """What one topic of the target got by one DAG run."""
+    """New records of one target topic from one DAG run."""
 
     source_topic: str
     topic: str
@@ -54,7 +54,7 @@ class NewRecords:
     offsets: Mapping[int, tuple[int, int]]
 
     def extra(self, flow: str) -> dict[str, Any]:
-        """What the asset's event carries."""
+        """Return the extra of the asset's event."""
         told = len(self.offsets) <= _PARTITIONS_TOLD
         return {
             "flow": flow,
@@ -68,7 +68,7 @@ class NewRecords:
 
 
 def new_records(rows: Iterable[PartitionRunRow]) -> tuple[NewRecords, ...]:
-    """The topics that got records, by their names, over all rounds and attempts."""
+    """Return the topics that got records, by name, over all rounds and attempts."""
     by_topic: dict[tuple[str, str], list[PartitionRunRow]] = {}
     for row in rows:
         if row.records:
@@ -106,7 +106,7 @@ def announce_new_records(flow: str, config_path: str, params: Mapping[str, Any],
     with open_ledger(config) as ledger:
         runs = ledger.runs(flow, _RUNS_LOOKED_AT, trigger=trigger_text(dag_run.dag_id, dag_run.run_id))
         found = new_records(row for run in runs for row in ledger.partition_runs(run.id))
-    # They come with every run and would trigger those that wait for data.
+    # Heartbeats come with every run and would trigger DAGs that wait for data.
     found = tuple(each for each in found if not policy.is_heartbeats_topic(each.source_topic))
     if not found:
         raise AirflowSkipException("no topic got new records.")

@@ -28,7 +28,7 @@ from mirror_lib.observe import dag_id_of
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 #: A first copy may take long, but a run that hangs for a day is stuck.
 _RUN_TIMEOUT = timedelta(hours=24)
-#: Airflow then pauses the DAG. A run that fails has spent its retries, so this many are far more than a short outage.
+#: Airflow then pauses the DAG. A failed run has used its retries, so this is far more than a short outage.
 _FAILED_RUNS_BEFORE_PAUSE = 10
 _CHECK_TIMEOUT = timedelta(minutes=10)
 _SYNC_TIMEOUT = timedelta(minutes=30)
@@ -41,11 +41,11 @@ _RETRIES = {
 
 
 def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
-    """The DAG of one flow: preflight, sync_topics, replicate, report; configs and ACLs are synced beside the copy.
+    """Return the DAG of one flow: preflight, sync_topics, replicate, report; configs and ACLs are synced in parallel.
 
-    Where there is nothing to copy, preflight does all that is due and skips the others (`idle_run`).
-    Heartbeats are written before the copy, which carries them, and checked after it; groups are translated after it.
-    Each task can be cleared and so done again by itself, with the run's own answers on the trigger form.
+    If there is nothing to copy, preflight does all that is due and skips the other tasks (`idle_run`). Heartbeats are
+    written before the copy, which carries them, and checked after it; groups are translated after it. Each task can be
+    cleared and repeated on its own, with the form values of its run.
 
     Tasks get the file's path and the flow's name and read the file again when they run: a DAG holds no secrets.
     """
@@ -70,7 +70,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         default_args={"owner": "mirror", "retry_policy": ErrorClassRetryPolicy(), **_RETRIES},
     ) as dag:
         preflight = _python(idle_run.preflight, name, path, execution_timeout=_CHECK_TIMEOUT + _SYNC_TIMEOUT)
-        # Before the topics, for the first heartbeat makes one. Skipped or not, the copy goes on.
+        # Before the topics, since the first heartbeat creates one. The copy continues even if this task is skipped.
         emit = _python(heartbeat_tasks.emit_heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT)
         sync_topics = _python(tasks.sync_topics, name, path, trigger_rule=TriggerRule.NONE_FAILED)
         replicate = ReplicateOperator(
@@ -79,14 +79,14 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             config_path=path,
             conn_id=flow.spark_connection,
             pool=pool_of(flow),
-            # The form may leave out the step before.
+            # The form may skip the previous step.
             trigger_rule=TriggerRule.NONE_FAILED,
             doc_md="The Spark job: plans, copies, stores positions. A retry copies what is left.",
         )
         report = _python(tasks.report, name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
         preflight >> emit >> sync_topics >> replicate
         preflight >> sync_topics
-        # Cleared by itself it also runs behind a copy that was skipped.
+        # If cleared, it also runs after a copy that was skipped.
         heartbeats = _python(
             heartbeat_tasks.heartbeats,
             name,
@@ -95,17 +95,17 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             trigger_rule=TriggerRule.NONE_FAILED,
             retries=1,
         )
-        # Groups are translated with what the copy has just told; a copy that failed in part has told something too.
+        # Groups are translated with the offset map of this copy; a copy that failed in part has extended it too.
         translate, commit = (
             _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE)
             for task in (tasks.translate_offsets, tasks.sync_group_offsets)
         )
-        # They neither wait for the copy nor hold it up.
+        # They neither wait for the copy nor delay it.
         beside = [
             _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.NONE_FAILED)
             for task in (tasks.sync_topic_configs, tasks.sync_topic_acls)
         ]
-        # What was copied is there, whatever became of the rest.
+        # Copied records are on the target, even if other partitions failed.
         announce = _python(
             announce_new_records,
             name,
@@ -114,7 +114,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             trigger_rule=TriggerRule.ALL_DONE,
             outlets=[flow_alias(flow.flow)],
         )
-        # Looked at whatever became of the copy. The report waits for it and does not mind how it ended.
+        # Runs regardless of the result of the copy. The report waits for it but ignores its state.
         observe = _python(
             observe_tasks.observe,
             name,
@@ -127,7 +127,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         translate >> commit
         sync_topics >> beside
         [replicate, heartbeats, commit] >> observe
-        # It decides whether the run has failed, so it waits for everything.
+        # It decides if the run has failed, so it waits for all tasks.
         [replicate, heartbeats, commit, observe, *beside] >> report
     put_form(dag, form)
     return dag

@@ -1,4 +1,4 @@
-"""What happens when a DAG run takes longer than `mirror.airflow.deadline.seconds`."""
+"""The alert for a DAG run that takes longer than `mirror.airflow.deadline.seconds`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ DEADLINE_MISSED = "deadline-missed"
 
 
 def deadline_alert(flow: FlowConfig, config_path: str) -> DeadlineAlert | None:
-    """The alert of a flow's DAG, None when the file sets no deadline.
+    """Return the alert of a flow's DAG, None if the file sets no deadline.
 
-    It runs in the triggerer, which every Airflow has that uses deadlines at all: not every executor takes callbacks.
+    It runs in the triggerer, which exists wherever deadlines are used: not every executor supports callbacks.
     """
     seconds = flow.airflow_deadline_seconds
     if not seconds:
@@ -39,7 +39,7 @@ def deadline_alert(flow: FlowConfig, config_path: str) -> DeadlineAlert | None:
 async def tell_deadline_missed(
     flow: str, config_path: str, seconds: float, context: Mapping[str, Any] | None = None
 ) -> None:
-    """Called by Airflow once for each run that is late: logs it, and notes it in the ledger's audit."""
+    """Called by Airflow once for each late run: log it, and record it in the ledger's audit log."""
     run = (context or {}).get("dag_run", {})
     run_id = str(run.get("dag_run_id") or run.get("run_id") or "unknown")
     _log.error(
@@ -48,7 +48,7 @@ async def tell_deadline_missed(
         run_id,
         seconds,
     )
-    # The ledger blocks, and the triggerer has one loop for all.
+    # Ledger calls block, and the triggerer has one event loop for all.
     await asyncio.to_thread(_note, flow, config_path, run_id, seconds)
 
 
@@ -59,7 +59,7 @@ def _note(flow: str, config_path: str, run_id: str, seconds: float) -> None:
     from mirror_lib.ledger import open_ledger
 
     try:
-        # In the triggerer, for which Airflow keeps no connections; the ledger's address is none of them.
+        # Airflow has no connections for callbacks in the triggerer; the ledger's URL is not one of them.
         with without_lookups():
             config = load(Path(config_path))
         with open_ledger(config) as ledger:
@@ -67,5 +67,5 @@ def _note(flow: str, config_path: str, run_id: str, seconds: float) -> None:
                 by="airflow", action=DEADLINE_MISSED, subject=run_id, flow=flow, detail={"seconds": seconds}
             )
     except MirrorError as error:
-        # The alert is told already; it must not fail for want of its own record.
+        # The alert is logged already; it must not fail because it cannot be recorded.
         _log.warning("Flow %s: the ledger does not take the note of the missed deadline: %s", flow, error)

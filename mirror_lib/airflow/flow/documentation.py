@@ -1,4 +1,4 @@
-"""A flow in words: the page of documentation that Airflow shows with its DAG. No I/O."""
+"""The documentation page of a flow's DAG in Airflow. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SAMPLE_TOPIC = "orders"
 
 
 def documentation(flow: FlowConfig, config_path: str, form: Mapping[str, Param]) -> str:
-    """The flow's picture, its settings and how to trigger it by hand, as Markdown."""
+    """Return the flow's diagram, its settings and how to trigger it by hand, as Markdown."""
     return "\n\n".join([_picture(flow), _settings(flow, config_path), _triggering(flow, form), _failing()]) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The form that Airflow shows when a person triggers a flow, and reading its values inside a task."""
+"""The trigger form of a flow in Airflow, and reading its values inside a task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mirror_lib.airflow.forms import (
 from mirror_lib.config import FlowConfig
 from mirror_lib.relay.job import ASK, GAP_CHOICES
 
-#: Task id -> what people read on the form, in the order of the DAG. Each can be left out by itself.
+#: Task id -> its label on the form, in the order of the DAG. Each can be skipped on its own.
 OPTIONAL_STEPS = {
     "emit_heartbeats": "write heartbeats into the source",
     "sync_topics": "make missing target topics and partitions",
@@ -40,7 +40,7 @@ _WHAT, _BESIDE, _HOW = "What to copy", "Beside the copy", "How to run"
 
 @dataclass(frozen=True, slots=True)
 class TriggerChoices:
-    """One run's answers on the trigger form; scheduled runs have the defaults."""
+    """The form values of one DAG run; scheduled runs have the defaults."""
 
     topics: tuple[str, ...] = ()
     tasks: int | None = None
@@ -48,7 +48,7 @@ class TriggerChoices:
     poll_seconds: float | None = None
     dry_run: bool = False
     gaps: str = ASK
-    #: Steps beside the copy that this run does not do (`steps.OPTIONAL_STEPS`).
+    #: Sync steps that this run skips (`OPTIONAL_STEPS`).
     left_out: frozenset[str] = frozenset()
     bytes_per_second: int | None = None
     log_level: str = USUAL_LOG_LEVEL
@@ -63,7 +63,7 @@ class TriggerChoices:
             poll_seconds=params.get("poll_seconds"),
             dry_run=bool(params.get("dry_run")),
             gaps=params.get("gaps") or ASK,
-            # Airflow's form sends nothing at all, and no empty list, for a list that somebody has emptied.
+            # Airflow's form sends no value, instead of an empty list, for a list that was emptied.
             left_out=frozenset(OPTIONAL_STEPS).difference(params.get("steps", OPTIONAL_STEPS) or ()),
             bytes_per_second=chosen_whole(params, "bytes_per_second"),
             log_level=params.get("log_level") or USUAL_LOG_LEVEL,
@@ -71,12 +71,12 @@ class TriggerChoices:
 
     @property
     def are_usual(self) -> bool:
-        """Whether the run is like a scheduled one; it may log more or less."""
+        """True if the run is like a scheduled one; its log level may differ."""
         return replace(self, log_level=USUAL_LOG_LEVEL) == TriggerChoices()
 
 
 def trigger_form(flow: FlowConfig) -> dict[str, Param]:
-    """The Params of a flow's DAG. Every field may stay empty: the configuration then decides."""
+    """Return the Params of a flow's DAG. Every field may stay empty: the configuration then decides."""
     return {
         "topics": topics_field(
             title="Only these topics",

@@ -1,7 +1,7 @@
-"""The first task of a flow's DAG: it checks the flow and, where there is nothing to copy, does the whole run.
+"""The first task of a flow's DAG: it checks the flow and, if there is nothing to copy, does the whole run.
 
-A task costs a process. So a run without records is made in this one, by the code of the other tasks, and Airflow skips
-them without starting any. What does not go well here is left to its own task, which fails and is tried again as ever.
+Each task costs a process. So a run without records is done in this one, by the code of the other tasks, and Airflow
+skips them without starting any. A step that fails here is left to its own task, which fails and is retried as usual.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _HEARTBEATS, _OBSERVE, _REPORT = "heartbeats", "observe", "report"
-#: All that follow preflight.
+#: All tasks after preflight.
 _OTHER_TASKS = (*OPTIONAL_STEPS, "replicate", _OBSERVE, _REPORT)
 _USUAL = TriggerChoices()
 
@@ -44,7 +44,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
     choices = TriggerChoices.from_params(params)
     checked = check_flow(flow, config_path, choices)
     dag_run, instance = context["dag_run"], context["ti"]
-    # Whoever clears a whole run wants its steps done again.
+    # When a whole run is cleared, its steps are repeated.
     at_once = instance.try_number > 1
     done = None
     if why_not := _why_not_here(checked, choices):
@@ -63,7 +63,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
     instance.xcom_push(key=REPORT_KEY, value=done.outcome)
     instance.xcom_push(key=STEP_KEY, value=done.steps)
     instance.xcom_push(key=EMITTED_KEY, value=done.emitted)
-    # A task that skips others returns nothing.
+    # A task that skips others cannot return a value.
     instance.xcom_push(key="return_value", value={**checked.to_dict(), "nothing_to_copy": True})
     _log.info("%s\n\n%s", report_text(flow, done.outcome, ()), steps_text(done.steps))
     _log.info("Airflow skips %s. Clear a task to run it all the same.", ", ".join(done.skipped))
@@ -72,26 +72,26 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
 
 @dataclass(slots=True)
 class _Done:
-    """What was done here of a run."""
+    """The part of a run that was done here."""
 
     #: As `job_outcome.xcom_value` gives it.
     outcome: dict[str, Any]
     emitted: dict[str, Any] | None
     #: Outcomes of steps, by task.
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Tasks that have to run all the same.
+    #: Tasks that have to run nevertheless.
     left: set[str] = field(default_factory=set)
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """The tasks that have nothing to do any more."""
+        """The tasks that have nothing left to do."""
         # The report decides whether the run has failed.
         needed = self.left | ({_REPORT} if self.left - {_OBSERVE} else set())
         return tuple(task for task in _OTHER_TASKS if task not in needed)
 
 
 def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
-    """Why all tasks are to run, in words; None where there is nothing to copy, as far as the plan says."""
+    """Return why all tasks have to run; None if the plan has nothing to copy."""
     from mirror_lib.relay import has_only_heartbeats
 
     copying = checked.settings.copy_settings
@@ -109,7 +109,7 @@ def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
 
 
 def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | None:
-    """Do a run without records; None where it needs all tasks, whatever was found out meanwhile."""
+    """Do a run without records; return None if it needs all tasks after all."""
     from mirror_lib.ledger import open_ledger
 
     name = checked.settings.flow
@@ -137,9 +137,9 @@ def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | 
 
 
 def _left_out_steps(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str, Any]]:
-    """Outcomes of the sync steps that have nothing to do in a run with records, by task.
+    """Return outcomes of the sync steps that have nothing to do in a run with records, by task.
 
-    Groups are translated behind the copy, when their interval may have passed: they are left out where switched off.
+    Groups are translated after the copy, when their interval may have passed: they are included only if switched off.
     """
     from mirror_lib.ledger import open_ledger
     from mirror_lib.sync import SyncStep, save_step, why_not_due
@@ -156,7 +156,7 @@ def _left_out_steps(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[st
 
 
 def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
-    """What `sync_topics` has to do, in words; None where nothing."""
+    """Return what `sync_topics` has to do; None if nothing."""
     from mirror_lib.sync.topics import InternalTopicState, plan_flow_topics
 
     found = plan_flow_topics(checked.settings, checked.topology, ledger)
@@ -180,10 +180,10 @@ def _emit(checked: CheckedFlow) -> dict[str, Any] | None:
 
 
 def _replicate(checked: CheckedFlow, ledger: Ledger, trigger: str) -> RunReport | None:
-    """The run, in the ledger like any other; None where there is more to copy by now, or it has not ended well."""
+    """Do the run, in the ledger like any other; return None if there is more to copy by now, or it did not end well."""
     from mirror_lib.relay import RunOptions, replicate_control_plane
 
-    # One round: what comes meanwhile is for the next run.
+    # One round: later records are for the next run.
     report = replicate_control_plane(
         checked.settings, ledger=ledger, options=RunOptions(trigger=trigger, max_seconds=0.0)
     )

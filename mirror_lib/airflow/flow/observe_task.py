@@ -1,4 +1,4 @@
-"""What the task `observe` of a flow's DAG does: it leaves in the ledger how the flow stands after the run."""
+"""The task `observe` of a flow's DAG: it records the state of the flow after the run in the ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def observe(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
 
 
 def observe_now(settings: FlowConfig, ledger: Ledger, run_id: str | None) -> dict[str, Any]:
-    """Keep in the ledger how a flow stands, and log it.
+    """Record the state of a flow in the ledger, and log it.
 
     Raises:
         MirrorError: a cluster or the ledger cannot be used.

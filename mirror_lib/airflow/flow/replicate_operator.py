@@ -12,22 +12,22 @@ from mirror_lib.observe import trigger_text
 from mirror_lib.relay.job import JobArguments, JobReport
 from mirror_lib.spark import job_file
 
-#: XCom key under which the job's report travels to the `report` task, also when the job failed.
+#: XCom key of the job's report for the `report` task, set also if the job failed.
 REPORT_KEY = "report"
 
 
 class ReplicateOperator(SparkJobOperator):
     """Submits the Spark job of one flow and turns its exit code into a typed error.
 
-    The job is safe to submit again: it goes on from the stored positions. Every attempt is a run of its own in the
-    ledger, since the job is given no run id and makes one; the ledger refuses an id that it has seen.
+    The job can be submitted again safely: it continues at the stored positions. Every attempt is its own run in the
+    ledger, since the job gets no run id and makes one; the ledger rejects an id that it has seen.
     """
 
     def __init__(self, *, flow: str, **kwargs: Any) -> None:
         super().__init__(application=job_file(), flow=flow, name=f"mirror {flow}", **kwargs)
 
     def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
-        """Its report goes to XCom whatever the outcome. Where another run is active it is no failure."""
+        """Push the report to XCom in any case. It is not a failure if another run is active."""
         found = JobReport.read(report)
         if found is not None:
             context["ti"].xcom_push(key=REPORT_KEY, value=xcom_value(found))

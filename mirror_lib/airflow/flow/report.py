@@ -7,11 +7,11 @@ from typing import Any
 
 from mirror_lib.observe import TopicTotal, human_bytes, text_table
 
-#: Under which the tasks beside the copy leave what they did, also when they are skipped or fail.
+#: XCom key under which sync steps store their outcome, also when they are skipped or fail.
 STEP_KEY = "step"
-#: Counts of a step that people want to see.
+#: Counts of a step that are shown.
 _COUNTS = ("changed", "created", "groups", "checkpoints", "commits", "unchanged")
-#: What groups would meet on the target, told only where there is something.
+#: Numbers of records about groups on the target, shown only if not zero.
 _RECORDS = {
     "read_again": "records read again",
     "skipped_records": "records skipped",
@@ -22,7 +22,7 @@ _PLAN_HEADER = ("topic", "on the target", "partitions", "offsets", "size")
 
 
 def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[TopicTotal]) -> str:
-    """One run in words and columns; `outcome` is `job_outcome.xcom_value`, None when the Spark job never ended."""
+    """Return the text about one run; `outcome` is `job_outcome.xcom_value`, None if the Spark job never ended."""
     if outcome is not None and outcome["dry_run"]:
         return _plan_text(flow, outcome)
     if outcome is not None and outcome.get("skipped") is not None and not totals:
@@ -39,12 +39,12 @@ def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[T
 
 
 def steps_text(steps: Mapping[str, Mapping[str, Any] | None]) -> str:
-    """What the tasks beside the copy did, a line each; None for one that ended without saying anything."""
+    """Return a line for each sync step; None for one that stored no outcome."""
     return "Beside the copy:\n" + "\n".join(f"- {name}: {_step_text(done)}" for name, done in steps.items())
 
 
 def failed_steps(steps: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
-    """The tasks that did not do everything."""
+    """Return the tasks that did not do everything."""
     return [f"{name}: {_step_text(done)}" for name, done in steps.items() if done is None or done["failed"]]
 
 
@@ -58,7 +58,7 @@ def _step_text(done: Mapping[str, Any] | None) -> str:
     parts += [f"{count:,} {reason}" for reason, count in done.get("reasons", {}).items()]
     if done["failed"]:
         parts.append(f"{done['failed']:,} failed: " + "; ".join(done["problems"]))
-    # Problems that fail nothing, such as clocks that differ, are to be read all the same.
+    # Problems that fail nothing, such as clocks that differ, are shown too.
     notes = [*done.get("notices", ()), *(() if done["failed"] else done["problems"])]
     return "; ".join([", ".join(parts) or "done", *(f"note: {note}" for note in notes)])
 

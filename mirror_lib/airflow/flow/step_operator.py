@@ -16,13 +16,13 @@ _LEFT_OUT = "the run was triggered without this step"
 
 
 class StepOperator(PythonTask):
-    """Calls its function unless the trigger form leaves the step out, and logs as much as the form says."""
+    """Calls its function unless the trigger form skips the step, and logs as much as the form says."""
 
     def execute(self, context: Context) -> Any:
         """Do the step.
 
         Raises:
-            AirflowSkipException: the form leaves it out, which the report tells.
+            AirflowSkipException: the form skips it; the report shows that.
         """
         choices = TriggerChoices.from_params(context["params"])
         if self.task_id in choices.left_out:
@@ -34,7 +34,7 @@ class StepOperator(PythonTask):
 
 @contextmanager
 def logging_at(level: str) -> Iterator[None]:
-    """Our own messages from this level on; Airflow's and those of libraries are none of our business."""
+    """Set the log level of this project's loggers; those of Airflow and of libraries are not changed."""
     logger = logging.getLogger("mirror_lib")
     before = logger.level
     logger.setLevel(level)

@@ -1,4 +1,4 @@
-"""What the Python tasks of a flow's DAG do. Kafka and SQL are imported when a task runs, not while DAGs are parsed."""
+"""Python tasks of a flow's DAG. Kafka and SQL are imported when a task runs, not while DAGs are parsed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 #: Runs of one DAG run: one for each attempt of `replicate`.
 _RUNS_LOOKED_AT = 50
-#: What else a run does than copying, in the order in which the report tells it.
+#: Steps of a run in addition to the copy, in the order of the report.
 REPORTED_STEPS = ("sync_topic_configs", "sync_topic_acls", "translate_offsets", "sync_group_offsets", "heartbeats")
 #: The steps of `do_sync_step`, by task.
 SYNC_STEPS = {
@@ -44,29 +44,29 @@ SYNC_STEPS = {
     "translate_offsets": SyncStep.CHECKPOINTS,
     "sync_group_offsets": SyncStep.GROUP_OFFSETS,
 }
-#: What they sync.
+#: What the steps sync.
 _STEP_SUBJECTS = {
     "sync_topic_configs": "topic configs",
     "sync_topic_acls": "ACLs",
     "translate_offsets": "group positions",
     "sync_group_offsets": "group positions",
 }
-#: The task that says what the others have to do, and does a run without records itself (`idle_run`).
+#: The task that decides what the others have to do, and does a run without records itself (`idle_run`).
 PREFLIGHT = "preflight"
-#: A cluster that says nothing for so long is not there; the task is tried again later anyway.
+#: A cluster without a response for this time is unreachable; the task is retried later anyway.
 _CONTACT_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedFlow:
-    """A flow whose clusters, ledger and Spark were asked."""
+    """A flow whose clusters, ledger and Spark were checked."""
 
     config: MirrorConfig
     settings: FlowConfig
     topology: FlowTopology
     selected_topics: int
     source_topics: int
-    #: What the run would copy now; None where that could not be planned.
+    #: What the run would copy now; None if it could not be planned.
     plan: RunPlan | None
     warnings: frozenset[str]
 
@@ -76,7 +76,7 @@ class CheckedFlow:
 
 
 def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedFlow:
-    """Read the configuration, ask both clusters, the ledger and Spark, and log what this run selects.
+    """Read the configuration, check both clusters, the ledger and Spark, and log what this run selects.
 
     Raises:
         MirrorError: the flow cannot run.
@@ -119,7 +119,7 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
             _log.warning("Flow %s: %s", flow, warning)
     _check_spark(settings, choices)
     if settings.airflow_pool:
-        # Tasks cannot ask Airflow for its pools.
+        # Tasks cannot list Airflow's pools.
         _log.info("The copy takes a slot of the pool %s: it waits while there is no such pool.", settings.airflow_pool)
     return CheckedFlow(
         config, settings, topology, len(selected), len(topics), next_run.plan, frozenset(map(str, warnings))
@@ -181,7 +181,7 @@ def do_sync_step(
     by: str,
     at_once: bool = False,
 ) -> dict[str, Any]:
-    """Do a step of `SYNC_STEPS` if it is due, and keep its outcome for monitoring.
+    """Do a step of `SYNC_STEPS` if it is due, and record its outcome for monitoring.
 
     Args:
         by: who does it, for the ledger.
@@ -206,7 +206,7 @@ def do_sync_step(
 
         do = translate_flow_offsets if step == translate_offsets.__name__ else sync_flow_group_offsets
         done = do(settings, topology, ledger, complete=not choices.topics, **how)
-    # What was done for some topics says nothing about the flow.
+    # Runs limited to some topics are not recorded.
     if not choices.topics:
         save_step(ledger, str(settings.flow), step, done)
     return done
@@ -221,7 +221,7 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     instance, dag_run = context["ti"], context["dag_run"]
     outcome = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
     steps = {step: instance.xcom_pull(task_ids=step, key=STEP_KEY) for step in REPORTED_STEPS}
-    # What preflight did, or left out. A task that somebody has cleared speaks for itself, also where it said nothing.
+    # Steps that preflight did or skipped. A cleared task reports for itself, even if it has no outcome.
     if outcome is None and task_state(context, "replicate") == "skipped":
         outcome = instance.xcom_pull(task_ids=PREFLIGHT, key=REPORT_KEY)
     done_before = instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {}
@@ -260,14 +260,14 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
 
 
 def _is_repeated(step: str, context: Mapping[str, Any]) -> bool:
-    """Whether somebody has the step done again in the same DAG run: then its interval has no say."""
+    """Return True if the step was cleared in the same DAG run: then its interval does not apply."""
     instance = context["ti"]
     return bool(instance.try_number > 1) or step in (instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {})
 
 
 def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-    """Shows a step that was left out as skipped, and fails one that the cluster refused in part."""
-    # A task that is skipped or fails returns nothing, and the report is to tell of it all the same.
+    """Show a step that was not due as skipped, and fail one that the cluster rejected in part."""
+    # A task that is skipped or fails returns nothing, but the report needs its outcome.
     context["ti"].xcom_push(key=STEP_KEY, value=done)
     if done["skipped"] is not None:
         raise AirflowSkipException(done["skipped"])
@@ -304,7 +304,7 @@ def _version_limits(settings: FlowConfig) -> list[VersionLimit]:
 
 
 def _connected(settings: FlowConfig) -> FlowClusters:
-    """The clients of both clusters, for all that is asked here."""
+    """Return the clients of both clusters, for all requests of these tasks."""
     from mirror_lib.relay.planning import FlowClusters
 
     return FlowClusters.connect(settings, admin_seconds=_CONTACT_SECONDS)
@@ -320,7 +320,7 @@ def _topics_of(settings: FlowConfig, admin: ClusterAdmin, client: ClientSettings
 
 
 def _check_clusters(config: MirrorConfig, clusters: FlowClusters) -> None:
-    """Fail if the ledger is about other clusters than the aliases name: the sync tasks use it in parallel."""
+    """Fail if the ledger belongs to other clusters than the aliases name: the sync tasks use it in parallel."""
     from mirror_lib.sync import check_clusters
 
     with _open_ledger(config) as ledger:
@@ -328,7 +328,9 @@ def _check_clusters(config: MirrorConfig, clusters: FlowClusters) -> None:
 
 
 def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list[str]) -> list[str]:
-    """What target topics may refuse or delete, also those that `sync_topics` is about to make."""
+    """Return warnings about what target topics may reject or delete, including topics that `sync_topics` will
+    create.
+    """
     from mirror_lib.relay.planning import limits_of_new_topics, topic_warnings
 
     remote = {topic: topology.remote_topic(topic) for topic in topics}
@@ -339,7 +341,7 @@ def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list
 
 
 def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> NextRun:
-    """What is to be copied, and what the source's retention deletes, or may delete, before it is."""
+    """Return what is to be copied, and what the source's retention deletes, or may delete, before it is."""
     from mirror_lib.relay import RunOptions
     from mirror_lib.relay.health import look_at_next_run
 
@@ -354,7 +356,7 @@ def _open_ledger(config: MirrorConfig) -> Ledger:
 
 
 def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
-    """Spark's driver is a JVM on this machine in client mode, which is the only mode Python jobs have there."""
+    """Check Spark's driver: in client mode, the only mode for Python jobs there, it is a JVM on this machine."""
     from mirror_lib.dev import find_java
     from mirror_lib.spark import cluster_notes, spark_defaults
 

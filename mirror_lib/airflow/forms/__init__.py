@@ -1,4 +1,4 @@
-"""Trigger forms and the conf of DAG runs: fields, values and their check."""
+"""Trigger forms and the conf of DAG runs: fields, values and their validation."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
-"""What a run was triggered with, held against its DAG's form.
+"""Validate the conf of a DAG run against its DAG's form.
 
-By REST and by Airflow's command line anybody can send anything. Airflow refuses values that the form forbids. Keys that
-the form does not have it passes on: a misspelt `dry_run` would copy for real. And whoever clears an old run has it done
-again with what it was triggered with then.
+The REST API and Airflow's command line accept any conf. Airflow rejects values that the form forbids, but passes on
+keys that the form does not have: with a misspelt `dry_run` the run would copy for real. And clearing an old run repeats
+it with its old conf.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ from mirror_lib.airflow.forms.values import value_problems
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.job import ASK
 
-#: A run is given up after a day; what somebody has decided about lost records is about those of that time.
+#: A run is given up after a day; decisions about lost records refer to the records lost at that time.
 _DECIDED_FOR = timedelta(days=2)
 
 
 class CheckedConf:
-    """Part of an operator whose task refuses a run with a conf that its form does not explain.
+    """Mixin of operators whose task rejects a run with a conf that its form does not have.
 
     It has to come before Airflow's operator among the bases.
     """
 
     def pre_execute(self, context: Context) -> None:
-        """Airflow calls it in the task's process, right before `execute`; what it raises ends the task as if it had."""
+        """Called by Airflow in the task's process, right before `execute`; an exception here ends the task in the same
+        way.
+        """
         check_conf(context)
         super().pre_execute(context)  # type: ignore[misc]  # of Airflow's operator
 
 
 def check_conf(context: Context) -> None:
-    """Refuse a run whose conf its form does not explain.
+    """Reject a run whose conf its form does not have.
 
     Raises:
-        ConfigurationError: a key is unknown, a value cannot be used, Airflow does not hand the values over, or the run
+        ConfigurationError: a key is unknown, a value cannot be used, Airflow does not pass the values on, or the run
             is an old one that decides about lost records.
     """
     run, dag = context.get("dag_run"), context.get("dag")
@@ -65,11 +67,11 @@ def _refuse_old_decision(dag_id: str, gaps: str, triggered: datetime) -> None:
 
 
 def conf_problems(conf: Mapping[str, Any], form: ParamsDict, values: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a conf.
+    """Yield the problems of a conf.
 
     Args:
         form: of the DAG.
-        values: what Airflow gives to the task.
+        values: as Airflow passes them to the task.
     """
     for key, value in conf.items():
         if key not in form:

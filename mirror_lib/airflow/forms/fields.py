@@ -1,4 +1,4 @@
-"""Fields that several trigger forms have, and reading their values inside a task."""
+"""Fields that several trigger forms share, and reading their values inside a task."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-#: What is logged when nobody chooses.
+#: The default log level.
 USUAL_LOG_LEVEL = "INFO"
-#: A pattern that is a topic's name; nobody means any character by a dot between words.
+#: A pattern that is a topic's name; a dot between words is taken literally.
 _NAME = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.)+")
-#: So many names or expressions in one field, and so many characters in each: a topic's name has up to 249.
+#: Maximum number of names or expressions in one field, and of characters in each: a topic's name has up to 249.
 _MOST_NAMES, _LONGEST = 10_000, 1_000
 MOST_TASKS = 10_000
 YEAR_SECONDS, WEEK_SECONDS = 365 * 86_400, 7 * 86_400
-#: Browsers and JSON have no larger whole numbers that are exact.
+#: The largest whole number that browsers and JSON represent exactly.
 MOST = 2**53 - 1
 
 
-#: Whatever Markdown could take for a sign.
+#: Characters with a meaning in Markdown.
 _SIGNS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|])")
 
 
 def literal(text: str) -> str:
-    """A text as it is, in Markdown for the description of a field.
+    """Return a text unchanged, escaped as Markdown for the description of a field.
 
-    Bold, not code: Airflow 3.3 gives code so large a ground beside this small text that it covers the line above.
+    Bold, not code: in Airflow 3.3 the background of code covers the line above this small text.
     """
     escaped = _SIGNS.sub(r"\\\1", text)
     return f"**{escaped}**"
@@ -40,17 +40,17 @@ def literal(text: str) -> str:
 def put_form(dag: DAG, form: Mapping[str, Param]) -> None:
     """Give a DAG its form, after its tasks.
 
-    A task made later takes a deep copy of the whole form, once for each of its classes: half of the time that making a
-    DAG takes. It needs none, since Airflow puts the form of the DAG and of the task together when the task runs.
+    A task made later deep-copies the whole form, once for each of its classes: half of the time to make a DAG. It does
+    not need to, since Airflow merges the forms of the DAG and of the task when the task runs.
     """
     dag.params.update(form)
 
 
 def names_field(*, title: str, description_md: str, section: str, **items: Any) -> Param:
-    """Names, one a line; may stay empty.
+    """Return a field for names, one a line; may stay empty.
 
     Args:
-        items: what else the schema of a line says.
+        items: further schema of a line.
     """
     return Param(
         None,
@@ -64,35 +64,35 @@ def names_field(*, title: str, description_md: str, section: str, **items: Any) 
 
 
 def patterns_field(*, title: str, description_md: str, section: str) -> Param:
-    """Names or Java regular expressions, one a line; may stay empty."""
+    """Return a field for names or Java regular expressions, one a line; may stay empty."""
     return names_field(title=title, description_md=description_md, section=section, format=JAVA_REGEX)
 
 
 def topics_field(*, title: str, description_md: str, section: str, names: Sequence[str] = ()) -> Param:
-    """Topic names or Java regular expressions, one a line; may stay empty.
+    """Return a field for topic names or Java regular expressions, one a line; may stay empty.
 
     Args:
-        names: of all topics that can be meant, when they are known; the form then is a list to choose from.
+        names: all topics that can be chosen, if they are known; the form then is a list to choose from.
     """
     field = patterns_field(title=title, description_md=description_md, section=section)
     if names:
-        # Airflow 3.3 makes examples of an array a select list that takes no own text: so only when nothing is missing.
+        # Airflow 3.3 turns examples of an array into a select list without free text: only if the list is complete.
         field.schema["examples"] = list(names)
     return field
 
 
 def topic_names(patterns: Sequence[str]) -> tuple[str, ...]:
-    """The topics that a selection names one by one; none when a pattern in it may select others too."""
+    """Return the topics that a selection names one by one; none if a pattern in it may select others too."""
     if not all(_NAME.fullmatch(pattern) for pattern in patterns):
         return ()
     return tuple(pattern.replace("\\", "") for pattern in patterns)
 
 
 def chosen_names(params: Mapping[str, Any], field: str) -> tuple[str, ...]:
-    """What somebody wrote into a field that takes one name a line; empty when nothing.
+    """Return the names in a field with one name a line; empty if there is no value.
 
     Raises:
-        ConfigurationError: a value was given, and there is no name in it. Empty would mean everything.
+        ConfigurationError: a value was given, and it has no name. Empty would mean everything.
     """
     given = params.get(field) or ()
     names = tuple(text.strip() for text in given if text.strip())
@@ -105,7 +105,7 @@ def chosen_names(params: Mapping[str, Any], field: str) -> tuple[str, ...]:
 
 
 def chosen_topics(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """What somebody wrote into the `topics` field.
+    """Return the value of the `topics` field.
 
     Raises:
         ConfigurationError: as `chosen_names`.
@@ -114,13 +114,13 @@ def chosen_topics(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def chosen_whole(params: Mapping[str, Any], field: str) -> int | None:
-    """The whole number in a field; `3.0` is one, too, as JSON schema has it. None when the field is empty."""
+    """Return the whole number in a field; `3.0` is one, too, as in JSON schema. None if the field is empty."""
     value = params.get(field)
     return None if value is None else int(value)
 
 
 def tasks_field(flow: FlowConfig, *, section: str) -> Param:
-    """How many Spark tasks; empty leaves it to the flow."""
+    """Return the field for the number of Spark tasks; empty uses the flow's setting."""
     return Param(
         None,
         type=["null", "integer"],
@@ -133,7 +133,7 @@ def tasks_field(flow: FlowConfig, *, section: str) -> Param:
 
 
 def bytes_per_second_field(*, section: str) -> Param:
-    """How fast the source is read; empty leaves it to the flow."""
+    """Return the field for the source read rate; empty uses the flow's setting."""
     return Param(
         None,
         type=["null", "integer"],
@@ -147,7 +147,7 @@ def bytes_per_second_field(*, section: str) -> Param:
 
 
 def log_level_field(*, section: str) -> Param:
-    """How much the tasks and the Spark job log."""
+    """Return the field for the log level of the tasks and the Spark job."""
     return Param(
         USUAL_LOG_LEVEL,
         type="string",

@@ -1,7 +1,7 @@
-"""What the JSON schema of a form cannot say about its values.
+"""Validate form values beyond their JSON schema.
 
 Airflow compares a run's values with the schema when the run is triggered, and responds with 400. The first task checks
-the rest: numbers that are NaN, control characters, and the formats that our own fields name.
+the rest: numbers that are NaN, control characters, and this project's own formats.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from mirror_lib.config import parse_first_start
 from mirror_lib.relay.backfill import FROM_CUTOVER
 from mirror_lib.topology import compile_java
 
-#: Names of formats in a field's schema; those that JSON schema has are Airflow's business.
+#: Names of formats in a field's schema; Airflow checks those of JSON schema.
 JAVA_REGEX: Final = "java-regex"
 BOUND, FIRST_BOUND = "log-bound", "first-log-bound"
 #: Airflow's own name for a text of several lines.
 LINES: Final = "multiline"
-#: Controls, and halves of characters, which no database takes.
+#: Control characters and surrogates, which no database accepts.
 _FORBIDDEN = frozenset({"Cc", "Cs"})
 _LAYOUT = "\r\n\t"
 _SHOWN = 60
 
 
 def value_problems(field: str, value: Any, schema: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the value of a field.
+    """Yield the problems of the value of a field.
 
     Args:
         schema: of the field.

@@ -1,4 +1,4 @@
-"""The DAG that writes heartbeats at an interval of its own."""
+"""The DAG that writes heartbeats at its own interval."""
 
 import lazy_loader
 

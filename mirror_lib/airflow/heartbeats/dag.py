@@ -28,9 +28,10 @@ _TIMEOUT = timedelta(minutes=5)
 
 
 def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
-    """A DAG for every file in which some pair of clusters emits heartbeats; with `only`, just the DAG of that id.
+    """Return a DAG for every file in which some pair of clusters emits heartbeats; with `only`, just the DAG of that
+    id.
 
-    A file that is broken is for `broken_files` to tell.
+    `broken_files` reports broken files.
     """
     dags: dict[str, DAG] = {}
     for path in paths:
@@ -47,7 +48,7 @@ def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict
 
 
 def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
-    """The DAG of one file: a single short task."""
+    """Return the DAG of one file: a single short task."""
     pairs = emitting_flows(config)
     with DAG(
         dag_id=heartbeat_dag_id(path),
@@ -68,11 +69,11 @@ def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
 
 
 def heartbeat_dag_id(path: Path) -> str:
-    """The id of a file's DAG, by the file's name."""
+    """Return the id of a file's DAG, by the file's name."""
     return f"mirror_heartbeats__{re.sub(r'[^a-zA-Z0-9_.-]', '_', path.stem)}"
 
 
 def heartbeat_interval(config: MirrorConfig) -> timedelta:
-    """The shortest `emit.heartbeats.interval.seconds` of the file, but not under a minute."""
+    """Return the shortest `emit.heartbeats.interval.seconds` of the file, but at least a minute."""
     seconds = min(pair.emit_heartbeats_interval_seconds for pair in emitting_flows(config))
     return timedelta(seconds=max(seconds, _SHORTEST_INTERVAL_SECONDS))

@@ -1,4 +1,4 @@
-"""What the heartbeat tasks do: of a flow's DAG, before and after its copy, and of the DAG of heartbeats alone."""
+"""Heartbeat tasks: of a flow's DAG, before and after its copy, and of the DAG of heartbeats alone."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context
 def check_heartbeats(
     settings: FlowConfig, topology: FlowTopology, ledger: Ledger, emitted: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], HeartbeatCheck | None]:
-    """Compare the heartbeats on the target with what was emitted, log and keep what they say.
+    """Compare the heartbeats on the target with those that were emitted, log and store the result.
 
     Args:
-        emitted: as `emit` returns it; None where nothing was.
+        emitted: as `emit` returns it; None if none was.
 
     Returns:
-        The outcome as plain data, with `skipped` where nobody writes heartbeats or the flow copies none; what was seen.
+        The outcome as plain data, with `skipped` if no heartbeats are written or the flow copies none; what was seen.
 
     Raises:
         MirrorError: the target or the ledger cannot be used.
@@ -114,8 +114,8 @@ def _left_out(why: str) -> dict[str, Any]:
 
 
 def _outcome(checked: HeartbeatCheck, written_ms: int | None) -> dict[str, Any]:
-    """What the report tells of the check."""
-    # A topic that is there and empty is one whose copy began at its end.
+    """Return the outcome of the check for the report."""
+    # The copy of an existing but empty topic has begun at its end.
     failed = written_ms is not None and checked.source_is_cut_off and not _is_empty(checked)
     problems = [f"{each.cluster}: {each.problem}" for each in checked.upstreams if each.problem]
     reasons = Counter(each.state.value for each in checked.upstreams)
@@ -128,7 +128,7 @@ def _skipped(instance: Any, why: str) -> AirflowSkipException:
 
 
 def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
-    """Write a heartbeat of every pair, and log what became of each.
+    """Write a heartbeat of every pair, and log each result.
 
     Raises:
         AirflowSkipException: there are no pairs.
@@ -150,7 +150,7 @@ def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
 
 
 def _written_ms(settings: FlowConfig, emitted: Mapping[str, Any] | None) -> int | None:
-    """When this run wrote into its source; None when it did not."""
+    """Return when this run wrote into its source; None if it did not."""
     watching = str(settings.flow.opposite)
     for each in (emitted or {}).get("emitted", ()):
         if each["pair"] == watching and each["error"] is None:

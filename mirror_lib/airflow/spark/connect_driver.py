@@ -1,4 +1,4 @@
-"""The driver of a job that has its session from a Spark Connect server: a plain Python process of the task.
+"""The driver of a job with a session of a Spark Connect server: a plain Python process of the task.
 
 It is started here, or forked by a driver host that has imported everything already.
 """
@@ -26,25 +26,25 @@ from mirror_lib.spark import (
     current_umask,
 )
 
-#: Spark's own variable: the Python that runs the job, where that is another environment than Airflow's.
+#: Spark's own variable: the Python that runs the job, if it is another environment than Airflow's.
 DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"
 _GRACE_SECONDS = 15.0
 _log = logging.getLogger(__name__)
 
 
 class _Started(NamedTuple):
-    """A driver at work, and what it prints."""
+    """A running driver, and its output."""
 
     process: subprocess.Popen[str] | HostedDriver
     output: IO[str]
 
 
 class ConnectDriver:
-    """One run of a job's module. No JVM is started: it talks to the server alone.
+    """One run of a job's module. No JVM is started: it uses only the server.
 
-    It leads a session of its own: Airflow's supervisor signals a task's whole group and kills it five seconds later
-    (`WatchedSubprocess.kill`), which is too short for what the driver has to tell the server and the ledger. A pipe,
-    open as long as we live, tells it that we are gone.
+    It has its own process session: Airflow's supervisor signals a task's whole process group and kills it five seconds
+    later (`WatchedSubprocess.kill`), too early for the driver to update the server and the ledger. A pipe that this
+    process holds open shows the driver when this process is gone.
     """
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
@@ -52,13 +52,13 @@ class ConnectDriver:
         self._process: subprocess.Popen[str] | HostedDriver | None = None
 
     def run(self, environment: Mapping[str, str]) -> None:
-        """Run it to its end; what it prints becomes lines of the task's log.
+        """Run it to its end; its output becomes lines of the task's log.
 
         Args:
-            environment: variables beside ours, for secrets and for the server's address, which may hold a token.
+            environment: additional variables, for secrets and for the server's address, which may hold a token.
 
         Raises:
-            AirflowException: its exit code is not 0; told as by the provider's `SparkSubmitHook.submit`.
+            AirflowException: its exit code is not 0; with the message of the provider's `SparkSubmitHook.submit`.
         """
         whole = {**os.environ, **checkout_path(os.environ), **environment, END_WITH_INPUT_VARIABLE: "1"}
         with self._started(whole) as (process, output):
@@ -75,7 +75,7 @@ class ConnectDriver:
             raise AirflowException(f"The driver {self.command[2]} failed. Error code is: {code}.")
 
     def end(self) -> None:
-        """Interrupt it, so that it ends its tasks on the server and tells the ledger; kill it when it does not end."""
+        """Interrupt it, so that it ends its tasks on the server and updates the ledger; kill it if it does not end."""
         process = self._process
         if process is None or process.poll() is not None:
             return
@@ -91,13 +91,13 @@ class ConnectDriver:
             yield self._hosted(environment, stack) or self._own(environment, stack)
 
     def _hosted(self, environment: Mapping[str, str], stack: ExitStack) -> _Started | None:
-        """Of a driver host, None where there is none that suits."""
+        """Return the driver of a driver host, None if no suitable host exists."""
         host = os.environ.get(DRIVER_HOST_VARIABLE)
         if not host:
             return None
         python, _, module, *arguments = self.command
         request = DriverRequest(module, tuple(arguments), environment, str(Path.cwd()), current_umask())
-        # The same two pipes as a process of our own has.
+        # The same two pipes as for a child process.
         with ExitStack() as ours, ExitStack() as theirs:
             given, kept = os.pipe()
             theirs.callback(os.close, given)

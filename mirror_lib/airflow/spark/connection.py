@@ -1,4 +1,4 @@
-"""Where Spark jobs run: the Airflow connection, and the local default when there is none."""
+"""The Airflow connection that says where Spark jobs run, and the local default without one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _CONNECT_TYPE = "spark_connect"
 
 
 def spark_master(conn_id: str) -> str | None:
-    """The master URL of an Airflow connection, or None when Airflow has no such connection.
+    """Return the master URL of an Airflow connection, or None if Airflow has no such connection.
 
-    The rules are those of the provider's `SparkSubmitHook._resolve_connection`: a port makes `host:port`. Of a Spark
-    Connect server it is the address, without what is secret.
+    The rules are those of the provider's `SparkSubmitHook._resolve_connection`: a port makes `host:port`. For a Spark
+    Connect server it is the address, without secrets.
     """
     connection = _connection(conn_id)
     if connection is None:
@@ -47,13 +47,13 @@ def spark_master(conn_id: str) -> str | None:
 
 
 def connect_address(conn_id: str) -> ConnectAddress | None:
-    """The Spark Connect server of an Airflow connection; None when it is none, and jobs are submitted.
+    """Return the Spark Connect server of an Airflow connection; None if it names none, and jobs are submitted.
 
-    A connection of type `spark_connect` means one, and any whose host begins with `sc://`. Airflow hides its token from
+    A connection of type `spark_connect` names one, and any whose host begins with `sc://`. Airflow masks its token from
     then on.
 
     Raises:
-        ConfigurationError: the connection makes no address.
+        ConfigurationError: the connection has no valid address.
     """
     connection = _connection(conn_id)
     if connection is None or not _means_connect(connection.conn_type, connection.host or ""):
@@ -77,7 +77,9 @@ def _means_connect(conn_type: str | None, host: str) -> bool:
 
 
 def _connect_address(connection: Any) -> ConnectAddress:
-    """By the rules of the provider's `SparkConnectHook.get_connection_url`; the host may be a whole address, too."""
+    """Follow the rules of the provider's `SparkConnectHook.get_connection_url`; the host may be a whole address,
+    too.
+    """
     host = str(connection.host or "")
     address = ConnectAddress.parse(host if is_connect(host) else f"{SCHEME}{host}")
     if connection.port:
@@ -92,10 +94,10 @@ def _connect_address(connection: Any) -> ConnectAddress:
 
 
 def check_connect_server(conn_id: str) -> None:
-    """See that the server listens, where the connection means one.
+    """Check that the server listens, if the connection names one.
 
     Raises:
-        ConfigurationError: the connection makes no address.
+        ConfigurationError: the connection has no valid address.
         SparkUnreachableError: nothing listens there.
     """
     address = connect_address(conn_id)
@@ -104,7 +106,7 @@ def check_connect_server(conn_id: str) -> None:
 
 
 def describe_master(conn_id: str) -> str:
-    """One sentence for the log: where the job of this flow will run, and how to change that."""
+    """Return one sentence for the log: where the job of this flow will run, and how to change that."""
     master = spark_master(conn_id)
     if master is not None and is_connect(master):
         return f"A Spark session of the server {master} is used, nothing is submitted (Airflow connection {conn_id})."
@@ -117,13 +119,13 @@ def describe_master(conn_id: str) -> str:
 
 
 def master_of(conn_id: str) -> str:
-    """The master URL that the job of a flow with this connection gets."""
+    """Return the master URL for the job of a flow with this connection."""
     master = spark_master(conn_id)
     return LOCAL_MASTER if master is None else master
 
 
 def runs_driver_elsewhere(conn_id: str) -> bool:
-    """Whether the connection has the driver started by the cluster (`deploy-mode`), far from our environment."""
+    """Return True if the cluster starts the driver (`deploy-mode`), outside of this environment."""
     connection = _connection(conn_id)
     if connection is None or _means_connect(connection.conn_type, connection.host or ""):
         return False
@@ -134,9 +136,9 @@ def runs_driver_elsewhere(conn_id: str) -> bool:
 def submit_environment(conn_id: str, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Process environment in which `spark-submit` is found and a missing connection means a local master.
 
-    Without this the provider silently turns a missing connection into `--master yarn` (its `SparkSubmitHook`), and
-    a worker started by its full path does not see the `spark-submit` that its own Python has. An address in
-    `SPARK_REMOTE` is taken away, which would go before the connection for Spark and for the job.
+    Without this the provider silently turns a missing connection into `--master yarn` (its `SparkSubmitHook`), and a
+    worker started by its full path does not find the `spark-submit` of its own Python. An address in `SPARK_REMOTE` is
+    removed, since Spark and the job would prefer it to the connection.
 
     Args:
         conn_id: the Airflow connection.
@@ -158,7 +160,7 @@ def submit_environment(conn_id: str, more: Mapping[str, str] = MappingProxyType(
 
 @contextlib.contextmanager
 def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """None takes a variable away."""
+    """Set environment variables; None removes one."""
     before = {key: os.environ.get(key) for key in changes}
     _change(changes)
     try:

@@ -1,4 +1,4 @@
-"""What all tasks that submit a Spark job of this project have in common."""
+"""The common part of all tasks that submit a Spark job of this project."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from mirror_lib.spark import REMOTE_VARIABLE, SPARK_SETTINGS, job_module, shorte
 
 #: Read by the job (`spark_jobs.job_log`).
 _LOG_LEVEL = "MIRROR_LOG_LEVEL"
-#: Linux takes 128 KiB for one variable (MAX_ARG_STRLEN), name included. The text is ASCII.
+#: Linux limits one variable to 128 KiB (MAX_ARG_STRLEN), name included. The text is ASCII.
 _LONGEST_VARIABLE = 100_000
 
 
 class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untyped here
-    """Runs a job that writes a report to a file, and has the report judged whatever became of the job.
+    """Runs a job that writes a report to a file, and evaluates the report whatever the job's result.
 
-    It is submitted, or has its session from a Spark Connect server where the flow's connection names one.
+    The job is submitted, or gets its session from a Spark Connect server if the flow's connection names one.
     """
 
     application: str
@@ -53,9 +53,9 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
 
         Raises:
             InvalidConfigurationError: the file has errors.
-            ConfigurationError: the driver cannot have what Airflow keeps.
-            TransientError: Airflow does not give what it keeps.
-            MirrorError: what `_judge` makes of its end.
+            ConfigurationError: the driver cannot get values of Airflow.
+            TransientError: Airflow does not return its values.
+            MirrorError: raised by `_judge`.
         """
         handed_over, transforms = self._asked_of_the_file()
         self.log.info("%s", describe_master(self.spark_conn_id))
@@ -80,20 +80,20 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
             self._judge(context, path, failure)
 
     def on_kill(self) -> None:
-        """End the job: the driver that is ours, or what the provider has submitted."""
+        """End the job: this process's own driver, or the job that the provider has submitted."""
         if self._driver is not None:
             self._driver.end()
         else:
             super().on_kill()
 
     def _asked_of_the_file(self) -> tuple[dict[str, str], bool]:
-        """What the file takes from Airflow, which the driver cannot ask, as a variable of its environment, and whether
-        the flow has transforms.
+        """Return the values that the file takes from Airflow, as an environment variable for the driver, which has no
+        access to Airflow, and whether the flow has transforms.
 
-        From then on Airflow hides all secrets of the file in what Spark prints.
+        From then on Airflow masks all secrets of the file in Spark's output.
         """
         if not Path(self.config_path).exists():
-            # The job's machine may have it; if not, the job says so.
+            # The job's machine may have it; if not, the job reports it.
             return {}, False
         with task_secrets() as lookups:
             config = load(self.config_path)
@@ -119,17 +119,17 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
 
     @abstractmethod
     def _command_line(self, context: Context, report: Path) -> list[str]:
-        """The job's arguments.
+        """Return the job's arguments.
 
         Args:
-            report: where it is to write its report.
+            report: where the job writes its report.
         """
 
     @abstractmethod
     def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
-        """Pass the report on, and raise what has to be said of a failure.
+        """Pass the report on, and raise an error for a failure.
 
         Args:
             report: may not exist.
-            failure: None when the job ended with exit code 0.
+            failure: None if the job ended with exit code 0.
         """

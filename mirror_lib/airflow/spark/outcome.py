@@ -1,4 +1,4 @@
-"""What the end of the Spark job means to Airflow: what goes to XCom, and which error decides about a retry."""
+"""The outcome of the Spark job for Airflow: the XCom value, and the error that decides about a retry."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 from mirror_lib.errors import NOWHERE, ConfigurationError, MirrorError, ReplicationError, RunLockedError
 from mirror_lib.relay.job import Failure, JobReport
 
-#: XCom is no place for a hundred thousand rows; the ledger has them all.
+#: XCom is not made for a hundred thousand rows; the ledger has them all.
 _PROBLEMS_KEPT = 20
 _PROBLEMS_SHOWN = 3
 _EXIT_CODE = re.compile(r"Error code is: (-?\d+)")
 
 
 class ReplicationRunError(MirrorError):
-    """Some partitions were not copied; a retry copies what is left."""
+    """Some partitions were not copied; a retry copies the rest."""
 
     reason = "run-failed"
     retriable = True
 
 
 def xcom_value(report: JobReport) -> dict[str, Any]:
-    """The report as plain data for XCom; of its problems and of what was left out only the first, and how many."""
+    """Return the report as plain data for XCom; of problems and skipped records only the first, and how many."""
     problems = _problems(report)
     return {
         "exit_code": report.exit_code,
@@ -42,7 +42,7 @@ def xcom_value(report: JobReport) -> dict[str, Any]:
 
 
 def skip_reason(report: JobReport) -> str | None:
-    """Why the job has begun nothing, where that is no fault: another run of the flow is active and copies."""
+    """Return why the job did nothing, if that is not an error: another run of the flow is active and copies."""
     error = report.error
     if error is None or error.reason != RunLockedError.reason or not error.more.get("holder_lives"):
         return None
@@ -50,16 +50,16 @@ def skip_reason(report: JobReport) -> str | None:
 
 
 def exit_code_in(message: str) -> int | None:
-    """The job's exit code from the provider's failure message (`SparkSubmitHook.submit`), None when it has none.
+    """Return the job's exit code from the provider's failure message (`SparkSubmitHook.submit`), None if it has none.
 
-    Negative when a signal ended it.
+    Negative if a signal ended it.
     """
     match = _EXIT_CODE.search(message)
     return int(match.group(1)) if match else None
 
 
 def failure_of(flow: str, exit_code: int | None, report: JobReport | None) -> MirrorError:
-    """The typed error for a job that failed: it decides whether Airflow tries again (`retries.py`)."""
+    """Return the typed error for a job that failed: it decides if Airflow retries (`retries.py`)."""
     problems = _problems(report) if report else ()
     shown = "; ".join(_text(problem) for problem in problems[:_PROBLEMS_SHOWN])
     left_out = len(problems) - _PROBLEMS_SHOWN
@@ -76,7 +76,7 @@ def failure_of(flow: str, exit_code: int | None, report: JobReport | None) -> Mi
 
 
 def without_report(exit_code: int | None) -> str:
-    """What is known of a job that left no report."""
+    """Return what is known of a job without a report."""
     if exit_code is None:
         return "it left no report, see the log above"
     if exit_code < 0:

@@ -1,4 +1,4 @@
-"""The DAGs that compare each flow's target with its source; the flows' own neither wait for them nor hold them up."""
+"""The DAGs that compare each flow's target with its source; the flows' own DAGs do not depend on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mirror_lib.observe import verify_dag_id_of
 from mirror_lib.topology import FlowId
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
-#: A full comparison of large logs takes its time; one that needs a week is stuck.
+#: A full comparison of large logs takes long; one that needs a week is stuck.
 _RUN_TIMEOUT = timedelta(days=7)
 _DOCUMENTATION = """\
 Compares the target with the source, record by record and in order, and changes nothing on either cluster. Runs by
@@ -32,12 +32,14 @@ shown nowhere. docs/verification.md tells what is compared, and what a result me
 
 
 def build_verify_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
-    """The DAGs that compare, as `flow_dags.dags_of_flows` makes them."""
+    """Return the verification DAGs, as `flow_dags.dags_of_flows` makes them."""
     return dags_of_flows(paths, only, dag_id=lambda flow: verify_dag_id(flow.flow), build=build_verify_dag)
 
 
 def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
-    """The DAG of one flow's verification: a single task. It holds the file's path and the flow's name, no secrets."""
+    """Return the DAG of one flow's verification: a single task. It holds the file's path and the flow's name, no
+    secrets.
+    """
     source, target = flow.flow.source, flow.flow.target
     with DAG(
         dag_id=verify_dag_id(flow.flow),
@@ -71,5 +73,5 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
 
 
 def verify_dag_id(flow: FlowId) -> str:
-    """`mirror_verify__<source>__<target>`: stable, so that history and API clients survive upgrades."""
+    """Return `mirror_verify__<source>__<target>`: stable, so that history and API clients survive upgrades."""
     return verify_dag_id_of(flow)

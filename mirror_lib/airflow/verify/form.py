@@ -1,4 +1,4 @@
-"""The form that Airflow shows when a person triggers a verification, and reading its values inside a task."""
+"""The trigger form of a verification in Airflow, and reading its values inside a task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WHAT, _HOW, _RUN = "What to compare", "How much", "How to run"
 
 @dataclass(frozen=True, slots=True)
 class VerifyChoices:
-    """One run's answers on the form; scheduled runs have the defaults."""
+    """The form values of one DAG run; scheduled runs have the defaults."""
 
     topics: tuple[str, ...] = ()
     mode: VerifyMode = VerifyMode.RECENT
@@ -48,7 +48,7 @@ class VerifyChoices:
 
 
 def verify_form(flow: FlowConfig) -> dict[str, Param]:
-    """The Params of a verification's DAG."""
+    """Return the Params of a verification's DAG."""
     return {
         "topics": topics_field(
             title="Only these topics",

@@ -13,15 +13,15 @@ from mirror_lib.airflow.verify.outcome import VerifyOutcome, failure_of
 from mirror_lib.spark import job_file
 
 _log = logging.getLogger(__name__)
-#: XCom key under which the result is found, also when something differs.
+#: XCom key of the result, also when something differs.
 RESULT_KEY = "verification"
 
 
 class VerifyOperator(SparkJobOperator):
     """Submits the verification of one flow and turns its result into success, a failure, or a retry.
 
-    Every attempt is a verification of its own in the ledger. One in `recent` mode does not look again at what an
-    earlier attempt found equal.
+    Every attempt is its own verification in the ledger. In `recent` mode, it does not repeat what an earlier attempt
+    found equal.
     """
 
     def __init__(self, *, flow: str, **kwargs: Any) -> None:
@@ -47,7 +47,7 @@ class VerifyOperator(SparkJobOperator):
         ).command_line()
 
     def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
-        """The result goes to XCom and the log whatever it is."""
+        """Push the result to XCom and log it in any case."""
         found = VerifyOutcome.read(report)
         if found is not None:
             context["ti"].xcom_push(key=RESULT_KEY, value=found.xcom_value())

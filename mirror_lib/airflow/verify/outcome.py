@@ -1,4 +1,4 @@
-"""What the end of a verification means to Airflow: what XCom and the log are told, and whether it is tried again."""
+"""The outcome of a verification for Airflow: XCom, log lines, and whether it is retried."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from mirror_lib.errors import (
 from mirror_lib.relay.job import Failure
 from mirror_lib.verify import DIFFERENT
 
-#: XCom is no place for a hundred thousand partitions; the ledger has them all.
+#: XCom is not made for a hundred thousand partitions; the ledger has them all.
 _KEPT = 20
 _SHOWN = 3
-#: Reasons that usually pass by themselves.
+#: Reasons that usually pass without action.
 _PASSING = frozenset(error.reason for error in (BrokerUnreachableError, RetriesExhaustedError, TransientError))
 _COUNTS = ("records", "source_bytes", "difference_count", "equal", "different", "unverifiable", "idle_partitions")
 
 
 class PartitionsDifferError(MirrorError):
-    """The target is not the copy that was made: somebody must find out why."""
+    """The target differs from the copy that was made: an operator must find the cause."""
 
     reason = "partitions-differ"
     exit_code = 3
 
 
 class NotVerifiableError(MirrorError):
-    """Some partitions cannot be compared, and trying again would not change that."""
+    """Some partitions cannot be compared, and a retry would not change that."""
 
     reason = "not-verifiable"
     exit_code = 3
 
 
 class NotVerifiedError(MirrorError):
-    """Something stood in the way of a verification that may pass."""
+    """A temporary problem prevented a verification."""
 
     reason = "not-verified"
     retriable = True
@@ -50,7 +50,7 @@ class NotVerifiedError(MirrorError):
 
 @dataclass(frozen=True, slots=True)
 class VerifyOutcome:
-    """The report file of a verification, as far as Airflow shows it. It holds no contents of records."""
+    """The report file of a verification, as far as Airflow shows it. It holds no record content."""
 
     exit_code: int
     #: Why the job failed as a whole; nothing was compared then.
@@ -59,7 +59,7 @@ class VerifyOutcome:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The report at `path`, None when the job ended before it could write one."""
+        """Read the report at `path`; return None if the job ended before it could write one."""
         if not path.is_file():
             return None
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -67,13 +67,13 @@ class VerifyOutcome:
         return cls(content["exit_code"], error, content)
 
     def partitions(self, verdict: str) -> tuple[Mapping[str, Any], ...]:
-        """What the report says of the partitions with a verdict, and of those that records are routed to."""
+        """Return the reported partitions with the verdict, including routed target partitions."""
         rows = (*self.content.get("partitions", ()), *self.content.get("routed", ()))
         return tuple(row for row in rows if row["verdict"] == verdict)
 
     @property
     def differences(self) -> Iterator[str]:
-        """The differences that were kept, partition by partition: where, and which part of the record."""
+        """Yield the stored differences, partition by partition: where, and which part of the record."""
         for row in self.partitions("different"):
             for each in row["differences"]:
                 offsets = ", ".join(
@@ -86,12 +86,12 @@ class VerifyOutcome:
 
     @property
     def obstacles(self) -> Iterator[str]:
-        """Why partitions could not be compared."""
+        """Yield why partitions could not be compared."""
         for row in self.partitions("unverifiable"):
             yield f"[{row['reason']}] {_place(row)}: {row['detail']}"
 
     def xcom_value(self) -> dict[str, Any]:
-        """Counts and the first of what was found, as plain data."""
+        """Return counts and the first findings, as plain data."""
         if self.error is not None:
             return {"exit_code": self.exit_code, "error": f"[{self.error.reason}] {self.error.what}"}
         return {
@@ -106,7 +106,7 @@ class VerifyOutcome:
         }
 
     def lines(self) -> Iterator[str]:
-        """What the task's log says beside the job's own output."""
+        """Yield lines for the task's log in addition to the job's own output."""
         if self.error is not None:
             return
         yield f"Verification {self.content['verification_id']} ({self.content['mode']}): {self.content['result']}"
@@ -117,11 +117,11 @@ class VerifyOutcome:
 
 
 def failure_of(flow: str, exit_code: int | None, outcome: VerifyOutcome | None) -> MirrorError:
-    """The typed error for a verification that did not find all equal: it decides whether Airflow tries again.
+    """Return the typed error for a verification that did not find all equal: it decides if Airflow retries.
 
     Args:
-        exit_code: of the job, None when that is not known either.
-        outcome: None when the job left no report.
+        exit_code: of the job, None if it is unknown too.
+        outcome: None if the job left no report.
     """
     error = outcome.error if outcome is not None else None
     if outcome is None or error is not None:

@@ -1,4 +1,4 @@
-"""`mirror config`: check a properties file, show what it means for a flow, list all keys, import other files."""
+"""`mirror config`: check a properties file, show its effect on a flow, list all keys, import other files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check(
 
 
 def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Path:
-    """Write the corrected copy, and show what differs."""
+    """Write the corrected copy, and show the changes."""
     from mirror_lib.config import fix
     from mirror_lib.config import loader as load
 
@@ -83,7 +83,7 @@ def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Pa
 
 
 def _loadable_problems(file: Path) -> Iterator[Problem]:
-    """What a file without errors does to itself, or asks of this machine and does not find."""
+    """Yield problems of a file without errors: conflicts within it, and missing requirements on this machine."""
     from mirror_lib.cluster.auth import missing_for_kerberos
     from mirror_lib.config import Problem, Severity, meeting_problems
     from mirror_lib.config import loader as load
@@ -106,7 +106,7 @@ def _loadable_problems(file: Path) -> Iterator[Problem]:
 
 
 def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem]:
-    """What every connection of a run would be refused for."""
+    """Yield problems for which every connection of a run would be rejected."""
     from mirror_lib.cluster.auth import login_errors
     from mirror_lib.config import Problem, Severity, explain
 

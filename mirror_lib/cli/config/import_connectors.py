@@ -1,4 +1,4 @@
-"""`mirror config import` of MirrorMaker 2's connectors: writing the file, and what there is to say about it."""
+"""`mirror config import` of MirrorMaker 2's connectors: write the file, and report on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def import_to_file(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Convert connectors, write or print the file, and report what became of the settings.
+    """Convert connectors, write or print the file, and report the result for each setting.
 
     Raises:
         ConfigurationError: a connector or an answer cannot be used, or the file cannot be written.
@@ -71,12 +71,12 @@ def _lines(imported: ImportedConnectors, problems: Sequence[Problem]) -> list[st
 
 
 def _problems(imported: ImportedConnectors) -> tuple[Problem, ...]:
-    """What `mirror config check` says; values of variables are judged where they are, which is seldom here."""
+    """Return the problems of `mirror config check`; values of variables are checked where they exist, rarely here."""
     entries = parse_properties(imported.text.encode("ascii")).effective
     with_variables = {key for key, entry in entries.items() if "${" in entry.value}
     with_variables |= {key for key in entries if key.startswith("config.providers")}
     undecided = with_variables | {question.id for question in imported.questions}
-    # Flows with open questions are not enabled, and that need not be said twice.
+    # Flows with open questions are not enabled; this is not repeated.
     as_meant = ("no flow is enabled", "no flow runs") if imported.questions else ()
     return tuple(
         each

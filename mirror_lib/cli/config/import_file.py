@@ -1,4 +1,4 @@
-"""`mirror config import`: the settings of another replicator, as a file of this program."""
+"""`mirror config import`: the settings of another replicator, as a file of this project."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FilesArgument = Annotated[
         show_default=False,
     ),
 ]
-# The dotted names are those of kafka-mirror-maker.sh, so that its command line can be taken over as it is.
+# The dotted names are those of kafka-mirror-maker.sh, so that its command line can be reused unchanged.
 _ConsumerOption = Annotated[
     Path | None,
     typer.Option(
@@ -152,7 +152,7 @@ def import_settings(
 
 
 def _read_all(files: Sequence[Path] | None) -> tuple[tuple[str, bytes], ...]:
-    """Names and contents of the files; without any, of standard input."""
+    """Return names and contents of the files; without any, of standard input."""
     from mirror_lib.errors import ConfigurationError
 
     if files is None and sys.stdin.isatty():
@@ -215,7 +215,7 @@ def _import_mirror_maker_1(
 
 
 def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: bool) -> None:
-    """Where everything went, and what `mirror config check` says of the result; no secrets."""
+    """Report where every setting went, and the result of `mirror config check`; no secrets."""
     from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
 

@@ -57,7 +57,7 @@ def import_topics(
 
 
 def _tell(output: Output, translated: TranslatedFile, path: Path | None, *, as_json: bool) -> None:
-    """What became of the lines, and what `mirror config check` says of the result; no secrets."""
+    """Report the result for the lines, and the result of `mirror config check`; no secrets."""
     from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
 

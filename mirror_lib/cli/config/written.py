@@ -1,4 +1,4 @@
-"""What the commands that write a properties file have in common."""
+"""The common part of the commands that write a properties file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file tha
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file that is named on the command line.
+    """Return the content of a file that is named on the command line.
 
     Raises:
         ConfigurationError: it cannot be read.
@@ -38,10 +38,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write_or_print(text: str, path: Path | None, *, force: bool, as_json: bool) -> None:
-    """Put an ASCII file where it is wanted: the JSON document has other things to tell.
+    """Write an ASCII file to a path or to stdout; with JSON output, stdout holds the document instead.
 
     Raises:
-        ConfigurationError: there is a file already, or it cannot be written.
+        ConfigurationError: the file exists already, or it cannot be written.
     """
     if path is not None:
         write_file(path, text.encode("ascii"), force=force)
@@ -50,10 +50,10 @@ def write_or_print(text: str, path: Path | None, *, force: bool, as_json: bool) 
 
 
 def write_file(path: Path, data: bytes, *, force: bool) -> None:
-    """Write a file that may hold passwords, readable for its owner alone; it appears whole.
+    """Write a file that may hold passwords atomically, readable only by its owner.
 
     Raises:
-        ConfigurationError: there is a file already, or it cannot be written.
+        ConfigurationError: the file exists already, or it cannot be written.
     """
     from mirror_lib.errors import ConfigurationError
 
@@ -62,7 +62,7 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
     partial = path.with_name(f".{path.name}.new")
     try:
         partial.unlink(missing_ok=True)
-        # Created with its mode, so that its secrets are at no moment readable for others.
+        # Created with its mode, so that its secrets are never readable by others.
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         partial.replace(path)
@@ -71,7 +71,7 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
 
 
 def problems_of(text: str) -> tuple[Problem, ...]:
-    """What `mirror config check` says of a file with this text."""
+    """Return the result of `mirror config check` for a file with this text."""
     from mirror_lib.config import loader as load
 
     with TemporaryDirectory(prefix="mirror-import-") as folder:
@@ -82,7 +82,7 @@ def problems_of(text: str) -> tuple[Problem, ...]:
 
 
 def masked(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A setting of the old file for the JSON document, without secrets."""
+    """Return a setting of the old file for the JSON document, without secrets."""
     from mirror_lib.config import Provenance
     from mirror_lib.config.secrets import shown
 
@@ -90,6 +90,6 @@ def masked(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def say(lines: Sequence[str]) -> None:
-    """Tell people what was done: on stderr, for stdout is the file."""
+    """Print lines to stderr, since stdout has the file."""
     for line in lines:
         sys.stderr.write(f"{printable(line, LINES)}\n")

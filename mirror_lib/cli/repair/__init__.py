@@ -1,1 +1,1 @@
-"""`mirror gaps`, `position`, `map` and `clusters`: what an operator decides by hand."""
+"""`mirror gaps`, `position`, `map` and `clusters`: manual decisions of an operator."""

@@ -1,4 +1,4 @@
-"""`mirror clusters`: which clusters a flow's state is about, and deciding when an alias names another one."""
+"""`mirror clusters`: the clusters that a flow's state belongs to, and the decision when an alias names another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mirror gaps`: what sources have lost, and deciding how to go on."""
+"""`mirror gaps`: records lost at the source, and their resolution."""
 
 from __future__ import annotations
 
@@ -223,13 +223,13 @@ def resume(
 
 
 class _Choice:
-    """The gaps that a person means."""
+    """The gaps that the operator selects."""
 
     def __init__(self, topic: str | None, partition: int | None, gap_id: str | None, every: bool) -> None:
         self._topic, self._partition, self._id, self._every = topic, partition, gap_id, every
 
     def check(self) -> None:
-        """Whether exactly one way of choosing is used.
+        """Check that exactly one way of selecting is used.
 
         Raises:
             ConfigurationError: it is not.
@@ -242,7 +242,7 @@ class _Choice:
             )
 
     def of(self, gaps: Sequence[GapRow]) -> tuple[GapRow, ...]:
-        """Those of the gaps that are meant."""
+        """Return the selected gaps."""
         return tuple(gap for gap in gaps if self._means(gap))
 
     def _means(self, gap: GapRow) -> bool:

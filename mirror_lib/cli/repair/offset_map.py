@@ -1,4 +1,4 @@
-"""`mirror map`: what is stored of the exact offset map, and deriving it again from the two logs."""
+"""`mirror map`: show the stored exact offset map, and derive it again from the two logs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def show(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
         topology = flow_topology(settings, topics or ())
         with open_ledger(file) as ledger:
             not_compared(output, settings, ledger)
-            # A topic that the flow has taken in once keeps its map; only the command's own patterns leave some out.
+            # A topic that the flow has ever selected keeps its map; only the command's own patterns exclude some.
             found = [
                 size for size in ledger.map_sizes(str(settings.flow)) if not topics or topology.replicates(size.topic)
             ]
@@ -124,7 +124,7 @@ def _rebuild(
     name, run_id = str(settings.flow), f"rebuild-{uuid.uuid4()}"
     with open_ledger(file) as ledger, ExitStack() as stack:
         if apply:
-            # A run would append behind a map that is about to be replaced.
+            # A run would append to a map that is about to be replaced.
             lock = hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds)
             lease = stack.enter_context(lock)
         clusters = stack.enter_context(FlowClusters.connect(settings))

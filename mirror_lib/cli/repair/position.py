@@ -1,4 +1,4 @@
-"""`mirror position`: how far partitions are copied, and saying by hand where copying goes on."""
+"""`mirror position`: show positions, and set where copying continues."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from mirror_lib.sync.heartbeats import EmittedHeartbeat, emit_heartbeats, emitti
 from mirror_lib.sync.loops import check_loops
 from mirror_lib.sync.topics import apply_flow_topics, plan_flow_topics
 
-#: What `--json` says of the run as a whole.
+#: The members of `--json` about the run as a whole.
 _TOLD = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
 _LEFT_OUT_COLUMNS = ("topic", "partition", "from", "to", "records", "reason", "what", "quarantined")
 _POLL_SECONDS = 1.0
@@ -81,7 +81,7 @@ def run(
         file, settings = load_flow_as_it_runs(config, flow)
         _refuse_loops(file, settings, topics)
         if not (no_topics or dry_run):
-            # Before the topics, for the first heartbeat makes one.
+            # Before the topics, since the first heartbeat creates one.
             _emit_heartbeats(output, file, settings)
         if not no_topics:
             _set_up_topics(output, file, settings, topics, dry_run=dry_run)
@@ -116,7 +116,7 @@ def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None
 
 
 def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> None:
-    """As in the flow's DAG: what cannot be written is told and holds nothing up."""
+    """Emit heartbeats as in the flow's DAG: errors are reported and do not stop the run."""
 
     pairs = emitting_flows(file, flow.flow)
     emitted: tuple[EmittedHeartbeat, ...] = ()
@@ -157,7 +157,7 @@ def copy_by_job(
     """Run the job to its end.
 
     Args:
-        transforms: whether the flow has any.
+        transforms: True if the flow has any.
 
     Raises:
         MirrorError: it could not be started, was interrupted, failed as a whole, or ended without a report.
@@ -180,7 +180,7 @@ def _follow(progress: Progress, arguments: JobArguments, ledger: Ledger) -> None
     try:
         rows = ledger.partition_runs(arguments.run_id)
     except LedgerError:
-        # Progress is a courtesy; the job has its own account of a ledger that does not answer.
+        # Progress is optional; the job handles a ledger that does not respond itself.
         return
     if not rows:
         return
@@ -193,14 +193,14 @@ def _follow(progress: Progress, arguments: JobArguments, ledger: Ledger) -> None
 
 
 def _offsets_passed(row: PartitionRunRow) -> int:
-    """How much of the planned offsets is behind it: an offset need not hold a record."""
+    """Return how many of the planned offsets are passed: an offset need not have a record."""
     if row.state in ("done", "failed"):
         return min(row.source_next, row.end_offset) - row.start_offset
     return min(row.records, row.end_offset - row.start_offset)
 
 
 def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRow], files: RunFiles) -> None:
-    """Tell how a run ended; sets the exit code."""
+    """Show the result of a run; set the exit code."""
     show_totals(output, rows)
     failures = [_failure(failure) for failure in report.failures]
     capped_table(output, "failures", FAILURE_COLUMNS, [tuple(each.values()) for each in failures])
@@ -238,18 +238,18 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
     )
     if not report.exit_code and not report.records:
         output.note("There was nothing new to copy.")
-    # What could not be set up counts even if there was nothing to copy.
+    # Setup errors count even if there was nothing to copy.
     output.exit_code = report.exit_code or output.exit_code
 
 
 def _left_out(each: LeftOutRange) -> tuple[object, ...]:
-    """In the order of `_LEFT_OUT_COLUMNS`; the last offset belongs to the range."""
+    """Return the columns of `_LEFT_OUT_COLUMNS`; the last offset is inclusive."""
     place = (each.topic, each.partition, each.first_offset, each.next_offset - 1)
     return (*place, each.records, each.cause, each.detail, each.quarantined)
 
 
 def _failure(failure: Failure) -> dict[str, object]:
-    """In the order of `FAILURE_COLUMNS`."""
+    """Return the columns of `FAILURE_COLUMNS`."""
     return {
         "topic": failure.where.topic,
         "partition": failure.where.partition,

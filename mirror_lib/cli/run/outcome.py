@@ -1,4 +1,4 @@
-"""What `mirror run` makes of the job's end: its report, or an error that stands for it, and a ledger that says so."""
+"""The outcome of `mirror run` after the job's end: its report, or an error in its place, and a consistent ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOG_LINES = 20
 
 
 class SparkJobError(MirrorError):
-    """The Spark job ended without saying how."""
+    """The Spark job ended without a report."""
 
     reason = "spark-job"
 
@@ -31,19 +31,19 @@ class RunFailedError(MirrorError):
         self.exit_code = exit_code  # type: ignore[misc]
 
     def attributes(self) -> dict[str, Any]:
-        """As the job reported them."""
+        """Return the attributes that the job reported."""
         return {**super().attributes(), **self._more}
 
 
 def read_report(files: RunFiles, exit_code: int) -> JobReport:
-    """The report of a run that was carried out.
+    """Return the report of a run that was carried out.
 
     Args:
-        exit_code: how the job's process ended.
+        exit_code: of the job's process.
 
     Raises:
         RunFailedError: the job failed as a whole.
-        SparkJobError: there is no report: Spark failed, or somebody ended it.
+        SparkJobError: there is no report: Spark failed, or the job was ended.
     """
     report = JobReport.read(files.report)
     if report is None:
@@ -58,9 +58,9 @@ def read_report(files: RunFiles, exit_code: int) -> JobReport:
 
 
 def close_abandoned(ledger: Ledger, run_id: str) -> None:
-    """Note that a run failed whose job is gone and could not do so itself; nothing to do for any other.
+    """Record the failure of a run whose job is gone and could not record it itself; nothing to do for any other.
 
-    A ledger that does not answer is left as it is: there is a more important error to tell.
+    Errors of the ledger are ignored: there is a more important error to report.
     """
     with suppress(LedgerError):
         row = ledger.run(run_id)

@@ -1,6 +1,6 @@
-"""The flow's Spark job as a child process of ours, ended when we end.
+"""The flow's Spark job as a child process, which ends with this process.
 
-It is `spark-submit` of the installed PySpark; or the driver alone, where a Spark Connect server is named.
+It is `spark-submit` of the installed PySpark; or the driver alone, if a Spark Connect server is named.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from mirror_lib.spark import (
     submit_settings,
 )
 
-#: Time for the job to note in the ledger that it was interrupted.
+#: Time for the job to record in the ledger that it was interrupted.
 _GRACE_SECONDS = 10.0
 _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
 class InterruptedRunError(MirrorError):
-    """Somebody ended the run before it was done."""
+    """The run was ended before it was done."""
 
     reason = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """What one run leaves in the state folder."""
+    """The files of one run in the state folder."""
 
     #: As `relay.job_report` writes it.
     report: Path
-    #: Everything that Spark and the job print.
+    #: All output of Spark and the job.
     log: Path
 
     @classmethod
@@ -66,19 +66,19 @@ class RunFiles:
 class Job:
     """A Spark job to be run."""
 
-    #: What Spark shows.
+    #: Name that Spark shows.
     title: str
     file: Path
     arguments: Sequence[str]
-    #: What is said when somebody ends it.
+    #: Message when it is interrupted.
     interrupted: str
     what_then: str
-    #: Whether records go through transforms.
+    #: True if records go through transforms.
     transforms: bool = False
 
     @classmethod
     def replicate(cls, arguments: JobArguments, *, transforms: bool = False) -> Self:
-        """A flow's run."""
+        """Return the job of a flow's run."""
         return cls(
             title=f"mirror {arguments.flow}",
             file=job_file(),
@@ -92,12 +92,12 @@ class Job:
 
 
 def driver_command(job: Job) -> list[str]:
-    """The child that has its session from a Spark Connect server: Python alone, no Spark of its own."""
+    """Return the command line for a session of a Spark Connect server: Python alone, without its own Spark."""
     return [sys.executable, "-m", job_module(job.file), *job.arguments]
 
 
 def submit_command(job: Job, master: str, spark_home: Path) -> list[str]:
-    """The whole command line of the child that brings its Spark along."""
+    """Return the command line for a child with its own Spark."""
     settings = submit_settings(master, transforms=job.transforms)
     return [
         str(spark_submit(spark_home)),
@@ -110,20 +110,22 @@ def submit_command(job: Job, master: str, spark_home: Path) -> list[str]:
 
 
 class Child:
-    """The running job. It leads a session of its own, so that a Ctrl-C at the terminal reaches only us."""
+    """The running job. It has its own process session, so that a Ctrl-C at the terminal reaches only this process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def wait(self, seconds: float) -> int | None:
-        """The exit code when the job ends within this time, else None; negative when a signal ended it."""
+        """Return the exit code if the job ends within this time, else None; negative if a signal ended it."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def end(self) -> None:
-        """Interrupt the job, so that it can still write to the ledger, then end what is left; again to be quick."""
+        """Interrupt the job, so that it can still write to the ledger, then kill what is left; a second call is
+        immediate.
+        """
         try:
             if self._signal(signal.SIGINT, _GRACE_SECONDS):
                 return
@@ -132,7 +134,7 @@ class Child:
         self._signal(signal.SIGKILL, _KILL_SECONDS)
 
     def _signal(self, number: signal.Signals, seconds: float) -> bool:
-        """Send to every process of the session: Spark's JVM, the driver, its workers; True when all are gone."""
+        """Send to every process of the session: Spark's JVM, the driver, its workers; return True when all are gone."""
         deadline = time.monotonic() + seconds
         for pid in session_members(self._process.pid):
             with suppress(ProcessLookupError):
@@ -140,7 +142,7 @@ class Child:
         while session_members(self._process.pid):
             if time.monotonic() > deadline:
                 return False
-            # Reaps the leader, whose zombie is not a member any more.
+            # Reaps the leader; as a zombie it is not a member any more.
             self._process.poll()
             time.sleep(_POLL_SECONDS)
         self._process.wait()
@@ -149,12 +151,12 @@ class Child:
 
 @contextmanager
 def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
-    """Start the job; whatever ends the context ends the job with all its processes.
+    """Start the job; at the end of the context, the job ends with all its processes.
 
     Args:
         job: what to run.
         master: Spark's master URL, or the address of a Spark Connect server.
-        log: where everything that Spark and the job print goes.
+        log: for all output of Spark and the job.
 
     Raises:
         ConfigurationError: Spark, Java or the job is not installed.
@@ -181,20 +183,20 @@ def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
 
 
 def _child(job: Job, master: str) -> tuple[list[str], dict[str, str]]:
-    """Its command line and its environment."""
+    """Return its command line and its environment."""
     if is_connect(master):
         return driver_command(job), {**os.environ, REMOTE_VARIABLE: ConnectAddress.parse(master).url}
 
     find_java()
     spark_home = find_spark_home(os.environ)
-    # For Spark and for the job, an address in the environment goes before the master.
+    # Spark and the job prefer an address in the environment to the master.
     kept = {name: value for name, value in os.environ.items() if name != REMOTE_VARIABLE}
     return submit_command(job, master, spark_home), {**kept, "SPARK_HOME": str(spark_home)}
 
 
 @contextmanager
 def _terminate_as_interrupt() -> Iterator[None]:
-    """A SIGTERM, as schedulers send it, ends us in the same way as Ctrl-C: not without the child."""
+    """Handle a SIGTERM, as sent by schedulers, like Ctrl-C: the child is ended too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,5 +1,5 @@
-"""`mirror acls`: what the source's ACLs mean on the target, the grants to write that wait for the cutover, and what the
-flow's own user must be allowed.
+"""`mirror acls`: the source's ACLs on the target, staged write grants for the cutover, and the permissions that the
+flow's own user needs.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def revoke(
 
 
 class AclFormat(StrEnum):
-    """How rights are printed."""
+    """Output formats of permissions."""
 
     TABLE = "table"
     KAFKA_ACLS = "kafka-acls"
@@ -188,7 +188,7 @@ def _required_tables(output: Output, needed: Sequence[RequiredAccess]) -> None:
 
 
 def _user(client: ClientSettings) -> str:
-    """The principal that a client logs in as, where its properties tell."""
+    """Return the principal that a client logs in as, if its properties show it."""
 
     try:
         name = parse_jaas(client.properties.get("sasl.jaas.config", "")).options.get("username")
@@ -251,7 +251,7 @@ def _cells(acl: AclBinding) -> tuple[str, ...]:
 
 
 def _person() -> str:
-    """Who is at the keyboard, as far as the system knows."""
+    """Return the operator, as known to the system."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""`mirror configs`: what the configs of a flow's remote topics should be, and making them so."""
+"""`mirror configs`: the desired configs of a flow's remote topics, and applying them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _show(output: Output, done: ConfigSync) -> None:
     ]
     capped_table(output, "changes", _CHANGE_COLUMNS, rows)
     capped_table(output, "drift", _DRIFT_COLUMNS, _folded(done.plan.drift))
-    # The tables are for people; programs get the plan itself.
+    # The tables are for the console; programs get the plan itself.
     output.document(done.to_dict())
     for notice in done.notices:
         output.note(notice)
@@ -82,7 +82,9 @@ def _show(output: Output, done: ConfigSync) -> None:
 
 
 def _folded(drift: tuple[ConfigDrift, ...]) -> list[tuple[Any, ...]]:
-    """The same difference on many topics as one row; those that stay, since the changes are shown by themselves."""
+    """Return the same difference on many topics as one row; only those that stay, since changes are shown
+    separately.
+    """
     topics: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for row in drift:
         if not row.planned:

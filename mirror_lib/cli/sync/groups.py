@@ -1,4 +1,4 @@
-"""`mirror groups`: where consumer groups go on on the target, and bringing them there."""
+"""`mirror groups`: where consumer groups continue on the target, and committing these offsets."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def status(
 def _planned(
     output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None, *, present: bool = False
 ) -> GroupSync:
-    """Plan for what was asked for; with `present` refusals of the last apply are told, too."""
+    """Return the plan for the selection; with `present`, rejections of the last apply are shown, too."""
 
     file, settings = load_flow_as_it_runs(config, flow)
     with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
@@ -151,7 +151,7 @@ def _notices(output: Output, done: GroupSync) -> None:
 
 
 def _show_reasons(output: Output, rows: Iterable[tuple[GroupRow, GroupReason | None]]) -> None:
-    """What is not in sync."""
+    """Show the reasons of positions that are not in sync."""
     cells = [(*_place(row), reason.value, row.what) for row, reason in rows if reason is not None]
     capped_table(output, "not_in_sync", _ROW_COLUMNS, cells)
 

@@ -1,4 +1,4 @@
-"""`mirror heartbeat`: writing heartbeats as MM2 does, and judging clusters by those that arrived."""
+"""`mirror heartbeat`: write heartbeats like MM2, and check clusters by those that arrived."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check(
         flows = loaded.enabled_flows if flow is None else (_named(loaded, flow),)
         with _ledger(loaded, output) as ledger:
             checks = [check_flow_heartbeats(each, ledger=ledger, max_age_seconds=max_age) for each in flows]
-            # What another age than the schedule's says is not for those who watch.
+            # A result with another age limit than the schedule's is not for monitoring.
             if ledger is not None and max_age is None:
                 for done in checks:
                     save_heartbeats(ledger, done.flow, done.upstreams if done.source.hops is not None else ())
@@ -113,7 +113,7 @@ def _named(config: MirrorConfig, flow: str) -> FlowConfig:
 
 @contextmanager
 def _ledger(config: MirrorConfig, output: Output) -> Iterator[Ledger | None]:
-    """The ledger; without it everything but the latency can be told."""
+    """Return the ledger; without it only the latency is missing."""
 
     try:
         ledger = open_ledger(config)

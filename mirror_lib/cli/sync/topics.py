@@ -1,4 +1,4 @@
-"""`mirror topics`: what a flow's target topics need, and doing it."""
+"""`mirror topics`: required changes of a flow's target topics, and applying them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, a
 
 
 def show_topics(output: Output, done: TopicSync) -> None:
-    """What a flow's topics need or needed, for people; errors of steps that the cluster refused."""
+    """Show required or completed changes of a flow's topics; report errors of steps that the cluster rejected."""
     for topic in done.internal:
         output.note(f"internal topic {topic.name} on {topic.cluster}: {topic.state.value}")
     for step in (*done.plan.create, *done.plan.grow, *done.plan.conflicts):

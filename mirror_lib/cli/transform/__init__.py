@@ -1,1 +1,1 @@
-"""`mirror transform`: preview a flow's transforms, and ask schema registries beforehand."""
+"""`mirror transform`: preview a flow's transforms, and check schema registries beforehand."""

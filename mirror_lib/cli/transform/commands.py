@@ -1,4 +1,4 @@
-"""`mirror transform`: which transforms the topics of a flow go through, and what they make of real records."""
+"""`mirror transform`: the transforms of a flow's topics, and their effect on real records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _app = typer.Typer(name="transform", help="What a flow does to records on their 
 
 _TRANSFORM_COLUMNS = ("transform", "topics", "what", "the same result twice")
 _PATH_COLUMNS = ("topic", "way", "why")
-#: A single task: nothing is shown that more could do faster.
+#: A single task: the sample is too small for more.
 _MASTER = "local[1]"
 _MOST_RECORDS = 1_000
 _MOST_LOOKED_AT = 100_000
@@ -62,7 +62,7 @@ def _paths(output: Output, settings: FlowConfig, topics: list[str] | tuple[()]) 
 
 
 def _show_paths(output: Output, paths: tuple[TopicPath, ...]) -> None:
-    # Those with transforms first: the table is cut.
+    # Topics with transforms first: the table is cut.
     order = sorted(paths, key=lambda path: (not path.transforms, path.topic))
     rows = [(path.topic, " -> ".join(path.transforms) or path.path.value, path.reason) for path in order]
     capped_table(output, "topics", _PATH_COLUMNS, rows)

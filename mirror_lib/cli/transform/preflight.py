@@ -1,4 +1,6 @@
-"""What `mirror transform preflight` does: find the schemas that records name, and ask the target for each."""
+"""Implementation of `mirror transform preflight`: find the schemas that records name, and look up each on the
+target.
+"""
 
 from __future__ import annotations
 
@@ -27,22 +29,22 @@ from mirror_lib.transform.schemas import (
     written_by,
 )
 
-#: Of ten thousand topics nobody reads more than these; JSON has all of them.
+#: Lines for ten thousand topics are not readable; JSON has all of them.
 _LINES_SHOWN = 200
 
 
 def show_preflight(output: Output, flow: FlowConfig, topics: Sequence[str], most: int, *, registers: bool) -> None:
-    """Tell what becomes of the schemas that records of a flow name; sets exit code 1 when some lead nowhere.
+    """Show the state on the target of the schemas that a flow's records name; set exit code 1 if some are missing.
 
     Args:
-        topics: Java regexes that limit the flow's topics; none leaves all of them.
-        most: records of each topic that are looked at.
-        registers: whether what the target lacks is registered there.
+        topics: Java regexes that limit the flow's topics; none selects all of them.
+        most: number of records read of each topic.
+        registers: register missing schemas on the target.
 
     Raises:
         ConfigurationError: a registry is not set, or a transform decodes by a subject that the source does not have.
-        SchemaRegistryError: a registry does not answer, or does not take a schema.
-        MirrorError: the source does not answer.
+        SchemaRegistryError: a registry does not respond, or rejects a schema.
+        MirrorError: the source does not respond.
     """
     registries = registries_of(flow.transforms, str(flow.flow))
     output.document({"flow": str(flow.flow), "is_sample": True})
@@ -102,7 +104,7 @@ def _asked(
 
 def _register(output: Output, registries: Registries, uses: Sequence[SideUses], found: SchemaPreflight) -> None:
     registered: list[dict[str, str]] = []
-    # Told even if the next one is refused.
+    # Reported even if the next one is rejected.
     output.document({"registered": registered})
     own: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in found.unresolved:

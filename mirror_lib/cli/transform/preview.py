@@ -1,4 +1,4 @@
-"""What `mirror transform preview` does: read a few records, have Spark transform them, show both."""
+"""Implementation of `mirror transform preview`: read a few records, have Spark transform them, show both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LOG_LINES = 20
 
 
 class Wanted(NamedTuple):
-    """Which records are to be shown."""
+    """The records to show."""
 
     topic: str
     start: SampleStart
@@ -40,15 +40,15 @@ class Wanted(NamedTuple):
 
 
 def show_preview(output: Output, config: Path, flow: FlowConfig, wanted: Wanted, master: str) -> None:
-    """Show records before and after their transforms; sets exit code 1 when some cannot be transformed.
+    """Show records before and after their transforms; set exit code 1 if some cannot be transformed.
 
     Args:
         config: the properties file; absolute.
         master: Spark's, or the address of a Spark Connect server.
 
     Raises:
-        ConfigurationError: the flow does not take the topic, a place is not one of it, or Spark refuses a transform.
-        MirrorError: the source or Spark does not answer.
+        ConfigurationError: the flow does not select the topic, a position is not in it, or Spark rejects a transform.
+        MirrorError: the source or Spark does not respond.
     """
     topology = flow_topology(flow)
     _check_topic(flow, topology, wanted.topic)
@@ -105,7 +105,7 @@ def _tell_determinism(output: Output, chain: TransformChain) -> None:
 def _transformed(
     output: Output, config: Path, flow: FlowConfig, topic: str, remote_topic: str, sample: Sample, master: str
 ) -> PreviewResult:
-    """Have a Spark job transform the sample. All that it needs and leaves is in a folder that only we may read."""
+    """Transform the sample by a Spark job. All its input and output is in a folder that only this user may read."""
     with tempfile.TemporaryDirectory(prefix="batch-mirror-preview-") as name:
         folder = Path(name)
         arguments = PreviewArguments(
@@ -151,7 +151,7 @@ def _show(output: Output, preview: Preview, text: PreviewText) -> None:
 
 
 def policy_told(flow: FlowConfig) -> str:
-    """What the flow does about a record that cannot be transformed."""
+    """Return the flow's policy for poison records."""
     policy = flow.copy_settings.poison_policy
     consequences = {
         PoisonPolicy.FAIL: "its partition stops before it, and the run needs a person",

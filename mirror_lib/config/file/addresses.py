@@ -6,14 +6,14 @@ import re
 
 from mirror_lib.topology import parse_list
 
-#: A listener name may stand before the host; IPv6 addresses may do without brackets.
+#: A listener name may come before the host; IPv6 addresses are allowed without brackets.
 _ADDRESS = re.compile(r"(?:[0-9A-Za-z%._-]*://)?\[?([0-9A-Za-z%._:-]+)\]?:([0-9]{1,5})")
 _HIGHEST_PORT = 65_535
 _MEANING = "a list of addresses such as host1:9092,host2:9092"
 
 
 class AddressError(ValueError):
-    """A text that is no list of addresses; the message completes "must be"."""
+    """A text that is not a list of addresses; the message completes "must be"."""
 
     def __init__(self, member: str | None) -> None:
         self.member = member
@@ -21,11 +21,11 @@ class AddressError(ValueError):
 
 
 def parse_addresses(text: str) -> tuple[str, ...]:
-    """The brokers of a list as `host:port`, IPv6 addresses in brackets.
+    """Return the brokers of a list as `host:port`, IPv6 addresses in brackets.
 
     Raises:
-        AddressError: the list is empty, or a member is no address. Java reads `:9092` as this machine, which is what a
-            host that somebody forgot to fill in would become; it is none here.
+        AddressError: the list is empty, or a member is not an address. Java reads `:9092`, the result of a missing
+            host, as this machine; here it is an error.
     """
     members = [member for member in parse_list(text) if member]
     if not members:

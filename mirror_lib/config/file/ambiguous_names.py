@@ -1,6 +1,6 @@
-"""Names by which MirrorMaker 2's rules could not tell things apart: what a file must not ask for. Pure.
+"""Names that are ambiguous under MirrorMaker 2's naming rules: what a file must not configure. Pure.
 
-`flow_meetings` warns of circles that need topics which may not exist; here the naming rules themselves are at fault.
+`flow_conflicts` warns of loops that need topics which may not exist; here the naming rules themselves are the cause.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.topology import IDENTITY_CLASS, SEPARATOR, SOURCE_ALIAS, FlowId, find_loops
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
-#: Stands for all topics that a pattern takes.
+#: Represents all topics that a pattern matches.
 _ANY = "orders"
-#: Places of a circle that are named.
+#: Members of a loop that are named.
 _SHOWN = 4
 
 
 def unclear_names(flows: Sequence[FlowConfig], settings: Mapping[FlowId, FlowSettings]) -> Iterator[Problem]:
-    """Errors about flows whose topics or positions could not be told apart.
+    """Yield errors about flows whose topics or positions are ambiguous.
 
     Args:
         flows: the typed flows of the file.
-        settings: of the same flows, for the places of the lines.
+        settings: of the same flows, for line numbers.
 
     Raises:
         ConfigurationError: a flow names a class or a regex that cannot be used.
@@ -59,7 +59,7 @@ def _circles(flows: Sequence[FlowConfig], settings: Mapping[FlowId, FlowSettings
 
 
 def _shared_positions(flows: Sequence[FlowConfig], settings: Mapping[FlowId, FlowSettings]) -> Iterator[Problem]:
-    """Two flows to one target that store their positions under the same keys of one topic."""
+    """Yield errors about two flows to one target that store their positions under the same keys of one topic."""
     seen: dict[tuple[str, str, str], FlowId] = {}
     for flow in flows:
         place = (flow.flow.target, flow.offset_storage_topic, flow.source_alias)

@@ -1,4 +1,4 @@
-"""Every problem of a file's keys and values, in one pass."""
+"""Find every problem of a file's keys and values, in one pass."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from mirror_lib.topology import parse_list
 from mirror_lib.transform import is_transform_key
 
 _LOCATION = "offset-syncs.topic.location"
-#: Names of a connector's settings that count for its clients only; those have slots of their own.
+#: Names of a connector's settings that apply to its clients only; those have their own keys.
 _FOR_CLIENTS = ("source.", "target.", "consumer.", "producer.", "admin.")
 
 
 def winner_over(setting: Provenance, file: FileSettings, flows: Iterable[FlowSettings]) -> Provenance | None:
-    """One of the assignments that win over another in every flow; None where it counts in some, or reaches none.
+    """Return an assignment that overrides this one in every flow; None if this one applies to some flow, or to none.
 
     Args:
         setting: of the file.
         flows: all that the file selects.
     """
     assert setting.key is not None
-    # Which clients there are depends on where the offset-syncs are.
+    # The set of clients depends on the location of the offset-syncs topic.
     places = {} if setting.key.endswith(_LOCATION) else file
     alone = FileSettings({key: each for key, each in places.items() if key.endswith(_LOCATION)})
     alone[setting.key] = setting
@@ -70,7 +70,7 @@ def winner_over(setting: Provenance, file: FileSettings, flows: Iterable[FlowSet
 
 
 def _counting(settings: FlowSettings) -> Iterator[tuple[tuple[str, str], Provenance]]:
-    """Every setting of a flow that something reads, by who reads it and its name."""
+    """Yield every setting of a flow that is read, by its reader and its name."""
     for name, setting in settings.connector.items():
         of_clients = name.startswith(_FOR_CLIENTS) and name not in NOT_OF_A_CLIENT
         if not of_clients and name not in CLIENT_SET and name not in OLD_NAMES.values():
@@ -85,7 +85,7 @@ _TODO = r"end every line of it but the last with `\n\`, or take it from a file b
 
 
 def broken_pem(settings: Iterable[Provenance]) -> tuple[list[Problem], frozenset[str]]:
-    """What is wrong with unjoined PEM texts, and the keys that are lines of theirs.
+    """Return problems of PEM texts with missing line continuations, and the keys that are their lines.
 
     Args:
         settings: the assignments of a file.
@@ -135,21 +135,21 @@ _SYNCS_ONLY = (
     "it reaches only the producer of offset-syncs; the data producer is set by <target>.producer.* or by "
     "producer.override.* of the flow"
 )
-#: Of Connect's transforms; converters stand with a worker too.
+#: Of Connect's transforms; converters can also be set for a worker.
 _ONLY_IN_FLOWS = ("transforms.", "predicates.")
 _SHOWN_LENGTH = 80
 _OWN = "mirror."
 _DELETE = "delete the line"
-#: What git leaves where both sides have changed a file.
+#: Conflict markers of git.
 _CONFLICTS = ("<<<<<<<", ">>>>>>>")
-#: Of settings that a warning lists.
+#: Maximum number of settings that a warning lists.
 _TUNING_SHOWN = 8
-#: Reported as without effect by themselves.
+#: Reported on their own as without effect.
 _NO_CLIENT = "consumer.override."
 
 
 def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowSettings]) -> Iterator[Problem]:
-    """The problems of each assignment by itself. A value that counts nowhere is not refused.
+    """Yield the problems of each assignment on its own. A value that has no effect is not rejected.
 
     Args:
         flows: all that the file selects.
@@ -168,7 +168,7 @@ def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[Fl
 
 
 def _tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> Iterator[Problem]:
-    """One warning for all settings that tune Java's clients: there may be dozens, and each says the same."""
+    """Yield one warning for all settings that tune Java's clients: there may be dozens, with the same message."""
     found = []
     for setting in settings:
         place = place_of(setting.key or "", clusters)
@@ -220,7 +220,7 @@ class _Assignment:
             yield from self._placeholder()
 
     def _placeholder(self) -> Iterator[Problem]:
-        """Of a value that a provider returned nothing is said: it is a secret until known otherwise."""
+        """Yield no details about a value from a provider: it is treated as a secret."""
         left = placeholder_in(self._place.name, self._setting.value)
         if left is not None and self._setting.written is None and not self._setting.later:
             shown = "NAME" if self._is_secret() else left
@@ -239,7 +239,7 @@ class _Assignment:
         elif definition is not None:
             yield from self._defined(definition)
         elif is_transform_key(name):
-            # Judged with all others of a flow.
+            # Checked together with all others of a flow.
             return
         elif name in CLIENT_SET:
             yield from self._client_value(name)
@@ -302,7 +302,7 @@ class _Assignment:
         elif definition is not None:
             yield from self._defined(definition)
         elif is_transform_key(name) or name.startswith(FLOW_PREFIXES):
-            # Judged with all others of the flow.
+            # Checked together with all others of the flow.
             return
         elif name.startswith("consumer.override."):
             rest = name.removeprefix("consumer.override.")
@@ -355,7 +355,7 @@ class _Assignment:
         doubts = [self._warning(what, todo) for what, todo in list_doubts(definition.name, self._setting.value)]
         yield from doubts
         found = list(self._value(lambda text: check_value(definition, text)))
-        # A regex that was cut at a comma is broken because of it.
+        # A regex that was cut at a comma is invalid because of it.
         yield from (each.model_copy(update={"suggestion": doubts[-1].suggestion}) if doubts else each for each in found)
 
     def _client(self, kind: str, name: str) -> Iterator[Problem]:
@@ -365,7 +365,7 @@ class _Assignment:
         guess = _closest(name, BY_CLIENT[kind])
         message = f"{name} is no setting of Kafka's {kind}, which takes it without using it"
         if guess in APPLIED:
-            # With the right name it would count.
+            # With the right name it would have an effect.
             yield self._warning(message, f"did you mean {guess}?")
         else:
             yield self._no_effect(message, f"did you mean {guess}? Else delete the line" if guess else None)
@@ -384,7 +384,7 @@ class _Assignment:
         yield from self._value(lambda text: check_client_value(name, text))
 
     def _policy_typo(self, name: str) -> Iterator[Problem]:
-        """Custom policies may read any key of this form: only what comes near a known one is doubted."""
+        """Custom policies may read any key of this form: only names close to a known one are doubted."""
         guess = _closest(name, [known for known in MM2_BY_NAME if known.startswith(_POLICY)], 0.9)
         if guess is not None and guess != name:
             yield self._warning("Kafka's replication policies do not read it", f"did you mean {guess}?")
@@ -407,7 +407,7 @@ class _Assignment:
             yield self._warning(f"{must}; it has no effect, since {winner.key}{line} overrides it", "delete the line")
 
     def _reason(self, must_be: str) -> str:
-        """What a value must be and what it is, unless it may be a secret."""
+        """Return what a value must be and what it is, unless it may be a secret."""
         value = self._setting.value.strip()
         parts = [part for part in (value, *parse_list(value)) if part]
         tells = any(part in must_be for part in parts)
@@ -416,7 +416,7 @@ class _Assignment:
         return must_be if tells else f"{must_be}, not {self._shown()!r}"
 
     def _is_secret(self) -> bool:
-        # What a provider returned is a secret until known otherwise.
+        # A value from a provider is treated as a secret.
         return is_secret(self._key) or self._key == LEDGER_URL or self._setting.written is not None
 
     def _shown(self) -> str:
@@ -459,7 +459,7 @@ class _Assignment:
         return (*names, *clients, *OLD_NAMES.values())
 
     def _foreign(self, name: str, sentence: str) -> Problem:
-        """What MM2 ignores as well, except for names that count here."""
+        """Return a problem for names that MM2 ignores as well, except names that have an effect here."""
         if name in HONOURED and not is_pattern_list(self._setting.value):
             return self._no_effect("it was renamed in 2.7, is ignored by MM2 4.0, and its value is no list of regexes")
         return self._warning(sentence) if name in HONOURED else self._no_effect(sentence)
@@ -485,7 +485,7 @@ class _Assignment:
 
 
 def _kind(name: str, prefixes: dict[str, str]) -> tuple[str, str] | None:
-    """The client that a name belongs to, and the name without the prefix."""
+    """Return the client that a name belongs to, and the name without the prefix."""
     for prefix, kind in prefixes.items():
         if name.startswith(prefix) and len(name) > len(prefix):
             return kind, name.removeprefix(prefix)
@@ -497,7 +497,7 @@ def _closest(name: str, known: Iterable[str], cutoff: float = 0.75) -> str | Non
 
 
 def _client_advice(kind: str, name: str) -> str:
-    """Where a client's setting counts, for one that stands at the top level."""
+    """Return where a client's setting that is at the top level would have an effect."""
     rest = name.partition(".")[2]
     if rest.startswith("override."):
         rest = rest.removeprefix("override.")
@@ -508,7 +508,7 @@ def _client_advice(kind: str, name: str) -> str:
 
 
 def _bare_advice(name: str, prefix: str = "<alias>.") -> str:
-    """Where a setting counts that stands without its client; only for those that have an effect here."""
+    """Return where a setting without its client would have an effect; only for those that have one here."""
     if name not in APPLIED:
         return _DELETE
     if name in CLIENT_SET:

@@ -1,4 +1,4 @@
-"""The effective settings of a flow: which text counts for every key, and where it came from. Pure; nothing is typed.
+"""The effective settings of a flow: which text applies to every key, and its origin. Pure; nothing is typed.
 
 The rules are those of `MirrorMakerConfig.connectorBaseConfig`, `clusterProps` and `workerConfig`, of
 `MirrorConnectorConfig` and `MirrorSourceConfig` for the clients inside the connectors, and of Connect's `Worker` for
@@ -22,21 +22,21 @@ Settings = Mapping[str, Provenance]
 TOP_LEVEL = "top level"
 _HEARTBEATS = "emit.heartbeats.enabled"
 
-#: Names of 2.4 to 2.6 that later versions took as aliases: new name -> old name.
+#: Names of 2.4 to 2.6 that later versions keep as aliases: new name -> old name.
 OLD_NAMES = {
     "topics.exclude": "topics.blacklist",
     "groups.exclude": "groups.blacklist",
     "config.properties.exclude": "config.properties.blacklist",
 }
 
-#: What MM2 takes from the top level into every flow: the names in the ConfigDefs of its three connectors.
+#: Names that MM2 copies from the top level into every flow: those in the ConfigDefs of its three connectors.
 _TOP_LEVEL_NAMES = frozenset(
     [definition.name for definition in (*MM2_FLOW, *FLOW_KEYS) if definition.scope is Scope.FLOW]
     + list(OLD_NAMES.values())
     + [name for name in CLIENT_SET if name != "bootstrap.servers"]
 )
 _TOP_LEVEL_PREFIXES = ("config.providers", "replication.policy", "mirror.transform")
-#: Top-level keys that win over those of the target cluster (`MirrorMakerConfig.workerConfig`).
+#: Top-level keys that override those of the target cluster (`MirrorMakerConfig.workerConfig`).
 _WORKER_PREFIXES = (
     "offset.storage",
     "config.storage",
@@ -49,7 +49,7 @@ _WORKER_PREFIXES = (
     "replication.policy",
 )
 _CLIENT_KINDS = ("producer", "consumer", "admin")
-#: Settings of MM2 itself whose names begin as those of a client do.
+#: Settings of MM2 itself whose names begin like those of a client.
 NOT_OF_A_CLIENT = frozenset({"consumer.poll.timeout.ms", "admin.timeout.ms"})
 _CONSUMER_FORCED = {"enable.auto.commit": "false"}
 _CONSUMER_DEFAULTS = {"auto.offset.reset": "earliest"}
@@ -57,9 +57,9 @@ _CONSUMER_DEFAULTS = {"auto.offset.reset": "earliest"}
 
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """Everything that is set for one flow.
+    """All settings of one flow.
 
-    `connector` are the settings of the flow, `worker` those of the Connect worker that MM2 would run for it, `clients`
+    `connector` has the settings of the flow, `worker` those of the Connect worker that MM2 would run for it, `clients`
     those of each client by its name in `FlowClients`.
     """
 
@@ -70,10 +70,10 @@ class FlowSettings:
 
 
 class FileSettings(dict[str, Provenance]):
-    """The assignments of a file by their keys, as they stand there. Not to be changed.
+    """The assignments of a file by key, unresolved. Immutable.
 
-    Every flow looks at every part of its file: without the answers kept here, a file of many flows takes a time that
-    grows with the square of their number.
+    Every flow reads every part of its file: without this cache, a file of many flows takes time quadratic in their
+    number.
     """
 
     def under(self, prefix: str) -> Iterator[tuple[str, Provenance]]:
@@ -87,14 +87,14 @@ class FileSettings(dict[str, Provenance]):
             yield key, self[key]
 
     def cluster(self, alias: str) -> Settings:
-        """`cluster_settings`, kept."""
+        """Return `cluster_settings`, cached."""
         if alias not in self._clusters:
             self._clusters[alias] = cluster_settings(self, alias)
         return self._clusters[alias]
 
     @cached_property
     def of_all_flows(self) -> Settings:
-        """What every flow takes from the top level."""
+        """The settings that every flow takes from the top level."""
         return {
             name: setting
             for name, setting in self.items()
@@ -103,7 +103,7 @@ class FileSettings(dict[str, Provenance]):
 
     @cached_property
     def of_all_workers(self) -> Settings:
-        """What every worker takes from the top level."""
+        """The settings that every worker takes from the top level."""
         return {
             name: setting.model_copy(update={"origin": TOP_LEVEL})
             for name, setting in self.items()
@@ -124,20 +124,20 @@ class FileSettings(dict[str, Provenance]):
 
 
 def top_level(file: Iterable[Provenance]) -> FileSettings:
-    """The assignments of a file by their keys, as they stand there."""
+    """Return the assignments of a file by key, unresolved."""
     return FileSettings((setting.key, setting) for setting in file if setting.key is not None)
 
 
 def clusters(file: Settings) -> tuple[str, ...]:
-    """The aliases in `clusters`, each once."""
+    """Return the aliases in `clusters`, each once."""
     named = parse_list(file["clusters"].value) if "clusters" in file else ()
     return tuple(dict.fromkeys(alias for alias in named if alias))
 
 
 def selected_flows(file: Settings) -> tuple[FlowId, ...]:
-    """The pairs of clusters that MM2 runs: enabled ones, and those that emit heartbeats.
+    """Return the pairs of clusters that MM2 runs: enabled ones, and those that emit heartbeats.
 
-    The texts are taken as they stand in the file, without replacing variables (`MirrorMakerConfig.clusterPairs`).
+    The texts are used as written, without replacing variables (`MirrorMakerConfig.clusterPairs`).
     """
     aliases = clusters(file)
     pairs: Iterable[FlowId] = written_pairs(file, aliases)
@@ -165,7 +165,7 @@ def _written(file: Settings, key: str) -> str | None:
 
 
 def cluster_settings(file: FileSettings, cluster: str) -> dict[str, Provenance]:
-    """`MirrorMakerConfig.clusterProps`: a cluster's own keys, seeded with connection settings."""
+    """Return a cluster's own keys, seeded with connection settings (`MirrorMakerConfig.clusterProps`)."""
     settings = _stripped(file, f"{cluster}.", f"cluster {cluster}")
     own_connection = {name: settings[name] for name in CLIENT_SET if name in settings}
     for name, setting in own_connection.items():
@@ -179,7 +179,7 @@ def cluster_settings(file: FileSettings, cluster: str) -> dict[str, Provenance]:
 
 
 def flow_settings(file: FileSettings, flow: FlowId) -> FlowSettings:
-    """The settings of one flow, of its worker and of its clients."""
+    """Return the settings of one flow, of its worker and of its clients."""
     connector = _connector_settings(file, flow)
     worker = _worker_settings(file, flow)
     return FlowSettings(flow, connector, worker, dict(_clients(connector, file.cluster(flow.target))))
@@ -196,7 +196,7 @@ def _connector_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenanc
 
 
 def is_pattern_list(text: str) -> bool:
-    """Whether a text is a list of names and Java regexes."""
+    """Return True if a text is a list of names and Java regexes."""
     try:
         compile_list(parse_list(text))
     except ValueError:
@@ -205,9 +205,9 @@ def is_pattern_list(text: str) -> bool:
 
 
 def _with_aliases(settings: dict[str, Provenance]) -> dict[str, Provenance]:
-    """Old names count where the new one is absent, judged after all layers (KIP-629, `ConfigUtils`).
+    """Apply old names where the new one is absent, after all layers (KIP-629, `ConfigUtils`).
 
-    A list that Java could not read does not count: MM2 4.0 ignores the name, and earlier versions did not run with it.
+    A list that Java cannot read is ignored: MM2 4.0 ignores the name, and earlier versions did not start with it.
     """
     for new, old in OLD_NAMES.items():
         if old in settings and is_pattern_list(settings[old].value):
@@ -216,7 +216,7 @@ def _with_aliases(settings: dict[str, Provenance]) -> dict[str, Provenance]:
 
 
 def _worker_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenance]:
-    """`MirrorMakerConfig.workerConfig`, of which only the settings that concern positions matter here."""
+    """Return the settings of `MirrorMakerConfig.workerConfig` that concern positions."""
     origin = f"worker of {flow.target}"
     settings = _stripped(file, f"{flow.target}.", origin)
     settings |= file.of_all_workers
@@ -255,7 +255,9 @@ def _consumer(connector: Settings, side: str) -> dict[str, Provenance]:
 
 
 def _data_producer(connector: Settings, target: Settings) -> dict[str, Provenance]:
-    """Connect's producer: the worker's `producer.` settings, then the connector's `producer.override.` ones."""
+    """Return the settings of Connect's producer: the worker's `producer.` settings, then the connector's
+    `producer.override.` ones.
+    """
     return {
         # The worker sets the address itself; its other connection settings have been seeded as `producer.` ones.
         **{name: setting for name, setting in target.items() if name == "bootstrap.servers"},
@@ -269,7 +271,7 @@ def _connection(settings: Settings) -> dict[str, Provenance]:
 
 
 def _prefixed(settings: Settings, prefix: str) -> dict[str, Provenance]:
-    """The settings under a prefix, without it; `producer.override.` is no part of `producer.`."""
+    """Return the settings under a prefix, without it; `producer.override.` is not a part of `producer.`."""
     return {
         name.removeprefix(prefix): setting
         for name, setting in settings.items()

@@ -1,4 +1,4 @@
-"""Which part of the configuration a key of the file belongs to."""
+"""The part of the configuration that a key of the file belongs to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ARROW = "->"
 
 
 class Level(Enum):
-    """Where a key stands."""
+    """The level of a key."""
 
     TOP = "the top level"
     CLUSTER = "a cluster"
@@ -25,7 +25,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A key taken apart: `name` is the key without the alias or flow that it stands under."""
+    """A parsed key: `name` is the key without the alias or flow before it."""
 
     level: Level
     name: str
@@ -34,18 +34,18 @@ class Place:
 
     @property
     def prefix(self) -> str:
-        """What stands before the name."""
+        """The part before the name."""
         if self.flow is not None:
             return f"{self.flow}."
         return "" if self.cluster is None else f"{self.cluster}."
 
 
 def place_of(key: str, clusters: Collection[str]) -> Place:
-    """Take a key apart. Aliases may hold dots: the longest that fits counts.
+    """Parse a key. Aliases may contain dots: the longest match applies.
 
     Args:
         key: of the file.
-        clusters: the aliases; a set where there are many keys.
+        clusters: the aliases; a set if there are many keys.
     """
     if ARROW in key:
         pair = max(pairs_in(key, clusters), key=lambda pair: len(str(pair)), default=None)
@@ -61,7 +61,7 @@ def place_of(key: str, clusters: Collection[str]) -> Place:
 
 
 def pairs_in(key: str, clusters: Collection[str]) -> Iterator[FlowId]:
-    """The pairs of different clusters whose flow a key may belong to."""
+    """Yield the pairs of different clusters whose flow a key may belong to."""
     for source in _heads(key, ARROW, clusters):
         for target in _heads(key[len(source) + len(ARROW) :], ".", clusters):
             if target != source:
@@ -69,14 +69,16 @@ def pairs_in(key: str, clusters: Collection[str]) -> Iterator[FlowId]:
 
 
 def written_pairs(keys: Iterable[str], clusters: Sequence[str]) -> tuple[FlowId, ...]:
-    """The pairs of clusters that keys name, in the order of the aliases: of many clusters no key names most pairs."""
+    """Return the pairs of clusters that keys name, in the order of the aliases: with many clusters, keys name few
+    pairs.
+    """
     order = {alias: place for place, alias in enumerate(clusters)}
     pairs = {pair for key in keys if ARROW in key for pair in pairs_in(key, order)}
     return tuple(sorted(pairs, key=lambda pair: (order[pair.source], order[pair.target])))
 
 
 def _heads(text: str, end: str, clusters: Collection[str]) -> Iterator[str]:
-    """The aliases that a text begins with, before an end."""
+    """Yield the aliases that a text begins with, before an end."""
     at = text.find(end)
     while at >= 0:
         if text[:at] in clusters:

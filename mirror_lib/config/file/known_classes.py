@@ -1,4 +1,4 @@
-"""Classes that published files name for policies and filters, and what stands for them here."""
+"""Classes that published files name for policies and filters, and their replacements here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mirror_lib.topology import IDENTITY_CLASS
 
-#: Values of class settings that never existed or belong elsewhere.
+#: Values of class settings that never existed or belong to other settings.
 FOREIGN_CLASSES = {
     "org.apache.kafka.mirror.LegacyReplicationPolicy": IDENTITY_CLASS,
     "org.apache.kafka.connect.mirror.LegacyReplicationPolicy": IDENTITY_CLASS,
@@ -18,7 +18,7 @@ _REGEX = (
     "mirror.topics.rename.replacement"
 )
 _MAP = f"renames topics one by one: write {IDENTITY_CLASS} and mirror.topics.rename = source:target, ..."
-#: Published policies that do more than keep names; what each does, and how to write it here.
+#: Published policies that do more than keep names; what each does, and how to configure it here.
 _KNOWN_POLICIES = {
     "net.ulukai.kafka.connect.mirror.RegexReplicationPolicy": f"it {_REGEX}",
     "com.zunnet.mirrormaker.replicationpolicies.TopicRemappingPolicy": f"it {_REGEX}",
@@ -28,7 +28,7 @@ _KNOWN_POLICIES = {
     "com.airwallex.kafka.samples.SelfDefineTopicNamePolicy": "it writes all topics into one: write "
     f"{IDENTITY_CLASS} and mirror.topics.rename, with mirror.topics.merge.enabled = true",
 }
-#: Parts of the names that people give to policies that keep topic names.
+#: Parts of the names of custom policies that keep topic names.
 _KEEPING = ("prefixless", "noprefix", "withoutprefix", "identity", "norename", "keep", "samename", "passthrough")
 _REPLICATION_POLICY = "replication.policy.class"
 _OF_FILTERS = {
@@ -36,17 +36,17 @@ _OF_FILTERS = {
     "group.filter.class": "write its rules as groups and groups.exclude",
     "config.property.filter.class": "write its rules as config.properties.exclude or mirror.configs.*",
 }
-#: Two names of classes that differ by a slip of the keys.
+#: Similarity of two class names that differ by a typing error.
 _SLIP = 0.93
 
 
 def class_advice(key: str, name: str, known: Sequence[str]) -> str:
-    """What to write instead of a Java class that cannot run here; never another class of another effect.
+    """Return what to write instead of a Java class that cannot run here; never a class with another effect.
 
     Args:
         key: the setting.
         name: its value.
-        known: the classes that the setting takes.
+        known: the classes that the setting accepts.
     """
     simple = name.rpartition(".")[2]
     own_package = name in (simple, f"{known[0].rpartition('.')[0]}.{simple}")

@@ -1,4 +1,4 @@
-"""Files that are no properties file: told in one sentence instead of an error for each of their lines. Pure."""
+"""Files that are not properties files: reported by one message instead of an error for each line. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|[A-Za-z]+[ >])")
 
 
 def foreign_format(data: bytes) -> Problem | None:
-    """The one problem of a file of another format, None for a properties file and what may be one."""
+    """Return the one problem of a file of another format, None for a properties file or what may be one."""
     found = _binary(data) or _text(data.decode("iso-8859-1"))
     if found is None:
         return None
@@ -48,7 +48,7 @@ def _binary(data: bytes) -> tuple[str, str] | None:
             return what, "name the properties file of MirrorMaker 2, unpacked"
     if _PEM.match(data):
         return "a certificate or key (PEM)", "name the properties file of MirrorMaker 2"
-    # UTF-16 and UTF-32 hold zero bytes too; `properties` reports them by their marks.
+    # UTF-16 and UTF-32 contain zero bytes too; `properties` reports them by their byte order marks.
     if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
         return "binary", "name the properties file of MirrorMaker 2; if it is text, save it as ASCII or UTF-8"
     return None

@@ -1,10 +1,11 @@
-"""Placeholders that a template left in a file: Kafka takes them as they are."""
+"""Placeholders that a template left in a file: Kafka reads them as values."""
 
 from __future__ import annotations
 
 import re
 
-#: `${NAME}` is no variable of Kafka's, which has a provider and a colon; braces and angle brackets are of templates.
+#: `${NAME}` is not a variable of Kafka's, which have a provider and a colon; braces and angle brackets come from
+#: templates.
 _ANYWHERE = re.compile(
     r"\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\{\{[^{}]*\}\}|\$\([A-Z_][A-Z0-9_]*\)|%\([A-Za-z_]\w*\)s|@@\w+@@"
 )
@@ -14,10 +15,10 @@ _BRACKETED = ("bootstrap.servers", "sasl.jaas.config", "password")
 
 
 def placeholder_in(name: str, text: str) -> str | None:
-    """The first placeholder in the value of a setting, None without one.
+    """Return the first placeholder in the value of a setting, None without one.
 
     Args:
-        name: the setting's, without or with what stands before it.
+        name: the setting's, with or without its prefix.
     """
     found = _ANYWHERE.search(text)
     if found is None and name.endswith(_BRACKETED):
@@ -26,7 +27,7 @@ def placeholder_in(name: str, text: str) -> str | None:
 
 
 def advice_for(placeholder: str) -> str:
-    """How to fill it in."""
+    """Return how to fill it in."""
     name = re.sub(r"\W+", "_", placeholder).strip("_").upper() or "NAME"
     return (
         f"fill in {placeholder} before the file is used (envsubst, helm template), or write ${{env:{name}}} with "

@@ -1,4 +1,4 @@
-"""Problems of a file in words, and the error that carries them all."""
+"""Text of a file's problems, and the error that contains them all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class InvalidConfigurationError(ConfigurationError):
     def __init__(self, path: str, problems: tuple[Problem, ...], sources: tuple[FileStamp, ...] = ()) -> None:
         self.path = path
         self.problems = problems
-        #: As those of `MirrorConfig`.
+        #: See `MirrorConfig`.
         self.sources = sources
         errors = [problem for problem in problems if problem.severity is Severity.ERROR]
         lines = "".join(f"\n  {describe(problem)}" for problem in errors)
@@ -26,7 +26,7 @@ class InvalidConfigurationError(ConfigurationError):
 
     @property
     def keys_in_error(self) -> frozenset[str]:
-        """The keys as they are written in the lines that are wrong; what concerns no single line has none."""
+        """The keys of the lines with errors, as written; problems of the whole file have none."""
         return frozenset(each.key for each in self.problems if each.severity is Severity.ERROR and each.key)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -37,12 +37,12 @@ class InvalidConfigurationError(ConfigurationError):
 
 
 def describe(problem: Problem) -> str:
-    """One line: where, how bad, what, and what to do."""
+    """Return one line: where, how severe, what, and what to do."""
     line = "" if problem.line is None else f"line {problem.line}: "
     todo = f"; {problem.suggestion}" if problem.suggestion else ""
     return f"{line}{problem.severity.value}: {problem.message}{todo}"
 
 
 def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Each problem once, in the order of the lines; those of the whole file come first."""
+    """Return each problem once, in the order of the lines; those of the whole file come first."""
     return tuple(sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0))

@@ -15,7 +15,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _COMMENT = re.compile(r"[ \t\f]*[#!]")
 _ONLY_BACKSLASH = re.compile(r"[ \t\f]*\\[\r\n]*\Z")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
-#: A key with neither separator nor line end, the whole of a natural line.
+#: A key with neither separator nor line end, as a whole natural line.
 _ONLY_KEY = re.compile(r"(?:[^=:\s\\]|\\.)+\Z")
 _TRAILING_COMMENT = re.compile(r"\s#(\s|$)")
 #: In this order: the mark of UTF-32 begins with that of UTF-16.
@@ -46,7 +46,7 @@ class PropertiesFile:
 
     @property
     def effective(self) -> Mapping[str, Entry]:
-        """The assignment that counts for each key: the last one."""
+        """The effective assignment of each key: the last one."""
         return {entry.key: entry for entry in self.entries}
 
 
@@ -54,14 +54,14 @@ def parse_properties(data: bytes) -> PropertiesFile:
     """Read the bytes of a properties file (ISO-8859-1, as `Properties.load(InputStream)` does).
 
     Broken escapes, repeated keys, and what looks like a trailing comment are reported as problems, never raised. So is
-    a byte order mark; the rest of the file is read as if it had none, so that its other problems are found too.
+    a byte order mark; the rest of the file is read without it, so that its other problems are found too.
     """
     text, marked = _without_mark(data)
     reader = _LineReader(text)
     entries: list[Entry] = []
     problems = [] if marked is None else [marked]
     while not reader.at_end:
-        # An error ends the library's generator, so begin again behind the broken line to find the other problems.
+        # An error ends the library's generator, so it is restarted after the broken line to find the other problems.
         try:
             for entry in _entries(reader):
                 entries.append(entry)
@@ -76,9 +76,9 @@ def parse_properties(data: bytes) -> PropertiesFile:
                 )
             )
     if reader.ends_with_only_backslash:
-        # Java takes it for a line that has nothing, neither key nor value.
+        # Java reads it as an assignment with empty key and value.
         entries.append(Entry("", "", reader.logical_line))
-    # A mark of another encoding garbles what stands at the end, and is told already.
+    # A mark of another encoding makes the end unreadable, and is reported already.
     garbled = marked is not None and marked.severity is Severity.ERROR
     if entries and reader.ends_within(entries[-1]) and not garbled:
         problems.append(_cut_off(entries[-1]))
@@ -86,7 +86,7 @@ def parse_properties(data: bytes) -> PropertiesFile:
 
 
 def byte_order_mark(data: bytes) -> Problem | None:
-    """The problem of a file that begins with a byte order mark, which Java takes for the beginning of the first key."""
+    """Return the problem of a file with a byte order mark, which Java reads as the beginning of the first key."""
     return _without_mark(data)[1]
 
 
@@ -96,7 +96,7 @@ def _without_mark(data: bytes) -> tuple[str, Problem | None]:
             continue
         if encoding == "UTF-8":
             text = data[len(mark) :].decode("iso-8859-1")
-            # To Java the first line is no comment, so a backslash at its end takes the second line away.
+            # For Java the first line is not a comment, so a backslash at its end joins the second line to it.
             first = text.splitlines()[0] if text else ""
             harmless = (_COMMENT.match(first) or not first.strip(" \t\f")) and not _CONTINUED.search(first)
             severity = Severity.WARNING if harmless else Severity.ERROR
@@ -120,7 +120,7 @@ def _entries(reader: _LineReader) -> Iterator[Entry]:
 
 
 class _LineReader:
-    """Hands out natural lines and knows where the current logical line began."""
+    """Yields natural lines and knows where the current logical line began."""
 
     def __init__(self, text: str) -> None:
         self._lines = [line for line in _LINE.findall(text) if line]
@@ -134,12 +134,14 @@ class _LineReader:
         return self._next >= len(self._lines)
 
     def ends_within(self, last: Entry) -> bool:
-        """Whether the last line is a key without value and line end: a full disk, or somebody who is still writing."""
+        """Return True if the last line is a key without value and line end: a full disk, or a file that is being
+        written.
+        """
         return last.line == len(self._lines) and bool(_ONLY_KEY.match(self._lines[-1].lstrip(" \t\f")))
 
     @property
     def ends_with_only_backslash(self) -> bool:
-        """Whether the file ends within a logical line that is one backslash."""
+        """True if the file ends within a logical line that is one backslash."""
         return bool(self._lines) and self._next > 0 and self._ended_so
 
     def readline(self) -> str:
@@ -149,7 +151,7 @@ class _LineReader:
         self._next += 1
         if not self._continued:
             self.logical_line = self._next
-            # Java begins a new logical line behind one that is only a backslash, so that a comment may follow it.
+            # Java begins a new logical line after one that is only a backslash, so a comment may follow it.
             self._ended_so = bool(_ONLY_BACKSLASH.match(line)) and self.at_end
             if _ONLY_BACKSLASH.match(line):
                 return "\n"
@@ -160,7 +162,7 @@ class _LineReader:
 
 
 def _cut_off(entry: Entry) -> Problem:
-    # The flows of the lines that are there would run with the defaults of those that are not.
+    # The flows of the existing lines would run with the defaults of the missing ones.
     return Problem(
         severity=Severity.ERROR,
         message=f"the file ends in the middle of a line, behind {entry.key}",

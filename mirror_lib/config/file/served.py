@@ -1,4 +1,4 @@
-"""Which configuration files Airflow serves."""
+"""The configuration files that Airflow serves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mirror_lib.config.local_state import CONFIG_VARIABLE, local_config
 
 
 def served_files(environment: Mapping[str, str], project: Path) -> list[Path]:
-    """The files to serve: `MIRROR_CONFIG`, else what `mirror dev up` wrote, else the example."""
+    """Return the files to serve: `MIRROR_CONFIG`, else the file of `mirror dev up`, else the example."""
     named = [Path(part) for part in environment.get(CONFIG_VARIABLE, "").split(os.pathsep) if part.strip()]
     if named:
         return named

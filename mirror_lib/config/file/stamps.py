@@ -1,4 +1,4 @@
-"""Whether files are still what they were when they were read."""
+"""Detect files that changed since they were read."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """A file at the moment before it was read. One that was not there has neither time nor size.
+    """The state of a file before it was read. A missing file has neither time nor size.
 
     Attributes:
-        path: links are followed, for mounted secrets change by another target of a link.
+        path: with links followed, because mounted secrets change by changing the target of a link.
         changed_ns: nanoseconds since the epoch.
         size: bytes.
-        inode: tells a file that was put in the place of another in the same moment.
+        inode: detects a file that was replaced by another within the same timestamp.
     """
 
     path: Path
@@ -25,7 +25,7 @@ class FileStamp:
 
     @classmethod
     def of(cls, path: Path) -> FileStamp:
-        """The file as it is now."""
+        """Return the present state of the file."""
         try:
             found = path.stat()
         except OSError:
@@ -34,5 +34,5 @@ class FileStamp:
 
 
 def unchanged(stamps: Iterable[FileStamp]) -> bool:
-    """Whether every file is what it was."""
+    """Return True if no file has changed."""
     return all(FileStamp.of(stamp.path) == stamp for stamp in stamps)

@@ -1,4 +1,4 @@
-"""From the texts that count for a flow to its typed `FlowConfig`."""
+"""From the effective texts of a flow to its typed `FlowConfig`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INTERNAL_SEPARATOR = "replication.policy.internal.topic.separator.enabled"
 
 
 def _fields(definitions: Iterable[Definition]) -> Mapping[str, Definition]:
-    # Connect's `transforms` are a part of the field of that name, and no list of names.
+    # Connect's `transforms` are a part of the field of that name, not a list of names.
     typed = FlowConfig.model_fields.keys() - {TRANSFORMS}
     return {each.field: each for each in definitions if each.field in typed}
 
@@ -49,13 +49,13 @@ _CONNECTOR_FIELDS, _WORKER_FIELDS = _fields(MM2_BY_NAME.values()), _fields(WORKE
 
 
 def flow_config(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFORMS) -> FlowConfig:
-    """The typed settings of a flow.
+    """Return the typed settings of a flow.
 
     Args:
-        transforms: what `flow_transforms` read of the same settings.
+        transforms: that `flow_transforms` read from the same settings.
 
     Raises:
-        ValueError: a value is not valid; `check.problems` names them all before this is called.
+        ValueError: a value is not valid; `check.key_problems` names them all before this is called.
     """
     values: dict[str, Any] = {}
     for fields, texts in ((_CONNECTOR_FIELDS, settings.connector), (_WORKER_FIELDS, settings.worker)):
@@ -80,7 +80,7 @@ def flow_config(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFOR
 
 
 def _policy(connector: Settings) -> dict[str, Any]:
-    """Policies read the texts as they are: a separator keeps its blanks (`DefaultReplicationPolicy.configure`)."""
+    """Policies use the texts unchanged: a separator keeps its blanks (`DefaultReplicationPolicy.configure`)."""
     values: dict[str, Any] = {
         "replication_policy_options": {
             name: setting.value for name, setting in connector.items() if name.startswith(_POLICY_PREFIX)
@@ -105,10 +105,10 @@ def _own(connector: Settings) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
-    """Most flows of a file have the same: hundreds of clusters make tens of thousands of pairs.
+    """Most flows of a file have the same settings: hundreds of clusters make tens of thousands of pairs.
 
     Args:
-        texts: those that count, in the order of `OWN_BY_NAME`.
+        texts: the effective ones, in the order of `OWN_BY_NAME`.
     """
     by_name = dict(zip(OWN_BY_NAME, texts, strict=True))
 
@@ -150,13 +150,13 @@ def _of_cluster(connector: Settings, side: str, name: str) -> Any:
 
 
 def effective(connector: Settings, definition: Definition) -> str | None:
-    """The text that counts for a setting: the file's, else the default."""
+    """Return the effective text of a setting: the file's, else the default."""
     setting = connector.get(definition.name)
     return definition.default if setting is None else setting.value
 
 
 def flow_clients(settings: FlowSettings) -> FlowClients:
-    """The flow's clients with their Java properties."""
+    """Return the flow's clients with their Java properties."""
     clients = {
         name: ClientSettings(
             cluster=_cluster(settings, name), role=name.replace("_", "-"), properties=_texts(settings.clients[name])

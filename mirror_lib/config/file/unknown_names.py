@@ -1,5 +1,6 @@
-"""Names that MM2 4.x does not know but that stand in real files: of older and newer versions, of KIP-382's text, of
-vendor documents, of MirrorMaker 1, of brokers. MM2 ignores them silently; here each says what happens instead."""
+"""Names that MM2 4.x does not know but that occur in real files: of older and newer versions, of KIP-382's text, of
+vendor documents, of MirrorMaker 1, of brokers. MM2 ignores them silently; here each has a message about its effect.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ _NOT_MM2 = "it is no setting of MM2 and has no effect"
 _MM1 = "it belongs to MirrorMaker 1"
 _BROKER = "it is a setting of brokers and has no effect"
 
-#: What is true of a name at every level of the file.
+#: Valid for a name at every level of the file.
 _EXACT = {
     "topics.blacklist": "it was renamed to topics.exclude in 2.7; it is still honoured here, MM2 4.0 ignores it",
     "groups.blacklist": "it was renamed to groups.exclude in 2.7; it is still honoured here, MM2 4.0 ignores it",
@@ -90,7 +91,7 @@ _EXACT = {
     "task.assigned.groups": "MM2 generates it for its tasks; it has no effect",
     "task.index": "MM2 generates it for its tasks; it has no effect",
 }
-#: Pattern, how it is shown to people, sentence.
+#: Pattern, how it is displayed, sentence.
 _PATTERNS = (
     (
         re.compile(r"(?:emit|sync|refresh)\..+\.interval\.(?:ms|minutes)"),
@@ -119,12 +120,12 @@ HONOURED = frozenset({"topics.blacklist", "groups.blacklist", "config.properties
 
 
 def foreign(name: str) -> str | None:
-    """What happens with a name of another version or dialect; None when the name is none of them."""
+    """Return what happens with a name of another version or dialect; None for other names."""
     if name in _EXACT:
         return _EXACT[name]
     return next((sentence for pattern, _, sentence in _PATTERNS if pattern.fullmatch(name)), None)
 
 
 def foreign_names() -> tuple[tuple[str, str], ...]:
-    """All such names with their sentences, for the documentation."""
+    """Return all such names with their sentences, for the documentation."""
     return (*_EXACT.items(), *((shown, sentence) for _, shown, sentence in _PATTERNS))

@@ -1,4 +1,4 @@
-"""Problems that no single line has: what is missing, what contradicts, what has another effect than meant."""
+"""Problems that concern no single line: missing settings, contradictions, unintended effects."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from mirror_lib.topology import (
 _SEPARATOR = "replication.policy.separator"
 _RENAME_REGEX = "mirror.topics.rename.regex"
 _REPLACEMENT = "mirror.topics.rename.replacement"
-#: Of MM2's default exclusions those by which a target keeps its records.
+#: Of MM2's default exclusions, the configs that protect the target's records.
 _SAFETY = ("min.insync.replicas", "unclean.leader.election.enable")
-#: Who decides about a config by these has named it.
+#: A config that one of these settings names was set on purpose.
 _CONFIG_RULES = (CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE)
 
 
 def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
-    """Problems of `clusters` and of the connections."""
+    """Yield problems of `clusters` and of the connections."""
     setting = file.get("clusters")
     if setting is None:
         yield _error("clusters is missing", suggestion="name the aliases, such as clusters = primary, backup")
@@ -56,7 +56,7 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
 
 
 def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
-    """Problems of which flows run."""
+    """Yield problems of the selection of flows."""
     if len(clusters) > 1 and not flows:
         yield _error("no flow runs", suggestion="set SOURCE->TARGET.enabled = true for at least one pair of clusters")
     top = file.get("enabled")
@@ -83,7 +83,7 @@ def _raw_boolean_problems(setting: Provenance) -> Iterator[Problem]:
 
 
 def provider_problems(file: Settings) -> Iterator[Problem]:
-    """Provider settings of names that `config.providers` does not list."""
+    """Yield provider settings of names that `config.providers` does not list."""
     named = set(parse_list(file["config.providers"].value)) if "config.providers" in file else set()
     for key, setting in file.items():
         if key.startswith("config.providers."):
@@ -93,7 +93,7 @@ def provider_problems(file: Settings) -> Iterator[Problem]:
 
 
 def flow_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
-    """Problems of the effective settings of one flow."""
+    """Yield problems of the effective settings of one flow."""
     if _is_true(settings, "enabled"):
         yield from _alias_problems(settings)
     yield from _old_name_problems(settings)
@@ -128,7 +128,7 @@ def _alias(settings: FlowSettings, name: str, default: str) -> str:
 
 
 def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
-    """What an alias of its own changes, which reads as a remark and renames every topic."""
+    """Yield a warning about an alias setting of the flow: it looks cosmetic but renames every topic."""
     flow = settings.flow
     for name, usual, named in (
         (
@@ -141,7 +141,7 @@ def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
         alias = _alias(settings, name, usual)
         setting = settings.connector.get(name)
         if setting is None or alias == usual or not (alias or separator):
-            # Neither alias nor separator is one matter, see `_no_separator`.
+            # Neither alias nor separator is a separate case, see `_no_separator`.
             continue
         example = f" (orders becomes {alias}{separator}orders by the default policy)" if name == SOURCE_ALIAS else ""
         yield _warning(
@@ -163,7 +163,7 @@ def _identity_like(policy: Provenance) -> Iterator[Problem]:
 
 
 def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | None) -> Problem:
-    """A warning that says how topics are called; only circles are refused, which needs all flows of the file."""
+    """Return a warning about the topic names; only loops are rejected, which needs all flows of the file."""
     if not source:
         return _warning(
             f"flow {flow}: with neither alias nor separator topics keep their names, as with MM2; heartbeats of the "
@@ -189,7 +189,9 @@ def _old_name_problems(settings: FlowSettings) -> Iterator[Problem]:
 
 
 def _layer_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
-    """Client settings of a flow that lose against those of a cluster, which surprises (mm2 `MirrorConnectorConfig`)."""
+    """Yield client settings of a flow that those of a cluster override, which is unexpected (mm2
+    `MirrorConnectorConfig`).
+    """
     flow = settings.flow
     for kind, clients in _CLIENTS_OF_KIND.items():
         prefix = f"{flow}.{kind}."
@@ -234,7 +236,9 @@ def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
 
 
 def _weakened_configs(settings: FlowSettings) -> Iterator[Problem]:
-    """A list of one's own replaces the default one: topics on the target then get these configs from the source."""
+    """Yield a warning if the file's list replaces the default one: target topics then get these configs from the
+    source.
+    """
     own = settings.connector.get(CONFIG_PROPERTIES_EXCLUDE)
     if own is None or not _is_true(settings, "enabled"):
         return
@@ -243,7 +247,7 @@ def _weakened_configs(settings: FlowSettings) -> Iterator[Problem]:
     try:
         left_out = compile_list([each for each in parse_list(own.value) if each])
     except ValueError:
-        # Told where the regex stands.
+        # Reported at the line of the regex.
         return
     lowered = [name for name in _SAFETY if name not in named and (left_out is None or not left_out.fullmatch(name))]
     if lowered:
@@ -259,7 +263,7 @@ def _replacement_problems(regex: Provenance, replacement: Provenance) -> Iterato
     try:
         pattern = compile_java(regex.value.strip())
     except ValueError:
-        # Told where the regex stands.
+        # Reported at the line of the regex.
         return
     try:
         compile_replacement(replacement.value.strip(), pattern)
@@ -276,7 +280,7 @@ def _is_false(settings: FlowSettings, name: str) -> bool:
 
 
 def nothing_enabled(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
-    """A file whose flows only emit heartbeats is allowed, and seldom meant."""
+    """Yield a warning about a file whose flows only emit heartbeats: allowed, but rarely intended."""
     found = list(flows)
     if found and not any(_is_true(settings, "enabled") for settings in found):
         first = found[0].flow

@@ -1,4 +1,4 @@
-"""Files of other replicators as files of ours."""
+"""Convert files of other replicators to files of this project."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""MM2's connectors as Kafka Connect describes them: JSON, or the properties file of a standalone worker. Pure.
+"""MM2's connectors as described by Kafka Connect: JSON, or the properties file of a standalone worker. Pure.
 
 The forms are those of Connect's REST API (`PUT /connectors/NAME/config`, `POST /connectors`, `GET /connectors/NAME`,
-`GET /connectors?expand=info`), of lists of them, and of what MSK Connect describes.
+`GET /connectors?expand=info`), of lists of them, and of the descriptions of MSK Connect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EXPAND = "curl -s 'http://connect:8083/connectors?expand=info&expand=status'"
 
 
 def connectors_in(document: Any, origin: str) -> tuple[Connector, ...]:
-    """The connectors of MM2 in a JSON document; other connectors are left out.
+    """Return the connectors of MM2 in a JSON document; other connectors are skipped.
 
     Raises:
         ConfigurationError: the document has another form, or no connector of MM2.
@@ -33,10 +33,10 @@ def connectors_in(document: Any, origin: str) -> tuple[Connector, ...]:
 
 
 def connector_of_properties(settings: Mapping[str, str], origin: str) -> Connector:
-    """The connector of a standalone worker's properties file.
+    """Return the connector of a standalone worker's properties file.
 
     Raises:
-        ConfigurationError: it is none of MM2's.
+        ConfigurationError: it is not one of MM2's.
     """
     kind = kind_of(settings[CLASS])
     if kind is None:
@@ -47,7 +47,7 @@ def connector_of_properties(settings: Mapping[str, str], origin: str) -> Connect
 
 
 def text_of(value: Any, where: str) -> str | None:
-    """A scalar as Connect stores it; None for null, which is as good as absent.
+    """Return a scalar as Connect stores it; None for null, which is equivalent to absent.
 
     Raises:
         ConfigurationError: it is an object or a list.
@@ -62,10 +62,10 @@ def text_of(value: Any, where: str) -> str | None:
 
 
 def texts_of(value: Any, where: str) -> dict[str, str]:
-    """An object of scalars as Connect stores it.
+    """Return an object of scalars as Connect stores it.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: it is not an object.
     """
     if not isinstance(value, dict):
         raise ConfigurationError(f"{where} must be an object of settings, not {_named(value)}.", action="Correct it.")

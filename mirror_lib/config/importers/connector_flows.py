@@ -1,7 +1,7 @@
 """From connectors of MirrorMaker 2 to the settings of flows: which key of the file each setting becomes. Pure.
 
-The rules are MM2's own, the other way round: `MirrorConnectorConfig` for the clients inside connectors, Connect's
-`Worker` for the producer of the data, `MirrorMakerConfig` for what a file of flows makes of its keys.
+The rules are MM2's own, inverted: `MirrorConnectorConfig` for the clients inside connectors, Connect's `Worker` for the
+producer of the data, `MirrorMakerConfig` for how a file of flows sets them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mirror_lib.topology import IDENTITY_LIKE, FlowId
 
 _BYTES = frozenset({"org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter"})
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-#: Policies of others that do what Kafka's own does since 3.0.
+#: Policies of others with the effect of Kafka's own since 3.0.
 _SAME_AS_IDENTITY = IDENTITY_LIKE | FOREIGN_CLASSES.keys()
 _POLICY = "replication.policy.class"
 #: `DefaultTopicFilter` before Kafka 4.3 (KAFKA-17200).
@@ -52,7 +52,7 @@ _TOLERANCE = {
 class ImportedFlow:
     """One flow of the new file.
 
-    `lines` and `listed` are in the order of what was read; `notes` belong above them.
+    `lines` and `listed` are in the order of the input; `notes` belong above them.
     """
 
     flow: FlowId
@@ -67,7 +67,7 @@ class ImportedFlow:
 
 
 def plan_flows(clusters: Sequence[ConnectCluster], answers: Answers) -> tuple[ImportedFlow, ...]:
-    """The flows of all connectors, in the order in which they are first met.
+    """Return the flows of all connectors, in the order of their first occurrence.
 
     Raises:
         ConfigurationError: a connector does not say which clusters it belongs to.
@@ -106,7 +106,7 @@ def _flow_of(connector: Connector) -> FlowId:
 
 
 class _Flow:
-    """One flow while it is put together."""
+    """Builds one flow."""
 
     def __init__(self, merged: MergedFlow, worker: Worker | None, answers: Answers) -> None:
         self._merged, self._worker, self._answers = merged, worker, answers
@@ -157,7 +157,7 @@ class _Flow:
         if ConnectorKind.HEARTBEAT not in connectors:
             self._replace("emit.heartbeats.enabled", "false", "There is no MirrorHeartbeatConnector")
         elif "emit.heartbeats.enabled" not in self._settings:
-            # The whole file has it off, so that no pair of clusters emits that did not before.
+            # The whole file has it off, so that no additional pair of clusters emits.
             self._replace("emit.heartbeats.enabled", "true", "There is a MirrorHeartbeatConnector")
 
     def _replace(self, name: str, value: str, origin: str) -> None:
@@ -256,7 +256,7 @@ class _Flow:
             self._line("mirror.poison.policy", answer, f"errors.tolerance = {setting.value} of {setting.origin}")
 
     def _converters(self) -> None:
-        """Converters count where there are transforms; without them they should leave the bytes as they are."""
+        """Converters matter if there are transforms; without them they should not change the bytes."""
         if self._source is None:
             return
         with_transforms = bool(self._settings.get(TRANSFORMS, Setting("", "")).value.strip())
@@ -283,7 +283,7 @@ class _Flow:
                 )
 
     def _data_brokers(self) -> None:
-        """In Connect it is the worker, or an override, that says where records go."""
+        """In Connect the worker, or an override, says where records go."""
         name = "producer.override.bootstrap.servers"
         override, worker = self._settings.get(name), self._worker
         brokers = override
@@ -314,7 +314,7 @@ class _Flow:
             del self._settings[name]
             self._listed(name, override, "records go to the brokers of the target anyway")
 
-    # Where a setting stands
+    # Place of a setting in the file
 
     def _place(self, name: str, setting: Setting) -> None:
         side, _, rest = name.partition(".")
@@ -349,7 +349,7 @@ class _Flow:
         elif rest not in CLIENT_SET and not _has_effect(kind, rest):
             self._listed(name, setting, client_reason(kind, rest, self._flow))
         elif rest in CLIENT_SET and not name.startswith(_SIDES):
-            # Settings of a cluster become settings of each of its clients in a file, and those would win over this one.
+            # Settings of a cluster become settings of each of its clients in a file, and those would override this one.
             for side in sides:
                 if f"{side}.{name}" not in self._settings:
                     self._line(f"{side}.{name}", setting.value, setting.origin)
@@ -364,7 +364,7 @@ class _Flow:
             self._listed(name, setting, "without transforms, record batches are copied as bytes")
 
     def _of_worker(self) -> None:
-        """What lives on of the worker: positions, and its settings for the producer of the data."""
+        """Keep the worker's positions, and its settings for the producer of the data."""
         worker, flow = self._worker, self._flow
         if worker is None:
             return
@@ -392,7 +392,9 @@ class _Flow:
                 self._listed(name, setting, worker_reason(name))
 
     def _has_own_positions(self) -> bool:
-        """Whether the positions of the worker's topic are under the name that a dedicated MM2 and we use."""
+        """Return True if the positions in the worker's topic are under the name that a dedicated MM2 and this project
+        use.
+        """
         return self._source is not None and self._source.name == ConnectorKind.SOURCE.value
 
     def _line(self, name: str, value: str, origin: str) -> None:
@@ -403,7 +405,7 @@ class _Flow:
 
 
 def _is_of_flow(name: str) -> bool:
-    """Whether a setting of MM2's connectors has an effect here."""
+    """Return True if a setting of MM2's connectors has an effect here."""
     return name in MM2_BY_NAME and not MM2_BY_NAME[name].instead and MM2_BY_NAME[name].scope is not Scope.TOP
 
 
@@ -416,7 +418,7 @@ def _has_effect(kind: str, name: str) -> bool:
 
 
 def _client_of(name: str) -> tuple[tuple[str, ...], str, str] | None:
-    """The sides, the client and its setting that a name of a connector means."""
+    """Return the sides, the client and its setting that a name of a connector means."""
     if name in MM2_BY_NAME:
         return None
     sides: tuple[str, ...] = _SIDES
@@ -433,7 +435,7 @@ def _client_of(name: str) -> tuple[tuple[str, ...], str, str] | None:
 
 
 def cluster_lines(flows: Sequence[ImportedFlow], answers: Answers) -> Iterator[Placed]:
-    """The settings of each cluster, once. Where flows have them differently, a person decides."""
+    """Yield the settings of each cluster, once. If flows have different ones, the operator decides."""
     aliases = dict.fromkeys(alias for each in flows for alias in (each.flow.source, each.flow.target))
     for alias in aliases:
         names = dict.fromkeys(name for each in flows for (of, name) in each.clusters if of == alias)

@@ -1,7 +1,7 @@
-"""The connectors of one flow become the settings of one flow. Pure.
+"""Merge the connectors of one flow into the settings of one flow. Pure.
 
-A setting counts as the connector has it that reads it (`MirrorSourceConfig`, `MirrorCheckpointConfig`,
-`MirrorHeartbeatConfig`). Where two read it and have it differently, a person decides.
+A setting applies with the value of the connector that reads it (`MirrorSourceConfig`, `MirrorCheckpointConfig`,
+`MirrorHeartbeatConfig`). If two read it and have different values, the operator decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mirror_lib.topology import FlowId, parse_list
 
 _S, _C, _H = ConnectorKind.SOURCE, ConnectorKind.CHECKPOINT, ConnectorKind.HEARTBEAT
 _ALL = (_S, _C, _H)
-#: Prefix of a setting -> the connectors that read it, of several prefixes the longest; all others are the source's.
+#: Prefix of a setting -> the connectors that read it; the longest prefix applies; all others are read by the source's.
 _READERS: Mapping[str, tuple[ConnectorKind, ...]] = {
     "": (_S,),
     # The heartbeat connector needs no source, but a flow does.
@@ -50,14 +50,14 @@ _READERS: Mapping[str, tuple[ConnectorKind, ...]] = {
     "emit.heartbeats.": (_H,),
     "heartbeats.topic.": (_H,),
 }
-#: Settings that change what both connectors mean: a connector without them has the default, shown here.
+#: Settings that change the meaning of both connectors: a connector without them has the default shown here.
 _DEFAULTS = {
     "replication.policy.class": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
     "replication.policy.separator": ".",
     "replication.policy.internal.topic.separator.enabled": "true",
     "offset-syncs.topic.location": "source",
 }
-#: Each connector has its own, and none of them is a setting of the flow.
+#: Each connector has its own, and they are not settings of the flow.
 _OF_CONNECTORS = frozenset({"name", "connector.class", "enabled"})
 _NOT_READ = "the connector that it stands in does not read it"
 _OF_THE_COPY = "it counts for the records of topics only, which the source connector copies"
@@ -74,7 +74,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class MergedFlow:
-    """One flow with the connectors that it had."""
+    """One flow with its connectors."""
 
     flow: FlowId
     connectors: Mapping[ConnectorKind, Connector]
@@ -83,7 +83,7 @@ class MergedFlow:
 
 
 def merge(flow: FlowId, connectors: Sequence[Connector], answers: Answers) -> MergedFlow:
-    """Put the connectors of a flow together; while a question is open, the first connector's setting stands."""
+    """Merge the connectors of a flow; while a question is open, the first connector's setting is used."""
     chosen = _one_of_each(flow, connectors, answers)
     settings: dict[str, Setting] = {}
     listed: list[Listed] = []
@@ -108,19 +108,19 @@ def merge(flow: FlowId, connectors: Sequence[Connector], answers: Answers) -> Me
 
 
 def readers_of(name: str) -> tuple[ConnectorKind, ...]:
-    """The connectors of MM2 that read a setting."""
+    """Return the connectors of MM2 that read a setting."""
     return _READERS[max((prefix for prefix in _READERS if name.startswith(prefix)), key=len)]
 
 
 def same_value(name: str, one: str, other: str) -> bool:
-    """Whether two texts of a setting mean the same: addresses of brokers may stand in any order."""
+    """Return True if two texts of a setting mean the same: addresses of brokers may be in any order."""
     if name.endswith("bootstrap.servers"):
         return set(parse_list(one)) == set(parse_list(other))
     return one.strip() == other.strip()
 
 
 def shown(name: str, value: str) -> str:
-    """A value as questions may show it."""
+    """Return a value as questions may show it."""
     return _HIDDEN if is_secret(name) else masked_text(value)
 
 
@@ -151,7 +151,7 @@ def _taken(
     readers: Sequence[ConnectorKind],
     answers: Answers,
 ) -> ConnectorKind | None:
-    """The connector whose value counts; None for the default of all."""
+    """Return the connector whose value applies; None for the default of all."""
     values = dict(read)
     if name in _DEFAULTS:
         values |= {kind: _DEFAULTS[name] for kind in readers if kind not in read}

@@ -1,4 +1,4 @@
-"""Why a setting of a connector or of a Connect worker has no place in a file of this program."""
+"""Why a setting of a connector or of a Connect worker is not used in a file of this project."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONNECTOR = {
 
 
 def connector_reason(name: str) -> str:
-    """Why a setting of a connector, which is none of a client, has no place."""
+    """Return why a connector's setting, which belongs to no client, is not used."""
     if name in _CONNECTOR:
         return _CONNECTOR[name]
     if name in MM2_BY_NAME and MM2_BY_NAME[name].instead:
@@ -38,7 +38,7 @@ def connector_reason(name: str) -> str:
 
 
 def client_reason(kind: str, name: str, flow: FlowId) -> str:
-    """Why a setting of a client inside a connector, or of the worker's producer, has no effect here."""
+    """Return why a setting of a client inside a connector, or of the worker's producer, has no effect here."""
     if kind == "consumer.override":
         return (
             "Connect gives it to sink connectors only, so that MirrorMaker 2 never had it; "
@@ -50,7 +50,7 @@ def client_reason(kind: str, name: str, flow: FlowId) -> str:
 
 
 def worker_reason(name: str) -> str:
-    """Why a setting of the worker, which is none of its producer, has no place."""
+    """Return why a setting of the worker, which does not belong to its producer, is not used."""
     if name == "offset.storage.topic":
         return _POSITIONS
     if name.startswith(("consumer.", "admin.")):

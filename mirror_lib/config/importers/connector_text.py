@@ -1,4 +1,4 @@
-"""The file that an import of connectors writes: its sections and comments. Pure."""
+"""The file written by an import of connectors: its sections and comments. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def connectors_file(
     notes: Sequence[str],
     questions: Sequence[Question],
 ) -> str:
-    """The text of the file, in ASCII."""
+    """Return the text of the file, in ASCII."""
     aliases = tuple(dict.fromkeys(alias for each in flows for alias in (each.flow.source, each.flow.target)))
     parts = [
         _head(flows, notes, questions),

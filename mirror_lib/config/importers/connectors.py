@@ -1,6 +1,6 @@
-"""From connectors of MirrorMaker 2 to one file of this program. Pure; no I/O.
+"""Convert connectors of MirrorMaker 2 to one file of this project. Pure; no I/O.
 
-Every setting that goes in comes out: as a line, or as a comment with the reason why it has no effect here.
+Every input setting is in the output: as a line, or as a comment with the reason why it has no effect here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mirror_lib.config.importers.written_file import Listed, Placed
 DEFAULT_SECRETS_FOLDER = "/etc/mirror/secrets"
 _HANDLER, _JAAS = "sasl.login.callback.handler.class", "sasl.jaas.config"
 
-#: Takes a `sasl.jaas.config` apart into the options of its login module; raises ValueError where it is none.
+#: Parses the options of the login module of a `sasl.jaas.config`; raises ValueError if it has none.
 JaasOptions = Callable[[str], Mapping[str, str]]
 
 
@@ -29,7 +29,7 @@ class ImportedConnectors:
 
     Attributes:
         text: ASCII, ready to be written; it may hold secrets.
-        notes: what a reader should know.
+        notes: for the reader of the file.
         questions: open ones; as long as there are any, no flow of the file is enabled.
     """
 
@@ -85,7 +85,7 @@ def _with_known_logins(
 
 
 def _with_known_login(connector: Connector, answers: Answers, jaas_options: JaasOptions, notes: list[str]) -> Connector:
-    """The same connector, logging in by Kafka's own client where it did so by Strimzi's OAuth library."""
+    """Return the same connector, with a login by Kafka's own client instead of Strimzi's OAuth library."""
     config = dict(connector.config)
     for name in list(config):
         if not name.endswith(_HANDLER) or config[name].strip() != STRIMZI_HANDLER:

@@ -11,9 +11,9 @@ Release = tuple[int, int]
 
 
 def kafka_release(version: str) -> Release | None:
-    """Major and minor number; None when the text does not say them, such as the `1` of connectors before Kafka 3.
+    """Return major and minor number; None if the text does not have them, such as the `1` of connectors before Kafka 3.
 
-    Confluent's platform counts on its own: 8.x is Kafka 4.x, 7.x is 3.x.
+    Confluent's platform has its own numbers: 8.x is Kafka 4.x, 7.x is 3.x.
     """
     match = _NUMBERS.match(version.strip())
     if match is None:

@@ -1,4 +1,4 @@
-"""What a file is that somebody hands to `mirror config import`, known by its content. Pure."""
+"""The kind of a file that is given to `mirror config import`, recognized by its content. Pure."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _KNOWN = (
 
 @dataclass(slots=True)
 class Recognised:
-    """What the files of one import are."""
+    """The kinds of the files of one import."""
 
     clusters: list[ConnectCluster] = field(default_factory=list)
-    #: MirrorMaker 1's files.
+    #: Files of MirrorMaker 1.
     consumer: bytes | None = None
     producer: bytes | None = None
 
     @property
     def of_mirror_maker_1(self) -> bool:
-        """Whether there is a file of MirrorMaker 1."""
+        """True if there is a file of MirrorMaker 1."""
         return self.consumer is not None or self.producer is not None
 
 
 def recognise(files: Sequence[tuple[str, bytes]], answers: Answers) -> Recognised:
     """Read files of any kind, given as names and contents.
 
-    Connectors that are in several files belong to one Connect cluster, and so does the worker.
+    Connectors in several files belong to one Connect cluster, and so does the worker.
 
     Raises:
-        ConfigurationError: a file is none of the known kinds, or broken.
+        ConfigurationError: a file is of no known kind, or broken.
     """
     found = Recognised()
     connectors: list[Connector] = []
@@ -102,7 +102,7 @@ def _text(data: bytes, origin: str) -> str:
 
 
 def _json(text: str, origin: str) -> Any:
-    """The document; None where it is YAML that only begins like JSON."""
+    """Return the document; None if it is YAML that only begins like JSON."""
     try:
         return parse_json(text)
     except ValueError as error:
@@ -130,7 +130,7 @@ def _is_kubernetes(document: Any) -> bool:
 
 
 def _texts(value: Any) -> Any:
-    """JSON with every scalar as a text, as YAML is read."""
+    """Return JSON with every scalar as a text, like YAML."""
     if isinstance(value, dict):
         return {key: _texts(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -141,7 +141,9 @@ def _texts(value: Any) -> Any:
 
 
 def _looks_like_yaml(text: str) -> bool:
-    """Resources have their kind at the beginning of a line, and documents begin with three hyphens."""
+    """Return True if it looks like YAML: `kind` at the beginning of a line, or documents that begin with three
+    hyphens.
+    """
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if any(line.startswith("---") for line in lines[:1]):
         return True

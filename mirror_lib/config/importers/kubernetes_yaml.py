@@ -1,4 +1,4 @@
-"""Kubernetes resources in YAML that somebody hands in: every scalar is the text that is written there. Pure.
+"""Kubernetes resources in YAML from the user: every scalar is kept as the text that is written. Pure.
 
 Aliases can make a small text a huge document, so size, nesting and expanded size are limited before anything walks it.
 """
@@ -12,25 +12,25 @@ import yaml
 
 from mirror_lib.errors import ConfigurationError
 
-#: Characters. A resource of etcd has at most 1.5 MiB; a file may hold some of them.
+#: Characters. A resource of etcd has at most 1.5 MiB; a file may contain several.
 LARGEST_TEXT = 8 * 1024 * 1024
 LARGEST_DEPTH = 64
-#: Values after every alias is replaced by what it stands for.
+#: Values after expanding all aliases.
 LARGEST_DOCUMENT = 500_000
 
-#: All scalars are texts: no type is guessed and no object is made, so that nothing can be run.
+#: All scalars are texts: no type is guessed and no object is constructed, so no code can be run.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TEMPLATE = "{{"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 def read_documents(text: str, origin: str) -> tuple[Any, ...]:
-    """The documents of a YAML text, as dictionaries, lists and strings; empty ones are left out.
+    """Return the documents of a YAML text, as dictionaries, lists and strings; empty ones are skipped.
 
-    Scalars stay as they are written: `-1`, `true` and `3.10` are what Kafka is meant to read.
+    Scalars stay as written: Kafka is to read `-1`, `true` and `3.10`.
 
     Raises:
-        ConfigurationError: it is no YAML, or beyond a limit.
+        ConfigurationError: it is not YAML, or exceeds a limit.
     """
     if len(text) > LARGEST_TEXT:
         raise ConfigurationError(
@@ -42,7 +42,7 @@ def read_documents(text: str, origin: str) -> tuple[Any, ...]:
     except yaml.YAMLError as error:
         raise _syntax_error(error, text, origin) from None
     except (ValueError, RecursionError, TypeError) as error:
-        # Surrogates that no encoding has, an alias within itself, a mapping as a key.
+        # Surrogates without an encoding, an alias within itself, a mapping as a key.
         raise ConfigurationError(
             f"{origin} is no YAML of Kubernetes: {type(error).__name__}.",
             action="Give what kubectl get -o yaml prints.",
@@ -52,7 +52,7 @@ def read_documents(text: str, origin: str) -> tuple[Any, ...]:
 
 
 def is_null(value: Any) -> bool:
-    """Whether a value is absent, or YAML's null."""
+    """Return True if a value is absent, or YAML's null."""
     return value is None or (isinstance(value, str) and value in _NULLS)
 
 
@@ -81,7 +81,7 @@ def _check_size(documents: list[Any], origin: str) -> None:
 
 
 def _levels(value: Any) -> Iterator[int]:
-    """The level of each value, one after the other."""
+    """Yield the level of each value, one after the other."""
     waiting: list[tuple[int, Any]] = [(0, value)]
     while waiting:
         level, each = waiting.pop()

@@ -1,8 +1,8 @@
-"""From MirrorMaker 1's two client files and its command line to one file of this program. Pure; no I/O.
+"""From MirrorMaker 1's two client files and its command line to one file of this project. Pure; no I/O.
 
 MirrorMaker 1 (`kafka-mirror-maker.sh`, `kafka.tools.MirrorMaker`, removed in Kafka 4.0) kept topic names, let the
-producer choose partitions, and committed its progress to a consumer group on the source. Every setting that goes in
-comes out: placed under the alias of a cluster, or listed in a comment with the reason why it has no effect here.
+producer choose partitions, and committed its progress to a consumer group on the source. Every input setting is in the
+output: under the alias of a cluster, or in a comment with the reason why it has no effect here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ APPLIED = {
 }
 _RESETS = ("earliest", "latest")
 _ALIAS = re.compile(r"[A-Za-z0-9_-]+")
-#: Aliases that would be taken for the beginning of another key.
+#: Aliases that would be read as the beginning of another key.
 _RESERVED = frozenset({"consumer", "producer", "admin", "mirror", "config"})
 _QUOTES_AROUND = re.compile(r"^[\"']+|[\"']+$")
 _TO_TRIM = "".join(map(chr, range(0x21)))
@@ -39,14 +39,14 @@ _TO_TRIM = "".join(map(chr, range(0x21)))
 
 @dataclass(frozen=True, slots=True)
 class MirrorMaker1:
-    """What one process of MirrorMaker 1 was started with.
+    """The options of one process of MirrorMaker 1.
 
     Attributes:
-        consumer: the bytes of the file behind `--consumer.config`.
-        producer: the bytes of the file behind `--producer.config`.
-        include: the regex behind `--include` or `--whitelist`.
+        consumer: the bytes of the file of `--consumer.config`.
+        producer: the bytes of the file of `--producer.config`.
+        include: the regex of `--include` or `--whitelist`.
         num_streams: `--num.streams`.
-        options: the other options that were given, by their names without dashes in front.
+        options: the other options, by their names without dashes in front.
     """
 
     consumer: bytes
@@ -61,8 +61,8 @@ class Imported:
     """The new file.
 
     Attributes:
-        text: ASCII, ready to be written; it holds the secrets that the old files held.
-        remarks: what a person has to look at before the first run.
+        text: ASCII, ready to be written; it holds the secrets of the old files.
+        remarks: what the operator has to check before the first run.
         group: the consumer group that holds MirrorMaker 1's progress, None if none was named.
     """
 
@@ -106,12 +106,13 @@ def import_mirror_maker_1(old: MirrorMaker1, *, source: str, target: str) -> Imp
 
 
 def topic_regex(include: str) -> str:
-    """The regex that MirrorMaker 1 subscribed to: commas are alternatives, blanks and outer quotes go.
+    """Return the regex that MirrorMaker 1 subscribed to: commas become alternatives, blanks and outer quotes are
+    removed.
 
     The rule is that of `kafka.utils.TopicFilter` in Kafka 3.9.
 
     Raises:
-        ConfigurationError: it is empty or no Java regex.
+        ConfigurationError: it is empty or not a Java regex.
     """
     regex = _QUOTES_AROUND.sub("", include.strip(_TO_TRIM).replace(",", "|").replace(" ", ""))
     if not regex:
@@ -128,7 +129,7 @@ def topic_regex(include: str) -> str:
 
 
 class _Side:
-    """One of the two files, and the cluster that it spoke of."""
+    """One of the two files, and its cluster."""
 
     def __init__(self, kind: str, origin: str, alias: str, file: PropertiesFile) -> None:
         self.kind, self.origin, self.alias = kind, origin, alias
@@ -200,7 +201,7 @@ def _check_aliases(source: str, target: str) -> None:
 
 
 def _joined_providers(placed: Sequence[Placed]) -> tuple[list[Placed], list[Listed]]:
-    """Both files may bring providers, and one file has one list of them."""
+    """Merge the providers of both files: one file has one list of them."""
     kept: dict[str, Placed] = {}
     listed: list[Listed] = []
     for each in placed:

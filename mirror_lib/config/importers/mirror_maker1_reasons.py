@@ -1,4 +1,4 @@
-"""Why a setting of MirrorMaker 1 has no place in a file of this program, setting by setting.
+"""Why a setting of MirrorMaker 1 is not used in a file of this project, setting by setting.
 
 The names are those of the Java consumer and producer of Kafka 0.8 to 3.9, of the deserializers and serializers that
 MirrorMaker 1 set itself, and of the command line of `kafka-mirror-maker.sh`.
@@ -140,7 +140,7 @@ OPTION_REASONS = {
 
 
 def reason(kind: str, name: str) -> str:
-    """Why a setting of the consumer's or the producer's file has no place here."""
+    """Return why a setting of the consumer's or the producer's file is not used here."""
     known = _REASONS[kind].get(name)
     if known is not None:
         return known

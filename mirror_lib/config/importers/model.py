@@ -1,4 +1,4 @@
-"""Connectors of MirrorMaker 2 and the Connect worker that ran them, whoever described them."""
+"""Connectors of MirrorMaker 2 and the Connect worker that ran them, from any input format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ConnectorKind(StrEnum):
 
     @property
     def short(self) -> str:
-        """A word for answers: source, checkpoint, heartbeat."""
+        """Short name for answers: source, checkpoint, heartbeat."""
         return self.value.removeprefix("Mirror").removesuffix("Connector").lower()
 
 
@@ -27,10 +27,10 @@ class Connector:
     """One connector.
 
     Attributes:
-        origin: where it was described, for people.
-        config: what Connect was given, with `connector.class`.
+        origin: where it was described, for display.
+        config: as given to Connect, with `connector.class`.
         paused: it is paused or stopped.
-        version: of Kafka, as Connect or Strimzi say it.
+        version: of Kafka, as reported by Connect or Strimzi.
     """
 
     origin: str
@@ -47,7 +47,7 @@ class Worker:
 
     Attributes:
         settings: of its properties file.
-        connects_as_target: its clients have the connection settings of the target, which `settings` then leaves out.
+        connects_as_target: its clients have the connection settings of the target, which `settings` then omits.
     """
 
     origin: str
@@ -57,11 +57,11 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class ConnectCluster:
-    """Connectors that one Connect cluster runs; `worker` is None where nobody has said what it has.
+    """The connectors of one Connect cluster; `worker` is None if its settings are unknown.
 
     Attributes:
         listed: settings without effect here that belong to no connector.
-        notes: what a reader of the new file should know.
+        notes: for the reader of the new file.
     """
 
     connectors: tuple[Connector, ...]
@@ -71,9 +71,9 @@ class ConnectCluster:
 
 
 def kind_of(class_name: str) -> ConnectorKind | None:
-    """The connector that a `connector.class` means; None for one that is not MM2's.
+    """Return the connector that a `connector.class` means; None for one that is not MM2's.
 
-    Connect takes full names, simple names, and simple names without `Connector` (`Plugins.connectorClass`).
+    Connect accepts full names, simple names, and simple names without `Connector` (`Plugins.connectorClass`).
     """
     name = class_name.strip()
     package, _, simple = name.rpartition(".")

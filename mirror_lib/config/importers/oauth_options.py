@@ -1,7 +1,7 @@
-"""Logins by Strimzi's OAuth library (`io.strimzi.kafka.oauth.client`), as Kafka's own clients have them. Pure.
+"""Convert logins by Strimzi's OAuth library (`io.strimzi.kafka.oauth.client`) to those of Kafka's own clients. Pure.
 
-Kafka's own login (KIP-768) knows client credentials and token files. The library knows further grants, which nothing
-here can follow.
+Kafka's own login (KIP-768) supports client credentials and token files. The library has further grants, which are not
+supported here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mirror_lib.config.importers.questions import Answers, Question
 
 STRIMZI_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
-#: Stands for the file that a secret is mounted as: `${strimzisecretfile:namespace/name:key}`.
+#: Represents the file as which a secret is mounted: `${strimzisecretfile:namespace/name:key}`.
 SECRET_FILE = "strimzisecretfile"
 
 _SECRET_VARIABLE = "${strimzisecrets:"
@@ -20,7 +20,7 @@ _HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbac
 _MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _EXTENSION = "oauth.sasl.extension."
 _TOKEN_FILE = "oauth.access.token.location"
-#: Options of other grants: what each of them is.
+#: Options of other grants, with a description.
 _UNKNOWN = {
     "oauth.access.token": "an access token that stands in the configuration",
     "oauth.refresh.token": "a refresh token",
@@ -34,7 +34,7 @@ _SECONDS = {
     "oauth.connect.timeout.seconds": "sasl.login.connect.timeout.ms",
     "oauth.read.timeout.seconds": "sasl.login.read.timeout.ms",
 }
-#: Options of the library whose work nobody does here, or everybody does anyway.
+#: Options of the library that are not supported, or that always apply.
 _WITHOUT_EFFECT = frozenset(
     {
         "oauth.access.token.is.jwt",
@@ -52,20 +52,20 @@ _WITHOUT_EFFECT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class NativeLogin:
-    """Settings of Kafka's clients without a prefix, and what a reader should know."""
+    """Settings of Kafka's clients without a prefix, and notes for the reader."""
 
     settings: Mapping[str, str] = field(repr=False)
     notes: tuple[str, ...] = ()
 
 
 def strimzi_oauth(options: Mapping[str, str], where: str, alias: str, answers: Answers) -> NativeLogin:
-    """The same login by Kafka's own client; without settings where there is none, or while that is a question.
+    """Return the same login by Kafka's own client; without settings if there is none, or while that is a question.
 
     Args:
         options: of the login module, such as `oauth.client.id`.
-        where: the place that was read, for people.
+        where: the place that was read, for display.
         alias: of the cluster.
-        answers: to what cannot be followed.
+        answers: to questions about unsupported options.
     """
     options = {name: value for name, value in options.items() if value or name.startswith("oauth.ssl.")}
     others = sorted({_UNKNOWN[name] for name in options if name in _UNKNOWN})
@@ -109,7 +109,7 @@ def strimzi_oauth(options: Mapping[str, str], where: str, alias: str, answers: A
 
 
 def _trust(options: Mapping[str, str], where: str, notes: list[str]) -> dict[str, str]:
-    """Whom the token endpoint must be signed by: inside of JAAS a certificate can only be a file."""
+    """Return the trust settings for the token endpoint: inside of JAAS a certificate can only be a file."""
     found = _renamed(options, {"oauth.ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm"})
     certificates = options.get("oauth.ssl.truststore.certificates", "").split("\n")
     if certificates[0].startswith(_SECRET_VARIABLE):

@@ -1,4 +1,4 @@
-"""What an import cannot decide by itself, and the answers that come with the command. Pure."""
+"""Decisions that an import cannot make, and the answers given to the command. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from mirror_lib.errors import ConfigurationError
 
-#: The meaning of an answer that may be any text.
+#: The meaning of an answer with any text.
 ANY_TEXT = "..."
-#: A question whose answer is a fact, so that it may be given unasked.
+#: A question about a fact, so that it may be answered in advance.
 KAFKA_VERSION = "kafka-version"
 
 
@@ -18,9 +18,9 @@ class Question:
     """One decision.
 
     Attributes:
-        id: what stands before `=` in `--answer`.
+        id: the part before `=` in `--answer`.
         text: what is ambiguous, and why.
-        choices: possible answers and what each of them means; `ANY_TEXT` stands for a text.
+        choices: possible answers and the meaning of each; `ANY_TEXT` accepts any text.
     """
 
     id: str
@@ -28,11 +28,11 @@ class Question:
     choices: tuple[tuple[str, str], ...]
 
     def allows(self, answer: str) -> bool:
-        """Whether it can be answered so."""
+        """Return True if this is a possible answer."""
         return any(choice == answer or (choice == ANY_TEXT and answer) for choice, _ in self.choices)
 
     def lines(self) -> tuple[str, ...]:
-        """The question and the option for each answer, for people."""
+        """Return the question and the option for each answer, for display."""
         options = (f"--answer {_quoted(f'{self.id}={choice}')}: {meaning}" for choice, meaning in self.choices)
         return (f"{self.id}: {self.text}", *options)
 
@@ -47,7 +47,7 @@ class Answers:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Answers:
-        """Take `ID=ANSWER` apart.
+        """Parse `ID=ANSWER`.
 
         Raises:
             ConfigurationError: one has another form, or two answer the same question.
@@ -63,10 +63,10 @@ class Answers:
         return cls(given)
 
     def ask(self, question: Question) -> str | None:
-        """The answer; None while the question is open.
+        """Return the answer; None while the question is open.
 
         Raises:
-            ConfigurationError: the answer is none of the choices.
+            ConfigurationError: the answer is not one of the choices.
         """
         answer = self.given.get(question.id)
         if answer is None:
@@ -81,7 +81,7 @@ class Answers:
         return answer
 
     def check_used(self) -> None:
-        """Refuse answers to questions that nobody has asked.
+        """Reject answers to questions that were not asked.
 
         Raises:
             ConfigurationError: there is such an answer.

@@ -1,8 +1,8 @@
-"""MirrorMaker 2 as Strimzi's resources describe it: `KafkaMirrorMaker2` (v1beta2, v1) and `KafkaConnector`. Pure.
+"""MirrorMaker 2 as described by Strimzi's resources: `KafkaMirrorMaker2` (v1beta2, v1) and `KafkaConnector`. Pure.
 
-What a connector is given is put together as `KafkaMirrorMaker2Connectors` does: settings of the target cluster, of the
-source cluster, of the connector, patterns of the mirror; the later wins. Before Strimzi 0.49 (always `v1beta2`) the
-connector's settings came first and so lost against the clusters'.
+The settings of a connector are merged as in `KafkaMirrorMaker2Connectors`: settings of the target cluster, of the
+source cluster, of the connector, patterns of the mirror; later ones override. Before Strimzi 0.49 (always `v1beta2`)
+the connector's settings came first, so those of the clusters overrode them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONNECTORS = {
     "checkpointConnector": ConnectorKind.CHECKPOINT,
     "heartbeatConnector": ConnectorKind.HEARTBEAT,
 }
-#: Key of a mirror -> setting of its connectors; of two keys for one setting the first wins.
+#: Key of a mirror -> setting of its connectors; of two keys for one setting the first applies.
 _PATTERNS = {
     "topicsPattern": "topics",
     "topicsExcludePattern": "topics.exclude",
@@ -80,12 +80,12 @@ _NOT_LET_THROUGH = "Strimzi does not let it through; tasksMax of the connector c
 
 
 def is_resource(document: Any) -> bool:
-    """Whether a document is a resource of Kubernetes, or a list of them."""
+    """Return True if a document is a resource of Kubernetes, or a list of them."""
     return isinstance(document, dict) and "apiVersion" in document and "kind" in document
 
 
 def clusters_in(documents: Sequence[Any], origin: str, answers: Answers) -> tuple[ConnectCluster, ...]:
-    """The Connect clusters of all resources; resources of other kinds are left out.
+    """Return the Connect clusters of all resources; resources of other kinds are skipped.
 
     Raises:
         ConfigurationError: no resource is one of MirrorMaker 2, or one has another form.
@@ -152,7 +152,7 @@ class _MirrorMaker:
         self._notes: list[str] = []
 
     def read(self) -> tuple[ConnectCluster, ...]:
-        """A Connect cluster for each mirror: which of them connects as its target is another question for each."""
+        """Return a Connect cluster for each mirror: each may connect as its target or not."""
         mirrors = self._spec.get("mirrors")
         if not isinstance(mirrors, list) or not mirrors:
             raise ConfigurationError(f"{self._title}: spec.mirrors has no mirror.", action="Correct the resource.")
@@ -172,7 +172,7 @@ class _MirrorMaker:
     def _ends(
         self, mirror: Mapping[str, Any], where: str
     ) -> tuple[dict[str, str], dict[str, str], tuple[Mapping[str, Any], str]]:
-        """The settings of both clusters with their prefixes, and the target as it is described."""
+        """Return the settings of both clusters with their prefixes, and the target as it is described."""
         if not is_null(mirror.get("source")):
             source, source_where = _object(mirror["source"], f"{self._title}: {where}.source"), f"{where}.source"
         else:
@@ -222,7 +222,7 @@ class _MirrorMaker:
         return value
 
     def _worker(self, target: dict[str, str], described: tuple[Mapping[str, Any], str]) -> Worker:
-        """What Connect runs with: the config of the cluster that `connectCluster` names, or of `target`."""
+        """Return the settings of the worker: the config of the cluster that `connectCluster` names, or of `target`."""
         cluster, where = described
         connect = self._spec.get("connectCluster")
         as_target = True
@@ -237,7 +237,7 @@ class _MirrorMaker:
                 settings[setting] = cluster[name]
         if not as_target:
             settings["bootstrap.servers"] = self._required(cluster, "bootstrapServers", f"{self._title}: {where}")
-            # An alias of the same brokers is what operators before 0.49 let through.
+            # Operators before 0.49 accept an alias of the same brokers.
             as_target = settings["bootstrap.servers"] == target["target.cluster.bootstrap.servers"]
         if as_target:
             settings = {name: value for name, value in settings.items() if name not in CLIENT_SET}
@@ -280,7 +280,7 @@ class _MirrorMaker:
         return {name: value for name, value in given.items() if name not in _FORBIDDEN}
 
     def _clusters_win(self, given: Mapping[str, str], ends: Mapping[str, str], title: str) -> bool:
-        """Whether settings of the clusters replace those of a connector, as they did before Strimzi 0.49."""
+        """Return True if settings of the clusters override those of a connector, as before Strimzi 0.49."""
         both = sorted(name for name in given if given[name] != ends.get(name, given[name]))
         if not both or not self._may_be_old:
             return False
@@ -303,7 +303,7 @@ class _MirrorMaker:
         return ""
 
     def _version(self) -> str | None:
-        """Of Kafka: as the resource says, else as the plugins in its status do."""
+        """Return the version of Kafka: from the resource, else from the plugins in its status."""
         version = self._spec.get("version")
         if isinstance(version, str) and not is_null(version):
             return version
@@ -319,7 +319,7 @@ class _MirrorMaker:
 
 
 def _connector_resource(resource: Mapping[str, Any], origin: str, listed: list[Listed]) -> Iterator[Connector]:
-    """A `KafkaConnector` whose class is one of MM2's."""
+    """Yield a `KafkaConnector` whose class is one of MM2's."""
     title, _ = _title(resource, origin)
     spec = _object(resource.get("spec"), f"{title}: spec")
     kind = kind_of(str(spec.get("class", "")))
@@ -334,7 +334,7 @@ def _connector_resource(resource: Mapping[str, Any], origin: str, listed: list[L
 
 
 def _is_paused(spec: Mapping[str, Any]) -> bool:
-    """`state` counts before `pause`, which is older."""
+    """Return True if paused: `state` has priority over the older `pause`."""
     state = spec.get("state")
     if isinstance(state, str) and not is_null(state):
         return state.lower() in _PAUSED
@@ -344,7 +344,7 @@ def _is_paused(spec: Mapping[str, Any]) -> bool:
 def _listed_parts(
     part: Mapping[str, Any], title: str, used: frozenset[str] | set[str], reasons: Mapping[str, str]
 ) -> list[Listed]:
-    """What is not used, with its value where that is short."""
+    """Yield unused parts, with their value if that is short."""
     found = []
     for name, value in part.items():
         if name in used or is_null(value):

@@ -1,7 +1,7 @@
-"""How a cluster of a Strimzi resource is connected to, as settings of Kafka's clients. Pure.
+"""The connection of a cluster of a Strimzi resource, as settings of Kafka's clients. Pure.
 
 The rules are those of Strimzi's `KafkaMirrorMaker2Connectors.addClusterToMirrorMaker2ConnectorConfig`. Secrets are
-variables `${strimzisecrets:namespace/name:key}`, as Strimzi 0.49 and newer write them; older ones mounted the same
+variables `${strimzisecrets:namespace/name:key}`, as Strimzi 0.49 and newer write them; older versions mounted the same
 secrets as files.
 """
 
@@ -21,24 +21,24 @@ SECRETS = "strimzisecrets"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _SCRAMS = {"scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
-#: What `KafkaClientAuthenticationCustom` lets through.
+#: Names that `KafkaClientAuthenticationCustom` accepts.
 _CUSTOM = ("ssl.keystore.", "sasl.")
-#: Names of Strimzi's own secrets with the certificate of a cluster's authority, in which `ca.crt` is the current one.
+#: Suffixes of Strimzi's own secrets with the certificate of a cluster's CA, in which `ca.crt` is the current one.
 _CA_SECRETS = ("-cluster-ca-cert", "-clients-ca-cert")
 
 
 @dataclass(slots=True)
 class Login:
-    """What was read of one cluster: settings without a prefix, and what a reader should know."""
+    """The login of one cluster: settings without a prefix, and notes for the reader."""
 
     settings: dict[str, str] = field(default_factory=dict, repr=False)
     notes: list[str] = field(default_factory=list)
-    #: Names of settings that a `custom` login does not let through.
+    #: Settings that a `custom` login does not accept.
     dropped: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 def read_login(cluster: Mapping[str, Any], where: str, namespace: str | None, answers: Answers) -> Login:
-    """The connection settings of a cluster of `spec`.
+    """Return the connection settings of a cluster of `spec`.
 
     Raises:
         ConfigurationError: a part has another form than Strimzi's.
@@ -49,7 +49,7 @@ def read_login(cluster: Mapping[str, Any], where: str, namespace: str | None, an
 
 
 def secret_variable(secret: Any, where: str, namespace: str | None, key_names: tuple[str, ...]) -> str:
-    """The variable for a reference such as `{secretName: x, key: y}`.
+    """Return the variable for a reference such as `{secretName: x, key: y}`.
 
     Raises:
         ConfigurationError: it has another form.
@@ -112,7 +112,7 @@ class _Reader:
                 yield _variable(name, key, self._namespace)
 
     def _of_pattern(self, name: str, pattern: Any, where: str) -> tuple[str, ...]:
-        """A pattern takes all keys of a secret that fit it, and only the secret tells which these are."""
+        """Return the matching keys of a secret: an answer, because only the secret shows them."""
         if not isinstance(pattern, str):
             raise ConfigurationError(f"{where} has neither certificate nor pattern.", action="Correct the resource.")
         if name.endswith(_CA_SECRETS) and pattern in ("*.crt", "*"):
@@ -132,7 +132,7 @@ class _Reader:
         return () if answer is None else tuple(part.strip() for part in answer.split(",") if part.strip())
 
     def _authentication(self, login: Any, where: str) -> bool:
-        """Read it; the result says whether it uses SASL."""
+        """Read it; return True if it uses SASL."""
         if not isinstance(login, dict):
             raise ConfigurationError(f"{where} must be an object.", action="Correct the resource.")
         kind = login.get("type")
@@ -169,7 +169,7 @@ class _Reader:
         self.login.settings["sasl.jaas.config"] = f'{module} required username="{user}" password="{variable}";'
 
     def _oauth(self, login: Mapping[str, Any], where: str) -> None:
-        """`type: oauth`, which v1beta2 has (`AuthenticationUtils.oauthJaasOptions`)."""
+        """Read `type: oauth`, which v1beta2 has (`AuthenticationUtils.oauthJaasOptions`)."""
         options: dict[str, str] = {}
         for name, option in _OAUTH_TEXTS.items():
             value = login.get(name)

@@ -1,7 +1,7 @@
-"""From `source.replication.topic.X = Y`, which articles tell people to write, to settings that have an effect. Pure.
+"""From `source.replication.topic.X = Y`, which articles recommend, to settings that have an effect. Pure.
 
-No version of MM2 knows these names. The lines of a file that hold them are put in other words, with
-`mirror.topics.rename`, and all its other lines stay as they are.
+No version of MM2 knows these names. The lines of a file with them are replaced by `mirror.topics.rename`, and all other
+lines stay unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FACTORS = tuple(
     f"{name}.replication.factor"
     for name in ("offset-syncs.topic", "checkpoints.topic", "heartbeats.topic", "offset.storage")
 )
-#: A line with its end, and a line whose setting goes on in the next one.
+#: A line with its end, and a line whose setting continues in the next one.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _WITHOUT_EFFECT = "source.replication.group.id"
@@ -37,7 +37,7 @@ _AGAIN = "it is set again further down, and that counts"
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A line of the file and the setting that it went into."""
+    """A line of the file and the setting that it became."""
 
     name: str
     line: int
@@ -60,9 +60,9 @@ class TranslatedFile:
     """The new file.
 
     Attributes:
-        text: ASCII, ready to be written; it holds the secrets that the old one held.
-        settings: those that are new in it.
-        remarks: what a person has to know before the first run.
+        text: ASCII, ready to be written; it holds the secrets of the old one.
+        settings: the new ones.
+        remarks: what the operator has to know before the first run.
     """
 
     text: str
@@ -73,15 +73,15 @@ class TranslatedFile:
 
 
 def translate_topic_map(data: bytes, *, source: str = "source", target: str = "target") -> TranslatedFile:
-    """Put the `source.replication.topic` settings of a file into other words.
+    """Replace the `source.replication.topic` settings of a file.
 
-    `A->B.` before a name stays there; without it the setting counts for all flows. A file that names no `clusters` is
-    taken for one of the articles' own: `bootstrap.servers` and `source.cluster.*` are those of the source,
-    `target.cluster.*` those of the target, and the flow between them is enabled.
+    An `A->B.` before a name is kept; without it the setting applies to all flows. A file without `clusters` is read as
+    in these articles: `bootstrap.servers` and `source.cluster.*` are those of the source, `target.cluster.*` those of
+    the target, and the flow between them is enabled.
 
     Args:
         data: the bytes of a properties file.
-        source: the alias of the source where the file names no clusters.
+        source: the alias of the source if the file names no clusters.
         target: that of the target.
 
     Raises:
@@ -113,27 +113,27 @@ class _Map:
     """The renames of one flow, or of all."""
 
     pairs: dict[str, str] = field(default_factory=dict)
-    #: Those that the file had before.
+    #: Renames that the file had before.
     before: Mapping[str, str] = field(default_factory=dict)
-    #: Those of all flows.
+    #: Renames of all flows.
     inherited: Mapping[str, str] = field(default_factory=dict)
-    #: Where they are written: the line of the first.
+    #: Line of the first of them.
     line: int = 0
 
     @property
     def all(self) -> Mapping[str, str]:
-        """All that the new setting has to name."""
+        """All renames that the new setting has to contain."""
         return {**self.inherited, **self.before, **self.pairs}
 
 
 class _Translation:
-    """One pass over a file. What stands at a line instead is kept by its number."""
+    """One pass over a file. Replacements of lines are kept by line number."""
 
     def __init__(self, file: PropertiesFile, source: str, target: str) -> None:
         self.translated: list[Translated] = []
         self.untranslated: list[Untranslated] = []
         self.remarks: list[str] = []
-        #: The settings that stand in the place of a line; none where it only goes.
+        #: The settings that replace a line; empty if it is only removed.
         self.instead: dict[int, dict[str, str]] = {}
         #: The settings at the top of the new file.
         self.head: dict[str, str] = {}
@@ -157,7 +157,7 @@ class _Translation:
                 self._leave(entry, foreign(entry.key) or "it has no effect")
             elif self._bare and (key := self._key_of_bare(entry.key)) is not None:
                 self._replace(entry, {key: entry.value})
-        # A list of a flow replaces that of the top level, as all lists do.
+        # A list of a flow replaces that of the top level, like all lists.
         for prefix, found in self._maps.items():
             if prefix and "" in self._maps:
                 found.inherited = self._maps[""].pairs
@@ -189,7 +189,7 @@ class _Translation:
         return f"{self._source}->{self._target}." if self._bare and not prefix else prefix
 
     def _before(self, prefix: str) -> Mapping[str, str]:
-        """The renames that the file has already."""
+        """Return the renames that the file has already."""
         entry = self._effective.get(f"{prefix}{RENAME}")
         try:
             return parse_rename_list("" if entry is None else entry.value)
@@ -199,7 +199,7 @@ class _Translation:
             ) from error
 
     def _key_of_bare(self, name: str) -> str | None:
-        """The key of a setting of a cluster in a file without clusters."""
+        """Return the key of a cluster's setting in a file without clusters."""
         if name in CLIENT_SET:
             return f"{self._source}.{name}"
         if name in MM2_BY_NAME:
@@ -213,7 +213,7 @@ class _Translation:
         return f"{of_kind}.{name}" if of_kind is not None and "." in name else None
 
     def _write(self, prefix: str, found: _Map) -> None:
-        """The settings that say what the lines of one map have said."""
+        """Write the settings that replace the lines of one map."""
         settings = {f"{prefix}{RENAME}": ", ".join(f"{topic}:{name}" for topic, name in found.all.items())}
         before = self._effective.get(f"{prefix}{RENAME}")
         if before is not None:
@@ -243,7 +243,7 @@ class _Translation:
         try:
             pattern = compile_list(parse_list(chosen.value))
         except ValueError:
-            # Told by the check of the new file.
+            # Reported by the check of the new file.
             return
         left_out = [topic for topic in found.pairs if pattern is None or not pattern.fullmatch(topic)]
         if left_out:
@@ -265,7 +265,7 @@ class _Translation:
         self.untranslated.append(Untranslated(entry.key, entry.line, entry.value, reason))
 
     def text(self, old: str) -> str:
-        """The new file."""
+        """Return the new file."""
         return "".join(self._parts(old))
 
     def _parts(self, old: str) -> Iterator[str]:
@@ -290,7 +290,9 @@ def _as_comment(left: Untranslated) -> Iterable[str]:
 
 
 def _ascii(line: str) -> str:
-    """The same for Java, which reads ISO-8859-1, and the same in any editor; most editors write comments in UTF-8."""
+    """Return a line that is the same for Java, which reads ISO-8859-1, and for editors; most write comments in
+    UTF-8.
+    """
     if _COMMENT.match(line):
         with suppress(UnicodeDecodeError):
             line = line.encode("iso-8859-1").decode("utf-8")

@@ -1,6 +1,6 @@
-"""Variables in imported settings, and the config providers that a file of ours has for them. Pure.
+"""Variables in imported settings, and their config providers in the new file. Pure.
 
-Providers that Connect has and this program has not, such as Strimzi's for secrets of Kubernetes, become folders: each
+Providers of Connect that this project does not have, such as Strimzi's for secrets of Kubernetes, become folders: each
 secret is expected as a folder, as Kubernetes mounts it, and each of its keys as a file in there.
 """
 
@@ -20,9 +20,9 @@ _PREFIX = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider"
 _DIRECTORY, _ENVIRONMENT = f"{_PACKAGE}.DirectoryConfigProvider", f"{_PACKAGE}.EnvVarConfigProvider"
 _VARIABLE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}:]*)\}")
-#: What envsubst, Docker Compose and pipelines put values for.
+#: Replaced by envsubst, Docker Compose and pipelines.
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: Names that everybody gives to Kafka's own providers, where nobody says what they are.
+#: Usual names of Kafka's own providers, if the input does not define them.
 _USUAL = {
     "env": _ENVIRONMENT,
     "strimzienv": _ENVIRONMENT,
@@ -47,10 +47,10 @@ _NOT_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 @dataclass(slots=True)
 class Variables:
-    """Replaces the variables of settings, and remembers which providers they need.
+    """Replaces the variables of settings, and collects the providers that they need.
 
     Attributes:
-        worker: settings of the Connect worker, which name its providers.
+        worker: settings of the Connect worker, which define its providers.
         folder: where secrets are expected.
     """
 
@@ -59,19 +59,19 @@ class Variables:
     answers: Answers
     #: Provider -> its class.
     needed: dict[str, str] = field(default_factory=dict)
-    #: Keys by the folder, file or environment that has to have them.
+    #: Expected keys by folder, file or environment.
     _expected: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def expected(self) -> tuple[str, ...]:
-        """What every machine has to have, a sentence each."""
+        """Return what every machine has to have, a sentence each."""
         return tuple(f"{place}: {', '.join(keys)}" for place, keys in self._expected.items())
 
     def replaced(self, lines: Sequence[Placed]) -> list[Placed]:
-        """The same settings with variables that this program resolves."""
+        """Return the same settings with variables that this project resolves."""
         return [Placed(each.origin, each.name, each.key, self._replaced(each.value)) for each in lines]
 
     def provider_lines(self) -> list[Placed]:
-        """The settings of the providers that are needed."""
+        """Return the settings of the required providers."""
         if not self.needed:
             return []
         lines = [Placed("providers", _PREFIX, _PREFIX, ", ".join(self.needed))]
@@ -158,7 +158,7 @@ class Variables:
         return f"${{{name}:{match[1]}}}"
 
     def _free(self, wanted: str, java_class: str) -> str:
-        """A provider's name that stands for this class and for no other."""
+        """Return a provider name that is used for this class only."""
         for name in (wanted, *(f"{wanted}{number}" for number in range(2, 100))):
             taken = self.needed.get(name) or (self._declared(name) if name in self._declared_names() else None)
             if taken in (None, java_class) or taken in _KUBERNETES:

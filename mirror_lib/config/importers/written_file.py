@@ -1,4 +1,4 @@
-"""The file that an import of MirrorMaker 1's settings writes: its sections, its comments, its escapes. Pure."""
+"""The file written by an import of MirrorMaker 1's settings: its sections, its comments, its escapes. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH = 118
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _CONTROL = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\"}
 _PRINTABLE = range(0x20, 0x7F)
-#: A word that a shell takes as it is.
+#: A word that needs no quoting in a shell.
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./:,@%+=-]+")
 
 
@@ -48,12 +48,12 @@ def written_file(
     group: str | None,
     servers: str,
 ) -> str:
-    """The text of the file, in ASCII.
+    """Return the text of the file, in ASCII.
 
     Args:
         placed: becomes settings.
         listed: becomes comments with reasons.
-        remarks: what has to be settled before the first run; they stand at the top.
+        remarks: what to settle before the first run; they are at the top.
         group: the consumer group with MirrorMaker 1's progress.
         servers: the source's brokers, for the commands that read that progress.
     """
@@ -73,7 +73,7 @@ def written_file(
 
 
 def setting(key: str, value: str) -> str:
-    """One assignment that `java.util.Properties` reads back as it was."""
+    """Return one assignment that `java.util.Properties` reads back unchanged."""
     return f"{_escaped(key, ' =:#!')} = {_value(value)}"
 
 
@@ -99,7 +99,7 @@ def _escaped_character(char: str, special: str) -> str:
 
 
 def comment(text: str, indent: str = "") -> Iterator[str]:
-    """Lines of a comment."""
+    """Yield the lines of a comment."""
     plain = _escaped(text, "").replace("\\\\", "\\")
     for line in textwrap.wrap(plain, _WIDTH - 2 - len(indent), break_long_words=False, break_on_hyphens=False):
         yield f"# {indent}{line}"
@@ -219,7 +219,7 @@ def _positions(flow: str, group: str | None, servers: str) -> Iterator[str]:
     where = _shell_word(servers)
     yield f"#        kafka-consumer-groups.sh --bootstrap-server {where} \\"
     yield f"#            --command-config consumer.properties --describe --group {shown} > committed.txt"
-    # The name of a group may hold blanks, that of a topic not.
+    # The name of a group may contain blanks, that of a topic cannot.
     first = len((group or "GROUP").split()) + 1
     topic, partition, offset = (f"${first + column}" for column in range(3))
     numbers = f"{partition} ~ /^[0-9]+$/ && {offset} ~ /^[0-9]+$/"

@@ -1,4 +1,4 @@
-"""Secrets: config providers, where secrets are looked up, and how they are masked."""
+"""Secrets: config providers, lookups, and masking."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The provider of what Airflow keeps: its connections and variables, through whichever secrets backend it has."""
+"""The provider of Airflow's connections and variables, with any secrets backend."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _CONNECTION_SETTINGS = re.compile(r"(?:^|\.)(?:bootstrap\.servers|security\.prot
 class AirflowSecretProvider:
     """`${airflow:connection/ID:password}` and `${airflow:variable:NAME}`.
 
-    Only who connects to a cluster needs such a value. So DAGs are made and the page is shown without it, and it can
-    stand only in settings of connections to clusters.
+    Only code that connects to a cluster needs such a value. So DAGs are made and the page is shown without it, and it
+    is allowed only in settings of connections to clusters.
     """
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         del parameters
 
     def get(self, path: str, key: str) -> str | None:
-        """As `ConfigProvider`; raises `NotLookedUpError` where the value is not needed."""
+        """See `ConfigProvider`; raises `NotLookedUpError` if the value is not needed."""
         reference = Reference.parse(path, key)
         lookups = surroundings().lookups
         if lookups is None:
@@ -34,5 +34,7 @@ class AirflowSecretProvider:
 
     @staticmethod
     def may_stand_in(key: str) -> bool:
-        """Whether a setting may have such values: `bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`."""
+        """Return True if a setting may have such values: `bootstrap.servers`, `security.protocol`, `sasl.*`,
+        `ssl.*`.
+        """
         return _CONNECTION_SETTINGS.search(key) is not None

@@ -1,4 +1,4 @@
-"""What `${airflow:...}` may name, and where it is found outside Airflow: in Airflow's own environment variables."""
+"""Names of `${airflow:...}`, and their lookup outside Airflow: in Airflow's own environment variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
 
-#: Hands values over from a task of Airflow to the Spark driver that it starts: a JSON object, see `handed_over`.
+#: Passes values from a task of Airflow to the Spark driver that it starts: a JSON object, see `handed_over`.
 HANDED_OVER: Final = "MIRROR_AIRFLOW_VALUES"
 _FIELDS = ("login", "password", "host", "port", "schema")
 _EXTRA = "extra."
@@ -22,14 +22,14 @@ _FORMS = "${name:connection/ID:password} (or login, host, port, schema, extra.KE
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One value that Airflow keeps: `field` of a connection, or a variable, which has no field."""
+    """One value of Airflow: `field` of a connection, or a variable, which has no field."""
 
     name: str
     field: str | None
 
     @classmethod
     def parse(cls, path: str, key: str) -> Reference:
-        """Read the two parts behind the provider's name.
+        """Parse the two parts after the provider's name.
 
         Raises:
             ProviderError: it is neither of the two forms.
@@ -47,10 +47,10 @@ class Reference:
 
 
 class AirflowLookups(Protocol):
-    """A way to the values that Airflow keeps."""
+    """A lookup of values of Airflow."""
 
     def value(self, reference: Reference) -> str:
-        """The value.
+        """Return the value.
 
         Raises:
             ProviderError: there is none.
@@ -60,7 +60,7 @@ class AirflowLookups(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionValues:
-    """An Airflow connection, as far as a client of Kafka may want it."""
+    """The fields of an Airflow connection that a Kafka client can use."""
 
     login: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -70,7 +70,7 @@ class ConnectionValues:
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def value(self, reference: Reference) -> str:
-        """The field that a reference names.
+        """Return the field that a reference names.
 
         Raises:
             ProviderError: the connection does not have it.
@@ -83,20 +83,20 @@ class ConnectionValues:
 
 
 class EnvironmentLookups:
-    """Outside Airflow: what a task has handed over, else `AIRFLOW_CONN_<ID>` and `AIRFLOW_VAR_<NAME>`."""
+    """Lookups outside Airflow: values passed by a task, else `AIRFLOW_CONN_<ID>` and `AIRFLOW_VAR_<NAME>`."""
 
     def __init__(self, environment: Mapping[str, str], *, needed: bool = True) -> None:
-        """Look into an environment.
+        """Use an environment.
 
         Args:
             environment: the process environment.
-            needed: whether a value that is not there is an error.
+            needed: True if a missing value is an error.
         """
         self._environment = environment
         self._needed = needed
 
     def value(self, reference: Reference) -> str:
-        """As `AirflowLookups`."""
+        """See `AirflowLookups`."""
         known = handed_over(self._environment)
         if (found := known.get(str(reference))) is not None:
             return found
@@ -113,7 +113,7 @@ class EnvironmentLookups:
 
 
 def handed_over(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Values by their references, as `hand_over` wrote them; empty where nothing was handed over.
+    """Return values by their references, as `hand_over` wrote them; empty if there are none.
 
     Raises:
         ProviderError: the variable holds something else.
@@ -131,7 +131,7 @@ def handed_over(environment: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def hand_over(values: Mapping[Reference, str]) -> dict[str, str]:
-    """The environment variable that hands values over to a child process; none when there are none."""
+    """Return the environment variable that passes values to a child process; empty without values."""
     return {HANDED_OVER: json.dumps({str(reference): value for reference, value in values.items()})} if values else {}
 
 
@@ -144,7 +144,7 @@ def connection_values(text: str, variable: str) -> ConnectionValues:
     try:
         return _from_json(text) if text.lstrip().startswith("{") else _from_uri(text)
     except (ValueError, TypeError):
-        # The cause repeats the text.
+        # The cause contains the text.
         raise ProviderError(f"{variable} holds neither the JSON nor the URI of an Airflow connection") from None
 
 

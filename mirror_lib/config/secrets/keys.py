@@ -1,4 +1,4 @@
-"""Which properties hold secrets. Apart from the models, which take longer to load than a ledger to open."""
+"""Properties that hold secrets. Separate from the models, which take longer to load than the ledger takes to open."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ _SECRET_WORDS = ("password", "passphrase", "secret", "jaas", "token", "ssl.keyst
 
 
 def is_secret(key: str) -> bool:
-    """Whether values of this property must never be shown."""
+    """Return True if values of this property must never be shown."""
     lowered = key.lower()
     return any(word in lowered for word in _SECRET_WORDS) and not lowered.endswith("endpoint.url")

@@ -1,7 +1,7 @@
-"""Where a configuration file is read: what can be looked up there, and who is told of its secrets.
+"""The context in which a configuration file is read: available lookups, and the receiver of its secrets.
 
-The same file is read by tasks of Airflow, which may ask it for connections; by the DAG processor and the page, which
-must not; and by Spark drivers and people's commands, which cannot.
+The same file is read by tasks of Airflow, which may look up its connections; by the DAG processor and the page, which
+must not; and by Spark drivers and commands, which cannot.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass
 
 from mirror_lib.config.secrets.airflow_values import AirflowLookups, EnvironmentLookups
 
-#: Told of a setting that holds a secret: its key, its value, and what of the value came from providers.
+#: Called with a secret setting: its key, its value, and the parts of the value that came from providers.
 Tell = Callable[[str, str, Sequence[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the reader of a file has around it.
+    """The context of a reader of a file.
 
     Attributes:
-        lookups: how `${airflow:...}` is resolved; None leaves all such variables as they are written.
-        tell: called for every secret of the file before anything else is made of it.
+        lookups: resolves `${airflow:...}`; None leaves all such variables as written.
+        tell: called for every secret of the file before anything else is made from it.
     """
 
     lookups: AirflowLookups | None
@@ -35,13 +35,13 @@ _SURROUNDINGS: ContextVar[Surroundings | None] = ContextVar("surroundings", defa
 
 
 def surroundings() -> Surroundings:
-    """Those that hold now; outside Airflow its environment variables are all there is to look into."""
+    """Return the present context; outside Airflow only its environment variables are looked up."""
     return _SURROUNDINGS.get() or Surroundings(EnvironmentLookups(os.environ))
 
 
 @contextmanager
 def reading_in(where: Surroundings) -> Iterator[None]:
-    """Files that are read inside, by this thread, are read in these surroundings."""
+    """Within this context, this thread reads files with these surroundings."""
     token = _SURROUNDINGS.set(where)
     try:
         yield
@@ -51,14 +51,14 @@ def reading_in(where: Surroundings) -> Iterator[None]:
 
 @contextmanager
 def without_lookups() -> Iterator[None]:
-    """For readers that connect to no cluster: Airflow is asked for nothing, and no database either."""
+    """For readers that connect to no cluster: neither Airflow nor a database is accessed."""
     with reading_in(Surroundings(None)):
         yield
 
 
 @contextmanager
 def looking_only() -> Iterator[None]:
-    """For people who look at a file: what is not known here stays as it is written."""
+    """For commands that show a file: unknown values stay as written."""
     if _SURROUNDINGS.get() is not None:
         yield
         return

@@ -1,4 +1,4 @@
-"""How values are shown: secrets never are."""
+"""Display of values without secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _QUOTED_JAAS = re.compile(r"LoginModule\s+(?:required|requisite|sufficient|optio
 
 
 def shown(name: str, setting: Provenance) -> str:
-    """The value of a setting as it may be printed: variables stay as they are written, for providers hold secrets."""
+    """Return the printable value of a setting: variables stay as written, since providers hold secrets."""
     names = (name, setting.key or "")
     if any(is_secret(text) for text in names):
         return HIDDEN
@@ -20,7 +20,7 @@ def shown(name: str, setting: Provenance) -> str:
 
 
 def masked_text(text: str) -> str:
-    """A text without the passwords of URLs and of JAAS configurations in it."""
+    """Return a text without the passwords of URLs and of JAAS configurations in it."""
     if _QUOTED_JAAS.search(text):
         return HIDDEN
     return masked_urls(text)

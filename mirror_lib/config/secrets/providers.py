@@ -1,6 +1,7 @@
 """Variables in values, `${name:path:key}`, and the providers that resolve them (KIP-297, KIP-421).
 
-As Kafka's `ConfigTransformer` does, a variable whose provider or key is unknown stays as it is; here it is reported.
+As in Kafka's `ConfigTransformer`, a variable with an unknown provider or key stays as written; here it is also
+reported.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-#: To Kafka no variable, and so a part of the value.
+#: Not a variable for Kafka, so a part of the value.
 _UNCLOSED = re.compile(r"\$\{([^}:]*):[^}]*\Z")
 _PACKAGE = "org.apache.kafka.common.config.provider"
 _PREFIX = "config.providers"
@@ -43,11 +44,11 @@ class ConfigProvider(Protocol):
     """One source of values."""
 
     def get(self, path: str, key: str) -> str | None:
-        """The value, None when there is none or when it must not be read.
+        """Return the value, None if there is none or if it must not be read.
 
         Raises:
             ProviderError: the place cannot be read.
-            NotLookedUpError: the value is not needed here; the variable stays as it is, without a word.
+            NotLookedUpError: the value is not needed here; the variable stays as written, without a report.
         """
 
 
@@ -57,10 +58,10 @@ class ReadsFiles(Protocol):
 
     @property
     def files(self) -> Iterable[FileStamp]:
-        """The files that it was asked for until now."""
+        """The files that were read so far."""
 
 
-#: Makes a provider of its `config.providers.<name>.param.*`.
+#: Makes a provider from its `config.providers.<name>.param.*`.
 Factory = Callable[[Mapping[str, str]], ConfigProvider]
 
 
@@ -91,7 +92,7 @@ class FileProvider:
 
     @property
     def files(self) -> Iterable[FileStamp]:
-        """As `ReadsFiles`."""
+        """See `ReadsFiles`."""
         return self._stamps.values()
 
     def get(self, path: str, key: str) -> str | None:
@@ -118,7 +119,7 @@ class DirectoryProvider:
 
     @property
     def files(self) -> Iterable[FileStamp]:
-        """As `ReadsFiles`."""
+        """See `ReadsFiles`."""
         return self._stamps.values()
 
     def get(self, path: str, key: str) -> str | None:
@@ -142,7 +143,7 @@ class DirectoryProvider:
 
 
 class _MissingPathsError(ProviderError):
-    """It may be otherwise as soon as one of the files is there."""
+    """No allowed path exists; that may change as soon as one of the files is created."""
 
     def __init__(self, what: str, files: tuple[FileStamp, ...]) -> None:
         super().__init__(what)
@@ -151,7 +152,7 @@ class _MissingPathsError(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class _NotMade:
-    """Stands for a provider that has no value as long as these files are not there."""
+    """Replaces a provider that has no value as long as these files do not exist."""
 
     files: tuple[FileStamp, ...]
 
@@ -183,7 +184,7 @@ class _AllowedPaths:
 
 
 def _is_name(text: str) -> bool:
-    """Whether the operating system could know it: escapes of a properties file can make texts that it cannot."""
+    """Return True if the operating system can have this name: escapes of a properties file can make invalid texts."""
     try:
         return b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
@@ -197,7 +198,7 @@ def _read(path: Path) -> bytes:
         raise ProviderError(f"{path} cannot be read: {error.strerror}") from error
 
 
-#: Java class name -> what does its work here. Programs may add providers of their own.
+#: Java class name -> its implementation here. Programs may add their own providers.
 REGISTRY: dict[str, Factory] = {
     f"{_PACKAGE}.EnvVarConfigProvider": EnvironmentProvider,
     f"{_PACKAGE}.FileConfigProvider": FileProvider,
@@ -212,11 +213,11 @@ class Resolved:
 
     Attributes:
         text: may be a secret.
-        unknown: variables that were left as they are, since nobody knows them.
-        failures: why others were.
-        of_airflow: variables of the provider that only tasks of Airflow can ask, replaced or not.
-        later: whether one of them was left as it is because its value is not needed here.
-        given: what providers gave, which may be secrets.
+        unknown: variables that stay as written, since they are unknown.
+        failures: why others were not replaced.
+        of_airflow: variables of the provider that only tasks of Airflow can use, replaced or not.
+        later: True if one of them stays as written because its value is not needed here.
+        given: values from providers, which may be secrets.
     """
 
     text: str = field(repr=False)
@@ -234,7 +235,7 @@ class Resolver:
         self._providers = providers
 
     def resolve(self, text: str) -> Resolved:
-        """Replace every variable once; what a provider returns is not looked at again."""
+        """Replace every variable once; values from providers are not expanded again."""
         if "${" not in text:
             return Resolved(text)
         unknown: list[str] = []
@@ -263,7 +264,7 @@ class Resolver:
             return value
 
         replaced = _VARIABLE.sub(replace, text)
-        # Of what stays in the text, not of what providers gave.
+        # Of what stays in the text, not of values from providers.
         failures += [
             f"${{{match[1]}: has no closing }}; the value would be taken as it stands"
             for match in _UNCLOSED.finditer(_VARIABLE.sub("", text))
@@ -275,14 +276,14 @@ class Resolver:
 
 
 def files_read(providers: Iterable[ConfigProvider]) -> tuple[FileStamp, ...]:
-    """The files that the providers were asked for."""
+    """Return the files that the providers have read."""
     return tuple(stamp for provider in providers if isinstance(provider, ReadsFiles) for stamp in provider.files)
 
 
 def make_providers(file: Mapping[str, str]) -> tuple[dict[str, ConfigProvider], dict[str, str]]:
-    """The providers that `config.providers` names, and for each that cannot be made its key and what is wrong.
+    """Return the providers of `config.providers`, and the key and problem of each that cannot be made.
 
-    One whose folders are missing has a stand-in without values, so that readers notice when they come.
+    A provider whose folders are missing is replaced by one without values, so that readers notice when they appear.
     """
     providers: dict[str, ConfigProvider] = {}
     wrong: dict[str, str] = {}

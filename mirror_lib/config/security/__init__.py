@@ -1,4 +1,4 @@
-"""Security settings of clients: what Java alone can do, and what contradicts itself."""
+"""Security settings of clients: settings that only Java supports, and contradictions."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Security settings of the clients of enabled flows that cannot be followed here. Pure; no file is opened."""
+"""Security settings of the clients of enabled flows that are not supported here. Pure; no file is opened."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from mirror_lib.config.security.java_only import java_only_problem
 from mirror_lib.config.security.tls import TlsVersionsError, tls_versions
 from mirror_lib.topology import parse_raw_boolean
 
-#: What both clients speak.
+#: Mechanisms that both clients support.
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", AWS_MSK_IAM)
 
 _PROTOCOLS, _SUITES = "ssl.enabled.protocols", "ssl.cipher.suites"
 
 
 def security_problems(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
-    """The problems, each as often as it is met.
+    """Yield the problems, possibly repeated.
 
-    Settings of TLS and SASL count where the client's `security.protocol` has a use for them, as in Java.
+    Settings of TLS and SASL matter if the client's `security.protocol` uses them, as in Java.
     """
     for flow in flows:
         enabled = flow.connector.get("enabled")
@@ -33,7 +33,7 @@ def security_problems(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
 
 
 def uses_kerberos(flow: FlowConfig) -> Iterator[str]:
-    """The aliases of the clusters that some client of a flow logs in to by Kerberos."""
+    """Yield the aliases of the clusters that some client of a flow logs in to by Kerberos."""
     for name in FlowClients.model_fields:
         client: ClientSettings = getattr(flow.clients, name)
         protocol = client.properties.get("security.protocol", "PLAINTEXT").strip().upper()
@@ -82,6 +82,6 @@ def _tls_problem(name: str, client: Settings) -> str | None:
     try:
         tls_versions(None if protocols is None else protocols.value, None if suites is None else suites.value)
     except TlsVersionsError as error:
-        # What is wrong with the versions is not said of the suites too.
+        # A problem of the versions is not repeated for the suites.
         return str(error) if str(error).startswith(name) else None
     return None

@@ -1,11 +1,11 @@
 """Java classes by which clients log in to cloud services, as files of MirrorMaker 2 name them. Pure.
 
-Their logins are spoken here without Java: `mirror_lib.cluster.auth.cloud_logins` has the tokens.
+Their logins are implemented here without Java: `mirror_lib.cluster.auth.cloud_logins` has the tokens.
 """
 
 from __future__ import annotations
 
-#: The SASL mechanism of Amazon MSK's login module; the brokers take the same credentials by OAUTHBEARER.
+#: The SASL mechanism of Amazon MSK's login module; the brokers accept the same credentials by OAUTHBEARER.
 AWS_MSK_IAM = "AWS_MSK_IAM"
 #: `sasl.client.callback.handler.class` for `AWS_MSK_IAM`.
 MSK_CLIENT_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"

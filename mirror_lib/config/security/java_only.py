@@ -1,6 +1,6 @@
-"""Security properties of Java clients that only a Java process can follow. Pure.
+"""Security properties of Java clients that only a Java process supports. Pure.
 
-A value that says no more than Java's default is nothing to complain of.
+A value equal to Java's default is not a problem.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ASSERTION = (
     "Use clientId and clientSecret in sasl.jaas.config, or let another program keep a token in a file and name it by "
     "sasl.oauthbearer.token.endpoint.url=file:/path",
 )
-#: Properties that Java looks at only together with an assertion's key or file.
+#: Properties that Java reads only together with an assertion's key or file.
 _ASSERTION_KEYS = frozenset(
     {
         "sasl.oauthbearer.assertion.file",
@@ -61,14 +61,14 @@ _ASSERTION_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class JavaOnly:
-    """Why a value cannot be followed, to be read after the property's name, and what to do."""
+    """Why a value is not supported, to be read after the property's name, and what to do."""
 
     what: str
     action: str
 
 
 def java_only_problem(name: str, value: str) -> JavaOnly | None:
-    """What is wrong with a client's property that only Java can follow; None when nothing is."""
+    """Return the problem of a client's property that only Java supports; None if there is none."""
     text = value.strip()
     check = _CHECKS.get(name)
     if not text or check is None:

@@ -1,6 +1,6 @@
-"""Which TLS versions and cipher suites Java settings allow, in OpenSSL's terms. Pure.
+"""TLS versions and cipher suites that Java settings allow, in OpenSSL's terms. Pure.
 
-OpenSSL has names of its own for the suites up to TLS 1.2, and neither client lets the suites of TLS 1.3 be chosen.
+OpenSSL has its own names for the suites up to TLS 1.2, and neither client can choose the suites of TLS 1.3.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: `SslConfigs.DEFAULT_SSL_ENABLED_PROTOCOLS`; older versions are taken and not used.
+#: `SslConfigs.DEFAULT_SSL_ENABLED_PROTOCOLS`; older versions are accepted and not used.
 _DEFAULT_PROTOCOLS = "TLSv1.2,TLSv1.3"
 _KNOWN_PROTOCOLS = frozenset({"SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"})
-#: What Java speaks of TLS 1.3, all of it.
+#: Java's TLS 1.3 suites, all of them.
 TLS13_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-#: A signalling value, no suite (RFC 5746).
+#: A signalling value, not a suite (RFC 5746).
 _SIGNAL = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
 _SUITE = re.compile(
     r"(?:TLS|SSL)_(?P<exchange>RSA|DHE_RSA|DHE_DSS|ECDHE_RSA|ECDHE_ECDSA)_WITH_"
@@ -22,12 +22,12 @@ _SUITE = re.compile(
 
 
 class TlsVersionsError(ValueError):
-    """A setting that cannot be followed; the message names the value."""
+    """A setting that is not supported; the message names the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsVersions:
-    """What a handshake may end with."""
+    """Possible results of a handshake."""
 
     tls12: bool = True
     tls13: bool = True
@@ -36,10 +36,10 @@ class TlsVersions:
 
 
 def tls_versions(protocols: str | None, suites: str | None) -> TlsVersions:
-    """What `ssl.enabled.protocols` and `ssl.cipher.suites` allow.
+    """Return what `ssl.enabled.protocols` and `ssl.cipher.suites` allow.
 
     Raises:
-        TlsVersionsError: nothing that can be spoken is left, or a name is unknown.
+        TlsVersionsError: nothing supported is left, or a name is unknown.
     """
     wanted = _names(protocols) or _names(_DEFAULT_PROTOCOLS)
     unknown = [name for name in wanted if name not in _KNOWN_PROTOCOLS]
@@ -65,10 +65,10 @@ def tls_versions(protocols: str | None, suites: str | None) -> TlsVersions:
 
 
 def openssl_name(suite: str) -> str:
-    """OpenSSL's name of a suite of TLS 1.2, given by its name in Java and in IANA's registry.
+    """Return OpenSSL's name of a suite of TLS 1.2, given by its name in Java and in IANA's registry.
 
     Raises:
-        TlsVersionsError: it is unknown, or OpenSSL speaks it no more (RC4, 3DES, NULL, anonymous ones).
+        TlsVersionsError: it is unknown, or OpenSSL no longer supports it (RC4, 3DES, NULL, anonymous ones).
     """
     match = _SUITE.fullmatch(suite)
     if match is None:
@@ -79,7 +79,7 @@ def openssl_name(suite: str) -> str:
         parts.append("CHACHA20-POLY1305")
     else:
         _, bits, mode = cipher.split("_")
-        # CBC goes without saying.
+        # CBC is not part of OpenSSL's names.
         parts.append(f"AES{bits}" if mode == "CBC" else f"AES{bits}-{mode}" + ("8" if digest == "8" else ""))
         if mode != "CCM":
             if digest is None or digest == "8":

@@ -1,8 +1,8 @@
-"""Every setting that MM2 4.x has, and our own: name, type, default, where it may stand, and what it does here.
+"""Every setting of MM2 4.x and of this project: name, type, default, where it is allowed, and its effect here.
 
 The rows restate the ConfigDefs of `MirrorMakerConfig`, `MirrorConnectorConfig`, `MirrorSourceConfig`,
 `MirrorCheckpointConfig`, `MirrorHeartbeatConfig` and the filters. Client and worker names are in `kafka_names`, names
-of other versions and of vendor documents in `foreign_names`, our own keys in `own_keys`.
+of other versions and of vendor documents in `unknown_names`, the project's own keys in `mirror_keys`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STRING, LIST, CLASS, DOUBLE = ValueType.STRING, ValueType.LIST, ValueType.CLASS,
 
 
 class Scope(Enum):
-    """Where a key may stand in the file."""
+    """Where a key is allowed in the file."""
 
     #: Only as `name`.
     TOP = "top level"
@@ -29,13 +29,13 @@ class Scope(Enum):
     FLOW_ONLY = "flow"
     #: As `B.name` for the flows whose target is B.
     CLUSTER = "cluster"
-    #: As `B.name`, or as `name`, which then wins (MM2's worker rules).
+    #: As `B.name`, or as `name`, which then has priority (MM2's worker rules).
     WORKER = "top level, cluster"
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One setting. `default` is what would stand in the file; None means that there is none."""
+    """One setting. `default` is the text of the default value; None means that there is none."""
 
     name: str
     type: ValueType
@@ -43,12 +43,12 @@ class Definition:
     scope: Scope
     since: str
     meaning: str
-    #: Set when this program does not apply the setting: the sentence that says what happens instead.
+    #: Set if this project does not apply the setting: the sentence that says what happens instead.
     instead: str = ""
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
-    #: Whether Kafka takes the choices in capitals too (`ConfigDef.CaseInsensitiveValidString`).
+    #: True if Kafka accepts the choices in capitals too (`ConfigDef.CaseInsensitiveValidString`).
     any_case: bool = False
 
     @property
@@ -57,7 +57,7 @@ class Definition:
         return self.name.replace(".", "_").replace("-", "_")
 
     def parse(self, text: str) -> Value:
-        """The typed value.
+        """Return the typed value.
 
         Raises:
             ValueError: wrong type or outside the range; the message completes "must be".

@@ -1,4 +1,4 @@
-"""The names that Kafka's own clients and Connect's workers know, from the ConfigDefs of Kafka 4.3."""
+"""Setting names of Kafka's own clients and Connect's workers, from the ConfigDefs of Kafka 4.3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: What MM2 hands to every client of a cluster (`MirrorClientConfig.CLIENT_CONFIG_DEF`).
+#: Settings that MM2 passes to every client of a cluster (`MirrorClientConfig.CLIENT_CONFIG_DEF`).
 CLIENT_SET = _names(
     """
     bootstrap.servers sasl.client.callback.handler.class sasl.jaas.config sasl.kerberos.kinit.cmd
@@ -71,17 +71,17 @@ _PRODUCER = _EVERY_CLIENT | _names(
 
 _ADMIN = _EVERY_CLIENT | _names("bootstrap.controllers default.api.timeout.ms retries")
 
-#: Those that have an effect here; all others tune Java's clients.
+#: Settings that have an effect here; all others tune Java's clients.
 APPLIED = CLIENT_SET | _names(
     """
     auto.offset.reset client.id client.rack isolation.level max.request.size metadata.max.age.ms request.timeout.ms
     """
 )
 
-#: The names that a client knows, by the prefix of its settings.
+#: Setting names of a client, by the prefix of its settings.
 BY_CLIENT = {"consumer": _CONSUMER, "producer": _PRODUCER, "admin": _ADMIN}
 
-#: `DistributedConfig` and `WorkerConfig` of Connect; they stand under the alias of a flow's target.
+#: `DistributedConfig` and `WorkerConfig` of Connect; set under the alias of a flow's target.
 WORKER_NAMES = _EVERY_CLIENT | _names(
     """
     access.control.allow.methods access.control.allow.origin admin.listeners config.providers
@@ -99,7 +99,7 @@ WORKER_NAMES = _EVERY_CLIENT | _names(
     """
 )
 
-#: Worker settings that continue with a name of their own, such as `metrics.context.x` or `key.converter.x`.
+#: Worker settings with a free suffix, such as `metrics.context.x` or `key.converter.x`.
 WORKER_PREFIXES = (
     "config.storage.",
     "header.converter.",

@@ -1,4 +1,4 @@
-"""Our own settings, all beginning `mirror.`: their definitions and how they become model values."""
+"""The project's own settings, all beginning `mirror.`: their definitions and conversion to model values."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ TOP_KEYS = (
 
 OWN_BY_NAME = {definition.name: definition for definition in (*FLOW_KEYS, *TOP_KEYS, *CLUSTER_KEYS)}
 
-#: The field of `CopySettings` that a setting of the data producer fills, and no `mirror.*` key.
+#: The field of `CopySettings` that is set from the data producer, not from a `mirror.*` key.
 REQUEST_MAX_BYTES = "request_max_bytes"
 
 #: The text of an effective setting, None when it has neither a value nor a default.
@@ -315,7 +315,7 @@ Lookup = Callable[[str], str | None]
 
 
 def copy_settings(lookup: Lookup) -> CopySettings:
-    """The `mirror.*` keys about copying.
+    """Return the values of the `mirror.*` keys about copying.
 
     Raises:
         ValueError: a value is not valid.
@@ -330,7 +330,7 @@ def copy_settings(lookup: Lookup) -> CopySettings:
 
 
 def rename(lookup: Lookup) -> Rename:
-    """The `mirror.topics.*` keys.
+    """Return the values of the `mirror.topics.*` keys.
 
     Raises:
         ValueError: a value is not valid.
@@ -348,7 +348,7 @@ def _stripped(text: str | None) -> str | None:
 
 
 def parse_rename_list(text: str) -> Mapping[str, str]:
-    """`orders:sales, old:new` as a map from source to target topic.
+    """Parse `orders:sales, old:new` as a map from source to target topic.
 
     Raises:
         ValueError: a member is not a pair, or a source topic appears twice; the message completes "must be".

@@ -1,4 +1,4 @@
-"""Our own settings about how fast flows copy, `mirror.rate.limit.*`."""
+"""The project's own settings that limit the copy rate, `mirror.rate.limit.*`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATE_FLOW_KEYS = (
     ),
 )
 
-#: Settings of a cluster, which hold for all flows from or to it together.
+#: Settings of a cluster, which apply to all flows from or to it together.
 CLUSTER_KEYS = (
     Definition(
         READ_RATE_LIMIT,

@@ -113,12 +113,12 @@ misspelling and an error, although MM2 would ignore it, since its author expects
 
 
 def all_definitions() -> tuple[Definition, ...]:
-    """Every key that this program or MM2 defines."""
+    """Return every key that this project or MM2 defines."""
     return (*TOP_KEYS, *FLOW_KEYS, *CLUSTER_KEYS, *TOP_LEVEL, *MM2_FLOW, *WORKER)
 
 
 def markdown_reference() -> str:
-    """The whole text of docs/configuration.md."""
+    """Return the whole text of docs/configuration.md."""
     applied = [definition for definition in MM2_FLOW if not definition.instead]
     not_applied = [definition for definition in (*TOP_LEVEL, *MM2_FLOW, *WORKER) if definition.instead]
     top = [definition for definition in TOP_LEVEL if not definition.instead]
@@ -164,7 +164,7 @@ def _transforms() -> str:
 
 
 def transform_keys() -> tuple[tuple[str, str], ...]:
-    """The settings behind `mirror.transforms`, with `<name>` for the name of a transform, and what they mean."""
+    """Return the settings of the transforms in `mirror.transforms`, with `<name>` for a name, and their meaning."""
     return (
         *((f"{PREFIX}<name>.{rest}", meaning) for rest, meaning in SUB_KEYS.items()),
         *((f"{PREFIX}{REGISTRY}.{rest}", meaning) for rest, meaning in REGISTRY_KEYS.items()),

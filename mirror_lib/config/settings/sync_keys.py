@@ -1,4 +1,6 @@
-"""Our own settings about topic configs and ACLs, `mirror.configs.*` and `mirror.acls.*`: definitions and values."""
+"""The project's own settings for topic configs and ACLs, `mirror.configs.*` and `mirror.acls.*`: definitions and
+values.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,7 @@ Lookup = Callable[[str], str | None]
 
 
 def config_rules(lookup: Lookup) -> ConfigRules:
-    """The `mirror.configs.*` keys.
+    """Return the values of the `mirror.configs.*` keys.
 
     Raises:
         ValueError: a value is not valid.
@@ -126,7 +128,7 @@ def config_rules(lookup: Lookup) -> ConfigRules:
 
 
 def acl_rules(lookup: Lookup) -> AclRules:
-    """The `mirror.acls.*` keys.
+    """Return the values of the `mirror.acls.*` keys.
 
     Raises:
         ValueError: a value is not valid.
@@ -145,10 +147,10 @@ def acl_rules(lookup: Lookup) -> AclRules:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Names or Java regexes of configs.
+    """Parse names or Java regexes of configs.
 
     Raises:
-        ValueError: a member is no regex; the message completes "must be".
+        ValueError: a member is not a regex; the message completes "must be".
     """
     names = tuple(name for name in parse_list(text) if name)
     try:
@@ -159,10 +161,10 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 
 def parse_overrides(text: str) -> Mapping[str, str]:
-    """`retention.ms=1000;cleanup.policy=compact,delete`: values by name. A value may hold commas, not semicolons.
+    """Parse `retention.ms=1000;cleanup.policy=compact,delete`: values by name. A value may hold commas, not semicolons.
 
     Raises:
-        ValueError: a member is no assignment, or a name stands there twice; the message completes "must be".
+        ValueError: a member is not an assignment, or a name appears twice; the message completes "must be".
     """
     values: dict[str, str] = {}
     for member in _members(text):
@@ -176,10 +178,10 @@ def parse_overrides(text: str) -> Mapping[str, str]:
 
 
 def parse_principals(text: str) -> Mapping[str, str]:
-    """`User:a=User:b;User:CN=app,O=x=User:app`: names on the target by names on the source.
+    """Parse `User:a=User:b;User:CN=app,O=x=User:app`: names on the target by names on the source.
 
     Raises:
-        ValueError: a member is not a pair, or can be read as several; the message completes "must be".
+        ValueError: a member is not a pair, or is ambiguous; the message completes "must be".
     """
     names: dict[str, str] = {}
     for member in _members(text):
@@ -198,19 +200,19 @@ def parse_principals(text: str) -> Mapping[str, str]:
 
 
 def parse_resources(text: str) -> tuple[AclResource, ...]:
-    """Types of resources.
+    """Parse types of resources.
 
     Raises:
-        ValueError: a member is none; the message completes "must be".
+        ValueError: a member is not one; the message completes "must be".
     """
     return tuple(AclResource(name) for name in _chosen(text, tuple(AclResource)))
 
 
 def parse_patterns(text: str) -> tuple[AclPattern, ...]:
-    """Types of patterns.
+    """Parse types of patterns.
 
     Raises:
-        ValueError: a member is none; the message completes "must be".
+        ValueError: a member is not one; the message completes "must be".
     """
     return tuple(AclPattern(name) for name in _chosen(text, tuple(AclPattern)))
 

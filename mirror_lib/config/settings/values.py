@@ -1,4 +1,4 @@
-"""Whether the value of one setting is valid."""
+"""Validate the value of one setting."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mirror_lib.topology import IDENTITY_LIKE, ValueType, compile_java, compile_
 
 #: Of the producer that writes the data.
 REQUEST_SIZE = "max.request.size"
-#: Settings of clients that count here and are times.
+#: Settings of clients that have an effect here and are times.
 _MILLISECONDS = ("request.timeout.ms", "metadata.max.age.ms")
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _JAVA = "org.apache.kafka.connect.mirror"
-#: What this program has for MM2's classes.
+#: Implementations here of MM2's classes.
 KNOWN_CLASSES = {
     "replication.policy.class": (f"{_JAVA}.DefaultReplicationPolicy", f"{_JAVA}.IdentityReplicationPolicy"),
     "topic.filter.class": (f"{_JAVA}.DefaultTopicFilter",),
@@ -31,7 +31,7 @@ KNOWN_CLASSES = {
 
 
 class InvalidValueError(ValueError):
-    """A value that cannot be used; the message completes "must be"."""
+    """A value that is not valid; the message completes "must be"."""
 
     def __init__(self, must_be: str, suggestion: str | None = None) -> None:
         super().__init__(must_be)
@@ -39,7 +39,7 @@ class InvalidValueError(ValueError):
 
 
 def check_value(definition: Definition, text: str) -> None:
-    """Check a value as far as it can be judged without its neighbours.
+    """Check a value as far as possible without other settings.
 
     Raises:
         ValueError: the value is not valid; the message completes "must be".
@@ -65,7 +65,7 @@ def check_client_value(name: str, text: str) -> None:
     elif name == REQUEST_SIZE:
         parse_request_size(text)
     elif name == OFFSET_RESET:
-        # Without a first start of its own, a flow refuses none: that needs its other settings.
+        # `none` is rejected only for flows without `mirror.first.start`, which is not known here.
         if text.strip() != "none":
             parse_offset_reset(text.strip())
     elif name in _MILLISECONDS:
@@ -75,7 +75,7 @@ def check_client_value(name: str, text: str) -> None:
 
 
 def parse_request_size(text: str) -> int:
-    """Bytes of the batches in a produce request, as Java's producer limits them (`ProducerConfig`).
+    """Parse the bytes of the batches in a produce request, as Java's producer limits them (`ProducerConfig`).
 
     Raises:
         ValueError: the text is not a number of bytes; the message completes "must be".
@@ -87,7 +87,7 @@ def parse_request_size(text: str) -> int:
 
 
 def check_bootstrap_servers(text: str) -> None:
-    """Host and port of each.
+    """Check host and port of each.
 
     Raises:
         ValueError: a member is not an address.

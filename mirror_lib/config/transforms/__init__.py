@@ -1,4 +1,4 @@
-"""Transforms as a file sets them, ours and Kafka Connect's."""
+"""Transforms as set in a file, the project's own and Kafka Connect's."""
 
 import lazy_loader
 

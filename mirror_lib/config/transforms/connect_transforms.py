@@ -1,4 +1,4 @@
-"""Connect's single message transforms of a flow: which settings count for them, and what is wrong with those."""
+"""Connect's single message transforms of a flow: their effective settings, and their problems."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from mirror_lib.transform.smt import SettingProblem, SmtChain, parse_settings
 
 TRANSFORMS, PREDICATES = "transforms", "predicates"
 CONVERTERS = ("key.converter", "value.converter", "header.converter")
-#: What belongs to them and counts for MM2 only in a flow: no ConfigDef has these names (`connectorBaseConfig`).
+#: Settings of transforms that MM2 reads only in a flow: no ConfigDef has these names (`connectorBaseConfig`).
 FLOW_PREFIXES = (f"{TRANSFORMS}.", f"{PREDICATES}.", *(f"{converter}." for converter in CONVERTERS))
 
 _BYTES = frozenset({"org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter"})
 
 
 def is_connect_key(name: str) -> bool:
-    """Whether a key of a flow, without its prefix, belongs to Connect's transforms or converters."""
+    """Return True if a key of a flow, without its prefix, belongs to Connect's transforms or converters."""
     return name in (TRANSFORMS, PREDICATES, *CONVERTERS) or name.startswith(FLOW_PREFIXES)
 
 
 def connect_settings(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:
-    """What counts for the transforms and converters of a flow, by names without a prefix.
+    """Return the effective settings of the transforms and converters of a flow, by names without a prefix.
 
-    A converter that the connector does not name is the worker's, with all that belongs to it (`Worker.startTask` and
-    `Plugins.newConverter`); the worker has the settings of the target cluster and, over them, those of the top level.
+    A converter that the connector does not set is the worker's, with all its settings (`Worker.startTask` and
+    `Plugins.newConverter`); the worker has the settings of the target cluster, overridden by those of the top level.
     """
     connector = settings.connector
     found = {name: setting for name, setting in connector.items() if name.startswith((TRANSFORMS, PREDICATES))}
@@ -37,7 +37,7 @@ def connect_settings(settings: FlowSettings, file: FileSettings) -> dict[str, Pr
 
 
 def parse_connect(texts: Mapping[str, str]) -> tuple[SmtChain | None, tuple[Problem, ...]]:
-    """The chain, None when there is none or it cannot be used, and problems with the names as their keys."""
+    """Return the chain, None if there is none or it cannot be used, and problems with the names as their keys."""
     parsed = parse_settings(texts)
     problems = tuple(_problem(each) for each in parsed.problems)
     if parsed.chain is None or not parsed.chain.stages:
@@ -46,7 +46,9 @@ def parse_connect(texts: Mapping[str, str]) -> tuple[SmtChain | None, tuple[Prob
 
 
 def converter_problems(settings: FlowSettings, effective: Settings, file: FileSettings) -> Iterator[Problem]:
-    """Converters that change nothing here, and settings of converters that MM2 does not give to the connector."""
+    """Yield warnings for converters without effect here, and for converter settings that MM2 does not pass to the
+    connector.
+    """
     has_transforms = TRANSFORMS in effective and effective[TRANSFORMS].value.strip()
     for converter in CONVERTERS:
         setting = effective.get(converter)
@@ -61,7 +63,7 @@ def converter_problems(settings: FlowSettings, effective: Settings, file: FileSe
 
 
 def _lost(settings: FlowSettings, converter: str, file: FileSettings) -> Iterator[Problem]:
-    """What stands with the worker while the converter is the connector's."""
+    """Yield warnings for settings of the worker's converter, unused because the connector sets its own."""
     for before in ("", f"{settings.flow.target}."):
         for key, setting in file.under(f"{before}{converter}."):
             name = key.removeprefix(before)

@@ -1,5 +1,6 @@
-"""The transforms of the flows of a file: each text is read once for all flows that have it, and every problem is told
-at the line that it stands in."""
+"""The transforms of the flows of a file: each text is read once for all flows that have it, and every problem is
+reported at its line.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from mirror_lib.transform import (
 )
 from mirror_lib.transform import TRANSFORMS as OWN_TRANSFORMS
 
-#: One of them is in every key that has to do with transforms.
+#: Every key that concerns transforms contains one of these.
 _PARTS = ("transform", "predicates", ".converter")
 _NOT_SHOWN = "it cannot be used; why is not shown, for its value came from a config provider"
 _AT_LEAST_ONCE = (
@@ -51,7 +52,7 @@ class _Text(NamedTuple):
     value: str
     #: It came from a config provider, at least in part.
     hidden: bool
-    #: It stands at the top level, for all flows.
+    #: It is set at the top level, for all flows.
     shared: bool
 
 
@@ -62,7 +63,7 @@ class _Parsed(NamedTuple):
 
 
 class TransformsReader:
-    """Reads the transforms of one flow of a file after the other; only flows that copy have any."""
+    """Reads the transforms of the flows of a file, one after the other; only flows that copy have any."""
 
     def __init__(self, file: FileSettings, folder: Path) -> None:
         """Nothing is read yet.
@@ -72,7 +73,7 @@ class TransformsReader:
         """
         self._file = file
         self._folder = folder
-        # Most files have none, and many flows: those are done with one look.
+        # Most files have none: for these, one check serves all flows.
         self._any = any(part in key for key in file for part in _PARTS)
         self._known: dict[tuple[_Text, ...], _Parsed] = {}
         self._stamps: dict[Path, FileStamp] = {}
@@ -86,7 +87,7 @@ class TransformsReader:
         return tuple(self._stamps.values())
 
     def problems(self) -> tuple[Problem, ...]:
-        """All problems of the flows that were read, and of what none of them uses."""
+        """Return all problems of the flows that were read, and of transforms that no flow uses."""
         if not self._read_any:
             return ()
         unused = unlisted_problems((key for key in self._file if is_transform_key(key)), self._listed)
@@ -94,7 +95,7 @@ class TransformsReader:
         return (*self._problems, *placed)
 
     def read(self, settings: FlowSettings) -> FlowTransforms:
-        """The transforms of a flow; incomplete when there is an error among its problems."""
+        """Return the transforms of a flow; incomplete if there is an error among its problems."""
         enabled = settings.connector.get("enabled")
         if not self._any or enabled is None or enabled.value.strip().lower() != "true":
             return NO_TRANSFORMS
@@ -153,12 +154,12 @@ def _without_ids(settings: FlowSettings) -> Iterator[Problem]:
 
 
 def own_settings(settings: FlowSettings) -> dict[str, Provenance]:
-    """What counts for `mirror.transforms` of a flow, by names without a prefix."""
+    """Return the effective settings of `mirror.transforms` of a flow, by names without a prefix."""
     return {name: setting for name, setting in settings.connector.items() if is_transform_key(name)}
 
 
 class _Places:
-    """Where the settings of one flow stand in the file."""
+    """The places of one flow's settings in the file."""
 
     def __init__(self, settings: FlowSettings, effective: Settings) -> None:
         self._flow = settings.flow
@@ -170,11 +171,11 @@ class _Places:
         return self._flow.target
 
     def placed(self, problem: Problem) -> Problem:
-        """A problem with the key and the line that the file has for its name."""
+        """Return a problem with the key and the line that the file has for its name."""
         name = problem.key or OWN_TRANSFORMS
         setting = self._effective.get(name)
         if setting is None or setting.key is None:
-            # Something is missing: what asks for it is where to look.
+            # Something is missing: report it at the setting that requires it.
             asks = self._effective.get(OWN_TRANSFORMS if is_transform_key(name) else TRANSFORMS)
             key, line = f"{self._flow}.{name}", None if asks is None else asks.line
         else:
@@ -186,7 +187,7 @@ class _Places:
         return problem.model_copy(update=update)
 
     def first_of(self, transform: Transform) -> str:
-        """The name of a setting of a transform that says what it does."""
+        """Return the name of the setting that defines what a transform does."""
         names = (f"{PREFIX}{transform.name}.{rest}" for rest in ("deterministic", *SUB_KEYS) if rest != "topics")
         return next((name for name in names if name in self._effective), OWN_TRANSFORMS)
 
@@ -217,7 +218,7 @@ def _not_deterministic(transforms: FlowTransforms, places: _Places) -> Iterator[
 
 
 def described(transforms: FlowTransforms) -> tuple[tuple[str, str, str, str], ...]:
-    """Name, topics, what it is, and whether it is deterministic, of each transform in the order they are applied."""
+    """Return name, topics, kind and determinism of each transform, in the order they are applied."""
     of_smt = () if transforms.smt is None else transforms.smt.settings.stages
     return (
         *((each.name, "all", each.transform.class_name, Determinism.YES.value) for each in of_smt),
@@ -238,5 +239,5 @@ def _what(transform: Transform) -> str:
 
 
 def transform_settings(settings: FlowSettings, file: FileSettings) -> Mapping[str, Provenance]:
-    """All that counts for the transforms of a flow, by names without a prefix."""
+    """Return all effective settings of the transforms of a flow, by names without a prefix."""
     return own_settings(settings) | connect_settings(settings, file)

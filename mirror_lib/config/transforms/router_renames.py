@@ -1,4 +1,4 @@
-"""RegexRouters that only rename topics: what would say the same as a rename, which groups and cutovers follow."""
+"""RegexRouters that only rename topics: an equivalent rename, which groups and cutovers follow, is suggested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLICY, _SEPARATOR = "replication.policy.class", "replication.policy.separator"
 
 
 def router_problems(settings: FlowSettings, chain: SmtChain | None) -> Iterator[Problem]:
-    """A warning for each RegexRouter that takes all records of a topic; keys are without the flow's prefix."""
+    """Yield a warning for each RegexRouter that takes all records of a topic; keys are without the flow's prefix."""
     for stage in () if chain is None else chain.settings.stages:
         if not isinstance(stage.transform, RegexRouter) or stage.predicate is not None:
             continue
@@ -38,12 +38,12 @@ def router_problems(settings: FlowSettings, chain: SmtChain | None) -> Iterator[
 
 
 def _written(text: str) -> str:
-    """A value as a properties file has it."""
+    """Return a value as written in a properties file."""
     return text.replace("\\", "\\\\")
 
 
 def _source_regex(settings: FlowSettings, regex: str) -> str | None:
-    """The regex for names of the source; None where it cannot be told from the one for names of the target."""
+    """Return the regex for names of the source; None if it cannot be derived from the one for names of the target."""
 
     def value(name: str, default: str) -> str:
         setting = settings.connector.get(name)
@@ -58,7 +58,7 @@ def _source_regex(settings: FlowSettings, regex: str) -> str | None:
     # A dot is mostly written without a backslash.
     for prefix in (re.escape(alias + separator), alias + re.escape(separator), alias + separator):
         rest = regex.removeprefix(prefix)
-        # An alternative without the prefix is for topics that this flow does not write.
+        # An alternative without the prefix matches topics that this flow does not write.
         if rest != regex and "|" not in rest:
             return rest
     return None

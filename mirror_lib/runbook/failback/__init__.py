@@ -1,4 +1,4 @@
-"""The way back: to the source after a cutover, or after a disaster."""
+"""Failback: to the source after a cutover, or after a disaster."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""After a disaster: the source is there again, and the flow back goes on behind what it has.
+"""After a disaster: the source is back, and the failback flow continues after its last copied records.
 
-What never came to the target stays where it is on the source, and is kept in the ledger. What was written to the target
-since then comes home behind it.
+Records that never reached the target stay on the source, and the ledger keeps them. Records written to the target since
+then are copied back after them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mirror_lib.runbook.failback.return_plan import ReturningPartition, ReturnPl
 from mirror_lib.runbook.handover import handed_over_rows
 from mirror_lib.runbook.states import DisasterState, do
 
-#: Stands in the ledger for the cutover that handed the topics over.
+#: Name in the ledger, in place of the cutover that handed the topics over.
 _NAMED = "after a disaster"
 
 
@@ -35,16 +35,17 @@ def apply_return(
     by: str,
     note: str | None = None,
 ) -> ReturnPlan:
-    """Hand the topics over to the flow back, each partition to go on behind what the source has; returns what was done.
+    """Hand the topics over to the failback flow, which continues each partition at the source's end; return what was
+    done.
 
-    All or nothing: where one partition has an error, nothing is changed.
+    All or nothing: if one partition has an error, nothing is changed.
 
     Args:
-        agreed: the fingerprint of the plan that somebody has agreed to.
+        agreed: the fingerprint of the approved plan.
 
     Raises:
-        RunLockedError: a run of one of both flows is under way.
-        PlanChangedError: what the clusters have now is not what was agreed to.
+        RunLockedError: a run of one of the two flows is running.
+        PlanChangedError: the state of the clusters differs from the approved plan.
         MirrorError: as `plan_return`; or the ledger or the positions cannot be written.
     """
     run_id = f"after-disaster-{uuid.uuid4()}"
@@ -53,7 +54,7 @@ def apply_return(
             locks.enter_context(
                 hold_lock(ledger, flow=str(held.flow), run_id=run_id, lease_seconds=held.run_lease_seconds)
             )
-        # Somebody else may have handed the same topics over a moment ago, and the flow back may have begun.
+        # The same topics may have been handed over meanwhile, and the failback flow may have begun.
         plan = plan_return(with_handovers(flow, ledger), opposite, topics)
         if plan.errors:
             return plan
@@ -70,11 +71,11 @@ def apply_return(
                 keep_account(flow, ledger, each.position, by=by)
             if each.left_behind:
                 loss = _loss(flow, each, now, by=by, note=note, run_id=run_id)
-                # One that was interrupted before the topics were handed over has noted it already.
+                # An attempt that was interrupted before the topics were handed over has recorded it already.
                 if _range(loss) not in noted:
                     ledger.record_gap(loss)
         prepare_way_back(flow, opposite, [_cut(each, now) for each in plan.partitions], ledger)
-        # Last: from here on the flow back copies them, and this one does no more.
+        # Last: from here on the failback flow copies them, and this flow does not.
         names = dict.fromkeys((each.source.topic, each.target.topic) for each in plan.partitions)
         ledger.cutovers.hand_over(handed_over_rows(str(flow.flow), names, cutover=_NAMED, since=now, by=by))
     ledger.audits.note(

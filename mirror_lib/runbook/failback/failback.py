@@ -1,8 +1,8 @@
-"""The way back: the flow from the target to the source, made to go on where a cutover has cut.
+"""Failback: the flow from the target to the source, prepared to continue at the cut of a cutover.
 
-Up to the cut both sides hold the same, and the exact offset map says which record is which. So the flow back begins at
-the cut, and its map is the inverse of the one that led here: nothing is copied twice, and positions of groups translate
-back over the whole log. What the flow back copies later extends that map, and a second cutover inverts it again.
+Up to the cut both sides hold the same records, paired by the exact offset map. So the failback flow begins at the cut
+with the inverse of the map of this flow: nothing is copied twice, and group offsets translate over the whole log. What
+the failback flow copies later extends that map, and a second cutover inverts it again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mirror_lib.topology import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
-    """What was prepared."""
+    """The result of preparing failback."""
 
     flow: str
     partitions: int
@@ -33,7 +33,7 @@ class WayBack:
 
 
 def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Iterable[ScopeTopic]) -> str | None:
-    """Why nothing could be brought back after a cutover; None when it could.
+    """Return why no failback is possible after a cutover; None if it is possible.
 
     Args:
         opposite: the enabled flow from the target to the source.
@@ -56,7 +56,7 @@ def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Itera
 
 
 def ensure_topics(opposite: FlowConfig) -> None:
-    """Create the topics in which the flow back keeps its state, so that nobody waits for it while writers stand still.
+    """Create the state topics of the failback flow in advance, so that stopped writers do not wait for it.
 
     Raises:
         MirrorError: a cluster cannot be used.
@@ -66,15 +66,15 @@ def ensure_topics(opposite: FlowConfig) -> None:
 
 
 def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutRow], ledger: Ledger) -> WayBack:
-    """Let the flow back go on at the cut, with the inverse of this flow's offset map.
+    """Let the failback flow continue at the cut, with the inverse of this flow's offset map.
 
-    Whoever calls holds the run lock of the flow back. Doing it again gives the same. Nothing is copied by it, and what
-    stands on the clusters is not touched.
+    The caller holds the run lock of the failback flow. The operation is idempotent. It copies no records and changes
+    none.
 
     Args:
-        flow: the one that has led to the cut.
-        opposite: the one back.
-        cuts: of partitions that both flows take.
+        flow: the flow of the cutover.
+        opposite: the failback flow.
+        cuts: of partitions that both flows select.
 
     Raises:
         MirrorError: a cluster or the ledger cannot be used.
@@ -108,7 +108,7 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
             rows = [inverse(row, flow=back, topic=cut.target_topic, unique=unique) for row in led_here]
             ledger.replace_segments(back, cut.target_topic, cut.partition, rows)
             segments += len(rows)
-        # The map first: from a position on, groups are translated.
+        # The map first: as soon as there is a position, groups are translated.
         clusters.positions.write(written)
         ledger.save_positions([position_row(opposite, position) for position in written])
     return WayBack(back, len(written), segments)
@@ -127,20 +127,20 @@ def _position(cut: CutRow, topic_id: str | None, before: Position | None, claim:
     )
     if before is None or before.state is not PositionState.OPEN:
         return position
-    # The writer of an interrupted run may still live: the next run fences it first.
+    # The writer of an interrupted run may still be alive: the next run fences it first.
     return replace(position, state=PositionState.OPEN, producer_id=before.producer_id, epoch=before.epoch)
 
 
 def inverse(row: SegmentRow, *, flow: str, topic: str, unique: str) -> SegmentRow:
-    """A span of an offset map seen from the other side.
+    """Return a segment of an offset map in the opposite direction.
 
     Args:
-        flow: the one back.
-        topic: what its source calls the topic.
-        unique: names the hand-over.
+        flow: the failback flow.
+        topic: the topic's name on the source of that flow.
+        unique: identifies the hand-over.
 
     Raises:
-        OffsetMapError: the span is damaged.
+        OffsetMapError: the segment is damaged.
     """
     runs = None
     if row.runs is not None:

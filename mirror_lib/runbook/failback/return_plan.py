@@ -1,8 +1,8 @@
-"""What a source that was lost and is back has, and what the target has got since: the plan of the way home.
+"""The plan of a return after a disaster: which records only the restored source has, and which only the target.
 
-Nobody had stopped the writers, so there is no cut up to which both sides hold the same. What the source has behind the
-position never came to the target. What was written to the target since then is to come home behind it, and nothing that
-was copied before is to come twice.
+Writers were not stopped, so there is no cut up to which both sides hold the same records. Source records after the
+position never reached the target. Records written to the target since then are to be copied back after them, and
+records that were copied before must not come twice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from mirror_lib.runbook.states import after_disaster, copy_all_back, run_back
 from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.topology import FlowId, TopicPartition
 
-#: Topics that an error names.
+#: Topics that an error message names at most.
 _NAMED = 5
 
 
@@ -51,26 +51,26 @@ class ReturningPartition:
 
     source: TopicPartition
     target: TopicPartition
-    #: The source offset behind everything that came to the target.
+    #: The source offset after the last record that reached the target.
     copied_to: int = 0
-    #: Where the source's log ends.
+    #: Log end offset of the source.
     source_end: int = 0
-    #: The target offset behind everything that came from the source, and where its log ends.
+    #: The target offset after the last record from the source, and the log end offset of the target.
     target_next: int = 0
     target_end: int = 0
-    #: How far the flow has come, with the offset map that only the target keeps; None where nothing was ever copied.
+    #: Position of the flow, whose offset map only the target keeps; None if nothing was ever copied.
     position: Position | None = None
-    #: Why its way back cannot be prepared.
+    #: Why failback of the partition cannot be prepared.
     error: MirrorError | None = None
 
     @property
     def left_behind(self) -> int:
-        """Source offsets that never came to the target."""
+        """Source offsets that never reached the target."""
         return self.source_end - self.copied_to
 
     @property
     def came_since(self) -> int:
-        """Target offsets that others have written."""
+        """Target offsets that other producers have written."""
         return self.target_end - self.target_next
 
     def __str__(self) -> str:
@@ -100,30 +100,30 @@ class ReturningPartition:
 
 @dataclass(frozen=True, slots=True)
 class ReturnPlan:
-    """What is lost, and from where on the flow back would go; printable before anything is done."""
+    """What is lost, and where the failback flow would begin; printable before anything is done."""
 
-    #: The one whose source was lost, as it runs now.
+    #: The flow whose source was lost, as it runs now.
     flow: FlowConfig
-    #: The flow back.
+    #: The failback flow.
     opposite: FlowConfig
     partitions: tuple[ReturningPartition, ...]
-    #: Topics that are not on the target: nothing of them could come home, and the flow goes on with them.
+    #: Topics that are not on the target: nothing of them can be copied back, and the flow continues to copy them.
     staying: tuple[str, ...] = ()
 
     @property
     def errors(self) -> list[MirrorError]:
-        """Why partitions cannot be handed over; with any, none is."""
+        """Why partitions cannot be handed over; with any error, none is."""
         return [each.error for each in self.partitions if each.error is not None]
 
     @property
     def fingerprint(self) -> str:
-        """Stands for what somebody agrees to; what others go on writing to the target does not change it."""
+        """Identifies the approved plan; new records on the target do not change it."""
         agreed = sorted((*each.source, each.copied_to, each.source_end, each.target_next) for each in self.partitions)
         return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()[:16]
 
     @property
     def left_behind(self) -> int:
-        """Source offsets that never came to the target."""
+        """Source offsets that never reached the target."""
         return sum(each.left_behind for each in self.partitions)
 
     def __str__(self) -> str:
@@ -135,12 +135,12 @@ class ReturnPlan:
 
     @property
     def staying_text(self) -> str:
-        """What is said of the topics that stay."""
+        """Message about the topics that stay."""
         flow = self.flow.flow
         return f"Not on {flow.target}, and so left to flow {flow}: {', '.join(self.staying)}"
 
     def markdown(self, most: int) -> str:
-        """The plan for the page on which somebody agrees, with the `most` partitions that lack most."""
+        """Return the plan for the approval page, with the `most` partitions that lack most."""
         told = sorted(self.partitions, key=lambda each: (-each.left_behind, each.source))[:most]
         source = self.flow.flow.source
         lines = [
@@ -162,16 +162,16 @@ class ReturnPlan:
 
 
 def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[str]) -> ReturnPlan:
-    """What the source has that the target lacks, and from where on the flow back would go; changes nothing.
+    """Return what only the source has, and where the failback flow would begin; changes nothing.
 
     Args:
-        flow: the one whose source was lost, as it runs now.
+        flow: the flow whose source was lost, as it runs now.
         opposite: the enabled flow from the target to the source.
         topics: Java regexes for source topics.
 
     Raises:
-        ConfigurationError: no such topic is the flow's any more, or nothing could bring them home.
-        MirrorError: a cluster cannot be asked.
+        ConfigurationError: the flow no longer has such topics, or no flow could copy them back.
+        MirrorError: a request to a cluster failed.
     """
     found = scope_topics(flow, topics)
     if not found:
@@ -181,7 +181,7 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
         missing = f"flow {opposite.flow} would copy everything: it has no mirror.way.back = true."
     if missing is not None:
         raise ConfigurationError(missing, action="Add the way back to the file (docs/runbooks.md, 1).")
-    # The flow back is missing, or told about above.
+    # `why_no_way_back` returns an error for None.
     assert opposite is not None
     both = [topic for topic in found if topic.target_partitions]
     if not both:
@@ -195,14 +195,14 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
     return ReturnPlan(flow, opposite, partitions, tuple(topic.source for topic in found if topic not in both))
 
 
-#: Where a partition begins and ends that is still to be made.
+#: Start and end of a partition that does not exist yet.
 _EMPTY = OffsetFact(offset=0)
 
 
 def _looked_at(
     flow: FlowConfig, clusters: FlowClusters, topics: Iterable[ScopeTopic]
 ) -> tuple[ReturningPartition, ...]:
-    # A topic of the source may have got partitions that no run had made on the target yet.
+    # A topic of the source may have new partitions that no run has created on the target yet.
     exists = {target: target.partition < topic.target_partitions for topic in topics for _, target in topic.pairs}
     pairs = [pair for topic in topics for pair in topic.pairs]
     described = clusters.source_admin.describe_topics(sorted({source.topic for source, _ in pairs}))
@@ -247,7 +247,7 @@ def _check_target(
 
 
 def _after_change(changed: MirrorError, flow: FlowId) -> str:
-    """The way on; nothing of it is in the ledger, since no run may copy to the target any more."""
+    """Return what to do; the ledger has no entry for it, since no run may copy to the target any more."""
     if isinstance(changed, TargetRecreatedError):
         return copy_all_back(flow)
     return (
@@ -326,7 +326,7 @@ def _partition(
 async def _with_what_came_behind(
     flow: FlowConfig, clusters: FlowClusters, found: Sequence[ReturningPartition]
 ) -> tuple[ReturningPartition, ...]:
-    """Find what interrupted runs have written behind their positions: it must not come home as if it were new."""
+    """Find what interrupted runs have written after their positions: it must not be copied back as new."""
     unsure = [
         each
         for each in found
@@ -343,7 +343,7 @@ async def _with_what_came_behind(
 
 
 class _Tail:
-    """What stands on the target behind the position of an interrupted run."""
+    """The part of a target partition after the position of an interrupted run."""
 
     def __init__(self, flow: FlowConfig, partition: ReturningPartition, source: RawClient, target: RawClient) -> None:
         committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
@@ -354,7 +354,7 @@ class _Tail:
         self._where = Where(flow=str(flow.flow), topic=partition.source.topic, partition=partition.source.partition)
 
     async def explained(self) -> ReturningPartition:
-        """The partition with what the run had copied, and not come to note."""
+        """Return the partition including what the run had copied and not committed."""
         partition, position = self._partition, self._partition.position
         assert position is not None
         try:
@@ -370,12 +370,12 @@ class _Tail:
         return replace(partition, copied_to=found.source_next, target_next=end, position=position)
 
     async def _end_of_own(self, producer_id: int | None) -> int:
-        """Where the batches end that the run has written: no other producer has its id."""
+        """Return where the batches end that the run has written: no other producer has its id."""
         offset, reached = self._partition.target_next, -1
         while reached < offset < self._partition.target_end:
             reached = offset
             for each in await self._target.read(offset):
-                # Markers, and what transactions have taken back, are nobody's records.
+                # Control records and aborted records were written by no client.
                 own = each.hidden or (each.header is not None and each.header.producer_id == producer_id)
                 if each.next_offset > offset and not own:
                     return offset

@@ -1,4 +1,4 @@
-"""States in which a cutover or a return can be, and the way on from each. Pure."""
+"""The states of a cutover or a return, and what to do in each. Pure."""
 
 import lazy_loader
 

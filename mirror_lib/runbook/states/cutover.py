@@ -1,6 +1,6 @@
-"""The states in which a cutover can be, the events that happen to it, and what each event leads to. Pure.
+"""The states of a cutover, the events, and the state after each event. Pure.
 
-One table for the program itself, Airflow's tasks, the command line, the page and the documentation: all ask `after`. A
+One table for the program itself, Airflow's tasks, the command line, the page and the documentation: all call `after`. A
 state says who acts (nobody, a process that carries the cutover out, or one that rolls it back), whether a question is
 open, and whether the writers wait.
 """
@@ -15,7 +15,7 @@ from mirror_lib.runbook.model import CutoverState, Step
 
 
 class State(StrEnum):
-    """Where a cutover is."""
+    """The state of a cutover."""
 
     DEFINED = "defined"
     PREPARING = "preparing"
@@ -36,22 +36,22 @@ class State(StrEnum):
 
     @property
     def is_carried(self) -> bool:
-        """Whether a process carries the cutover out."""
+        """True if a process carries the cutover out."""
         return self in _CARRIED
 
     @property
     def is_unattended(self) -> bool:
-        """Whether nobody acts, and something is left to do."""
+        """True if no process acts, and something is left to do."""
         return self in _UNATTENDED
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is left to do."""
+        """True if nothing is left to do."""
         return self in (State.FINISHED, State.ROLLED_BACK)
 
     @property
     def writers_wait(self) -> bool:
-        """Whether the writers have been stopped and may not write to the target yet."""
+        """True if the writers have been stopped and may not write to the target yet."""
         return self in _WRITERS_WAIT
 
     @property
@@ -61,11 +61,11 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What can happen to a cutover."""
+    """Events of a cutover."""
 
     #: `mirror cutover run`, or the DAG with the cutover's name.
     TRIGGER = "trigger"
-    #: `mirror cutover run --confirm STEP`: the word comes with the process that acts on it.
+    #: `mirror cutover run --confirm STEP`: the confirmation is given to the process that acts on it.
     TRIGGER_WITH_WORD = "trigger with the word"
     YES = "yes"
     NO = "no"
@@ -75,22 +75,22 @@ class Event(StrEnum):
     #: In Airflow, of the task that carries it out, or rolls it back.
     CLEAR = "clear"
     MARK = "mark"
-    #: Of Airflow. Processes that end with it are killed.
+    #: Of Airflow. Processes of its tasks are killed.
     RESTART = "restart of Airflow"
     KILL = "kill"
     TIME_OUT = "time-out"
     ASKS = "asks"
     TAKES = "takes the word"
-    #: A writer was found, or the word was given to a process that has ended: it has to be given again.
+    #: A writer was found, or the process that received the confirmation has ended: it has to be given again.
     WORD_LAPSES = "word lapses"
     RELEASES = "releases"
     FINISHES = "finishes"
-    #: The process ends: a gate does not hold, the answer is no, the last step that was wanted is done, an error.
+    #: The process ends: a gate does not hold, the answer is no, the last requested step is done, an error.
     LEAVES = "leaves"
     UNDOES = "undoes all"
 
 
-#: What people, Airflow and the world do; the other events are what the cutover's own process does.
+#: Events from operators, Airflow and the environment; the others come from the cutover's own process.
 OUTSIDE = (
     Event.TRIGGER,
     Event.TRIGGER_WITH_WORD,
@@ -105,7 +105,7 @@ OUTSIDE = (
     Event.TIME_OUT,
 )
 INSIDE = tuple(event for event in Event if event not in OUTSIDE)
-#: What an operator chooses to do with a cutover.
+#: Events that an operator can choose.
 CHOICES = (Event.TRIGGER, Event.YES, Event.NO, Event.ROLL_BACK, Event.BRING_BACK)
 
 
@@ -140,7 +140,7 @@ _WRITERS_WAIT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """The states of one part of the way: nobody acts, steps are taken, it asks, it is rolled back."""
+    """The states of one phase: no process acts, steps are run, a question is open, it is rolled back."""
 
     unattended: State
     works: State
@@ -195,7 +195,7 @@ def _unattended(state: State, phase: _Phase) -> _Row:
 
 
 def _carried(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
-    """What is common to all states in which a process carries a cutover out."""
+    """Return the transitions common to all states in which a process carries a cutover out."""
     taken = Refusal(
         "is carried out already",
         "Wait until that process asks or ends, or end it (Ctrl-C, or mark its task).",
@@ -240,7 +240,7 @@ def _asks(state: State, phase: _Phase) -> _Row:
     return _carried(state, phase) | {
         **_refused(open_question, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
         Event.YES: answered,
-        # The process ends. A rollback sends it away in the same way.
+        # The process ends. A rollback stops it in the same way.
         Event.NO: phase.works,
         Event.ROLL_BACK: phase.rolls_back,
         Event.TIME_OUT: phase.unattended,
@@ -249,7 +249,7 @@ def _asks(state: State, phase: _Phase) -> _Row:
 
 def _answered(state: State, phase: _Phase) -> _Row:
     again = Refusal("has been answered already", "Wait until its process has taken the answer.", Event.TAKES)
-    # A yes that nobody has taken says all the same that the writers are stopped.
+    # A yes that was not taken yet confirms all the same that the writers are stopped.
     return _carried(state, phase) | {
         **_refused(again, Event.YES, Event.NO),
         Event.TAKES: _FROZEN.works,
@@ -295,36 +295,36 @@ _TABLE: Mapping[State, _Row] = {
 
 
 def after(state: State, event: Event) -> State | Refusal:
-    """The state after an event, or why the event is refused."""
+    """Return the state after an event, or why the event is refused."""
     return _TABLE[state][event]
 
 
 def choices(state: State) -> tuple[Event, ...]:
-    """What an operator can do in a state."""
+    """Return what an operator can do in a state."""
     return tuple(event for event in CHOICES if isinstance(after(state, event), State))
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the ledger says of a cutover, as far as its state depends on it."""
+    """The facts of the ledger that determine the state of a cutover."""
 
     recorded: CutoverState
-    #: Whether any process has ever taken it on.
+    #: True if any process has ever begun it.
     begun: bool
-    #: The writers' owner has said that they are stopped, and that was not taken back.
+    #: The operator has confirmed that the writers are stopped, and that was not revoked.
     frozen: bool
-    #: The first grant to write to the target may have been given.
+    #: The first grant to write to the target may have been created.
     released: bool
-    #: A process that lives carries it out, or rolls it back.
+    #: A live process carries it out, or rolls it back.
     carried: bool
     rolled_back: bool
-    #: The question that this process has asked and that is open, or answered by a yes that it has not taken yet.
+    #: The open question of this process, or one answered by a yes that it has not taken yet.
     question: Step | None = None
     answered: bool = False
 
 
 def state_of(known: Known) -> State:
-    """The state of a cutover."""
+    """Return the state of a cutover."""
     if known.recorded.ended:
         return State.FINISHED if known.recorded is CutoverState.FINISHED else State.ROLLED_BACK
     phase = _RELEASED if known.released else _FROZEN if known.frozen else _BEFORE
@@ -339,7 +339,7 @@ def state_of(known: Known) -> State:
     return State.DEFINED if phase is _BEFORE and not known.begun else phase.unattended
 
 
-#: For people; `{writers}` is never needed, since the state says it.
+#: For operators; `{writers}` is never needed, since the state says it.
 DESCRIPTIONS: Mapping[State, str] = {
     State.DEFINED: "Nobody has begun it.",
     State.PREPARING: "A process takes the steps before the freeze; everybody works.",
@@ -361,7 +361,7 @@ DESCRIPTIONS: Mapping[State, str] = {
 
 
 def rows(events: tuple[Event, ...] = tuple(Event)) -> Iterator[tuple[State, Event, State | Refusal]]:
-    """Each cell of the table."""
+    """Yield each cell of the table."""
     for state in State:
         for event in events:
             yield state, event, after(state, event)

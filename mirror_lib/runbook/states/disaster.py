@@ -1,7 +1,7 @@
-"""The states in which the return after a disaster can be, and the way on from each. Pure.
+"""The states of the return after a disaster, and what to do in each. Pure.
 
-One table for messages, `mirror cutover states` and the documentation. The return itself is one act (`after_disaster`):
-before it nothing is changed, and one that was interrupted is begun again.
+One table for messages, `mirror cutover states` and the documentation. The return itself is one operation
+(`after_disaster`): before it nothing is changed, and an interrupted one is repeated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mirror_lib.topology import FlowId
 
 
 class DisasterState(StrEnum):
-    """Where the return of some topics is."""
+    """The state of the return of some topics."""
 
     SOURCE_AWAY = "source-away"
     PLANNED = "planned"
@@ -29,7 +29,7 @@ class DisasterState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What is said of a state."""
+    """The description of a state."""
 
     description: str
     #: What to do; `{again}`, `{run_back}` and `{away}` are commands.
@@ -75,17 +75,17 @@ STATES: Mapping[DisasterState, Stand] = {
 
 
 def after_disaster(flow: FlowId) -> str:
-    """The command that carries the return out, as messages name it."""
+    """Return the command that carries the return out, as messages name it."""
     return f"`mirror cutover after-disaster --flow '{flow}'`"
 
 
 def run_back(flow: FlowId) -> str:
-    """The command that brings home."""
+    """Return the command that copies back."""
     return f"`mirror run --flow '{flow.opposite}'`"
 
 
 def copy_all_back(flow: FlowId) -> str:
-    """The way on where the flow back cannot continue behind what the source has."""
+    """Return what to do if the failback flow cannot continue at the source's end."""
     back = flow.opposite
     return (
         f"Delete the topic on the source, set {flow}.enabled = false and {back}.mirror.way.back = false in the file, "
@@ -94,17 +94,17 @@ def copy_all_back(flow: FlowId) -> str:
 
 
 def do(state: DisasterState, flow: FlowId) -> str:
-    """What to do in a state."""
+    """Return what to do in a state."""
     return STATES[state].do.format(again=after_disaster(flow), run_back=run_back(flow))
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
-    """Each state, what it is, and what to do."""
+    """Yield each state, its description, and what to do."""
     for state, stand in STATES.items():
         yield state.value, stand.description, do(state, FlowId("A", "B"))
 
 
 def markdown() -> str:
-    """The states: part of docs/runbooks.md."""
+    """Return the states: part of docs/runbooks.md."""
     lines = ["| state | what it is | what to do |", "|---|---|---|"]
     return "\n".join([*lines, *(f"| `{state}` | {what} | {todo} |" for state, what, todo in rows())]) + "\n"

@@ -1,4 +1,4 @@
-"""The states of a cutover as a table and a drawing, and what must hold of them. Pure."""
+"""The states of a cutover as a table and a diagram, and their invariants. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mirror_lib.runbook.states.cutover import (
     rows,
 )
 
-#: What moves a cutover in the drawing. Killing, clearing and marking are in the table.
+#: Events in the diagram. Killing, clearing and marking are only in the table.
 _DRAWN = (
     Event.TRIGGER,
     Event.YES,
@@ -30,7 +30,7 @@ _REFUSED, _STAYS = "refused", "="
 
 
 def table() -> list[tuple[str, ...]]:
-    """A row for each state: what each event leads to; `=` where the state stays."""
+    """Return a row for each state with the result of each event; `=` if the state stays."""
     return [(state.value, *(_cell(state, event) for event in Event)) for state in State]
 
 
@@ -42,7 +42,7 @@ def _cell(state: State, event: Event) -> str:
 
 
 def problems() -> list[str]:
-    """What of the table must not be: a state without a way out, or one in which the writers wait for nobody."""
+    """Return violated invariants, such as a state without a way out, or writers that wait while nothing can act."""
     return [*_without_a_way_out(), *_bad_refusals(), *_answers_to_nobody(), *_stuck()]
 
 
@@ -75,7 +75,7 @@ def _answers_to_nobody() -> Iterator[str]:
 
 
 def _stuck() -> Iterator[str]:
-    """States from which no end can be reached."""
+    """Yield states from which no end can be reached."""
     for state in State:
         seen, ahead = {state}, [state]
         while ahead:
@@ -90,7 +90,7 @@ def _stuck() -> Iterator[str]:
 
 
 def markdown() -> str:
-    """The drawing, the states, the table, and the words of refusals: part of docs/runbooks.md."""
+    """Return the diagram, the states, the table, and the texts of refusals: part of docs/runbooks.md."""
     return "\n".join([*_drawing(), "", *_described(), "", *_grid(), "", *_refusals()]) + "\n"
 
 

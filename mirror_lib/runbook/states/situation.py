@@ -1,4 +1,4 @@
-"""The state of a cutover as the ledger has it: who carries it out, which question is open, and what may happen now."""
+"""The state of a cutover in the ledger: who carries it out, which question is open, and which events are possible."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _POLL_SECONDS = 0.3
 
 
 class NotNowError(ConfigurationError):
-    """A cutover refuses an event in the state in which it is."""
+    """A cutover refuses an event in its present state."""
 
     reason = "cutover-not-now"
     exit_code = 3
 
 
-#: In place of `running`, of a step whose process has ended without a word.
+#: Replaces `running`, for a step whose process died.
 INTERRUPTED = "interrupted"
 
 
@@ -37,20 +37,20 @@ class Situation:
 
     name: str
     state: State
-    #: The process that carries it out, or rolls it back, and lives.
+    #: The live process that carries it out, or rolls it back.
     carrier: CarrierRow | None
-    #: What this process asks; answered by yes where it has not taken the answer yet.
+    #: The question of this process; answered by yes if it has not taken the answer yet.
     question: QuestionRow | None
-    #: The process that took it on last ended without a word.
+    #: The last process that carried it out, if it died.
     died: CarrierRow | None = None
 
     def shown(self, state: str) -> str:
-        """What a state of the cutover or of a step is called: nothing runs where nobody carries the cutover out."""
+        """Return the displayed name of a state of the cutover or of a step: nothing runs without a process."""
         return INTERRUPTED if self.state.is_unattended and state == StepState.RUNNING else state
 
     @property
     def who(self) -> str:
-        """Who acts, for people."""
+        """Who acts, for operators."""
         if self.state.has_ended:
             return "Nobody needs to act."
         if self.carrier is not None:
@@ -65,15 +65,15 @@ class Situation:
 
 
 def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) -> Situation:
-    """The state of a cutover.
+    """Return the state of a cutover.
 
     Args:
-        apart_from: the lock of this run does not count: its process asks what it may do.
+        apart_from: the lock of this run does not count: its own process checks what it may do.
 
     Raises:
         ConfigurationError: there is no such cutover.
     """
-    # The lock first: a process notes what it does before it gives its lock up.
+    # The lock first: a process records its end before it releases the lock.
     lock = _living(ledger.lock_holder(lock_name(name)))
     if lock is not None and lock.run_id == apart_from:
         lock = None
@@ -85,7 +85,7 @@ def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) ->
 
 
 def newest_situations(ledger: Ledger) -> list[tuple[CutoverRow, Situation]]:
-    """The newest cutovers with their states, newest first; as many questions to the ledger for many as for one."""
+    """Return the newest cutovers with their states, newest first; with a constant number of queries."""
     # The locks first, as above.
     held = ledger.lock_holders()
     rows = ledger.cutovers.newest()
@@ -148,9 +148,9 @@ def _carrier_of(row: CutoverRow, carriers: Sequence[CarrierRow], lock: RunLockRo
         return None
     for each in carriers:
         if each.id == lock.run_id:
-            # It notes its end before it gives the lock up.
+            # It records its end before it releases the lock.
             return each if each.ended_at is None else None
-    # It has the lock and has not said more yet, or belongs to an earlier version.
+    # It has the lock and has not recorded more yet, or belongs to an earlier version.
     kind = ROLLBACK if lock.run_id.startswith(ROLLBACK) else RUN
     return CarrierRow(
         cutover=row.name, id=lock.run_id, kind=kind, by=row.created_by, holder=lock.holder, since=lock.acquired_at
@@ -158,7 +158,7 @@ def _carrier_of(row: CutoverRow, carriers: Sequence[CarrierRow], lock: RunLockRo
 
 
 def _is_frozen(attempts: Sequence[Attempt], questions: Sequence[QuestionRow]) -> bool:
-    """Whether the word that the writers are stopped was given, and not taken back since."""
+    """Return True if the operator confirmed that the writers are stopped, and that was not revoked since."""
     last = last_attempts(attempts).get(Step.FREEZE)
     if last is None or last.state is StepState.UNDONE:
         return False
@@ -167,7 +167,7 @@ def _is_frozen(attempts: Sequence[Attempt], questions: Sequence[QuestionRow]) ->
 
 
 def refusal_error(present: Situation, refusal: Refusal) -> MirrorError:
-    """What is raised where an event is refused."""
+    """Return the error for a refused event."""
     what = f"cutover {present.name} {refusal.reason}."
     if present.carrier is not None:
         what = f"{what} {present.who}"
@@ -177,7 +177,7 @@ def refusal_error(present: Situation, refusal: Refusal) -> MirrorError:
 
 
 def require(present: Situation, event: Event) -> State:
-    """The state after an event.
+    """Return the state after an event.
 
     Raises:
         NotNowError: the event is refused.
@@ -190,10 +190,10 @@ def require(present: Situation, event: Event) -> State:
 
 
 def answer(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: str = "") -> QuestionRow:
-    """Answer the question that a cutover asks now; returns it. It is taken by the process that asks.
+    """Answer the open question of a cutover and return it. The process that asks takes the answer.
 
     Raises:
-        NotNowError: nobody carries the cutover out, or it does not ask for this step.
+        NotNowError: no process carries the cutover out, or it does not ask for this step.
     """
     while True:
         present = situation_of(ledger, name)
@@ -211,7 +211,7 @@ def answer(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: s
 
 
 def audit_word(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: str) -> None:
-    """Note in the audit log what somebody has said, with the gates that were shown."""
+    """Record an operator's answer in the audit log, with the gates that were shown."""
     row = ledger.cutovers.find(name)
     assert row is not None
     attempt = last_attempts([attempt_of(each) for each in ledger.cutovers.steps(name)]).get(step)
@@ -229,7 +229,7 @@ def await_taken(ledger: Ledger, asked: QuestionRow, *, sleep: Callable[[float], 
     """Wait until the process that asked has taken the answer.
 
     Raises:
-        NotNowError: that process has ended before: nobody acts on the answer.
+        NotNowError: that process has ended before: nothing acts on the answer.
     """
     while True:
         present = situation_of(ledger, asked.cutover)

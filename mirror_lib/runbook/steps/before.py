@@ -1,4 +1,4 @@
-"""The steps while everybody still works: inventory, preflight, rehearsal. They can be repeated at will."""
+"""The steps while clients still work: inventory, preflight, rehearsal. They can be repeated at will."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from mirror_lib.sync import why_not_emitted
 from mirror_lib.sync.groups import plan_flow_groups
 from mirror_lib.verify import VerifyMode
 
-#: Where more is written than is copied, no number of rounds would be enough.
+#: If more is written than copied, no number of rounds would be enough.
 _ROUNDS = 10
 
 
 def inventory(context: CutoverContext) -> Outcome:
-    """What moves, as it is now."""
+    """Return the present scope."""
     flow, wanted = context.flow, context.definition
     topics = scope_topics(flow, wanted.topics, context.ledger)
     groups = scope_groups(flow, topics, wanted.groups) if topics else ()
@@ -58,13 +58,15 @@ def inventory(context: CutoverContext) -> Outcome:
 
 
 def belongs_together(context: CutoverContext) -> Gate:
-    """Whether the cutover splits a group or a transactional id, looked at now."""
+    """Gate: the cutover splits no group or transactional id, checked now."""
     use = read_belonging(context.flow, context.opposite, context.topics, context.definition.groups)
     return nothing_split(use, {topic.source for topic in context.topics}, context.definition.may_split)
 
 
 def inventory_holds(context: CutoverContext) -> tuple[Gate, ...]:
-    """What moves is still what was found. After the switch the flow takes it no more, so its names are looked for."""
+    """Gates: the scope is still that of the inventory. After the switch the flow excludes it, so its names are looked
+    up.
+    """
     switched = context.last.get(Step.SWITCH)
     if switched is not None and switched.state is not StepState.UNDONE:
         present = scope_topics(context.whole_flow, context.topic_regexes, context.ledger)
@@ -91,15 +93,15 @@ def _no_other_cutover(context: CutoverContext, topics: tuple[ScopeTopic, ...]) -
 
 
 def _held_by(context: CutoverContext, name: str) -> set[str]:
-    """The source topics that another cutover has taken, and that no second one may move meanwhile."""
+    """Return the source topics that another cutover holds; no second one may move them meanwhile."""
     attempts = [attempt_of(row) for row in context.ledger.cutovers.steps(name)]
     found = last_attempts(attempts).get(Step.INVENTORY)
-    # An inventory that has not passed holds nothing: what it named is begun anew under another name.
+    # An inventory that has not passed holds nothing: its topics are begun again under another name.
     if not has_passed(found) or found is None:
         return set()
     topics = {topic["source"] for topic in found.facts.get("topics", ())}
     if is_released(attempts):
-        # What a failback has brought home since is nobody's any more, whether or not the cutover came to its end.
+        # Topics that a failback has moved back since are free, even if the cutover has not ended.
         topics &= {
             row.topic for row in context.ledger.cutovers.handed_over(context.definition.flow) if row.cutover == name
         }
@@ -107,7 +109,7 @@ def _held_by(context: CutoverContext, name: str) -> set[str]:
 
 
 def preflight(context: CutoverContext) -> Outcome:
-    """Whether it can move."""
+    """Check that the scope can move."""
     flow, topics = context.flow, context.topics
     plan = plan_flow(flow, context.run_options(), context.ledger)
     mine = {topic.source for topic in topics}
@@ -169,7 +171,7 @@ def _way_back(context: CutoverContext, flow: FlowConfig) -> Gate:
 
 
 def rehearse(context: CutoverContext) -> Outcome:
-    """Copy, compare and plan the groups while everybody still works."""
+    """Copy, compare and plan the groups while clients still work."""
     flow, wanted = context.flow, context.definition
     began = context.monotonic()
     opposite = context.opposite
@@ -179,7 +181,7 @@ def rehearse(context: CutoverContext) -> Outcome:
     context.tell("Comparing what is copied")
     report = context.compare(VerifyMode.FULL if wanted.scope is VerifyScope.FULL else VerifyMode.RECENT)
     compared = report.seconds
-    # Once more: what comes since then is about what the window will have to compare.
+    # Once more: the records since then are about as many as the window will have to compare.
     tail_seconds, _ = _catch_up(context)
     tail = context.compare(VerifyMode.RECENT)
     groups = scope_groups(flow, context.topics, wanted.groups)
@@ -197,7 +199,7 @@ def rehearse(context: CutoverContext) -> Outcome:
             gates.would_be_in_place(rows),
             belongs_together(context),
             gates.rereads_are_known(rows),
-            # Nothing that comes later makes it better: the records are not on the target.
+            # Later steps cannot improve it: the records are not on the target.
             gates.skips_few(rows, wanted.max_skipped),
         ),
         {
@@ -213,7 +215,9 @@ def rehearse(context: CutoverContext) -> Outcome:
 
 
 def _catch_up(context: CutoverContext) -> tuple[float, list[str]]:
-    """Rounds until there is little left, however much is written meanwhile; seconds of the last one, and problems."""
+    """Run rounds until the lag is small, whatever is written meanwhile; return seconds of the last one, and
+    problems.
+    """
     seconds = 0.0
     for _ in range(_ROUNDS):
         began = context.monotonic()

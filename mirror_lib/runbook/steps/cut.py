@@ -1,4 +1,4 @@
-"""The steps while the writers stand still: they are stopped, the rest is copied, the cut is noted and compared."""
+"""The steps while the writers are stopped: freeze, copy the rest, record the cut, compare."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mirror_lib.topology import TopicPartition
 from mirror_lib.verify import VerifyMode
 
 _LOOK_SECONDS = 0.5
-#: In the facts of the freeze: where the source ended when its word was taken, by topic and partition.
+#: In the facts of the freeze: log end offsets at the confirmation, by topic and partition.
 _ENDS = "source_ends"
 
 
 def before_freeze(context: CutoverContext) -> Outcome:
-    """Whether the writers may be stopped now: what is left to copy would not keep them waiting."""
+    """Check that the writers may be stopped now: the lag would not keep them waiting."""
     flow = context.flow
     ends = log_ends(flow, context.topics)
     lag = gates.lag_is_small(ends, copied_to(flow), context.definition.max_lag)
@@ -39,13 +39,13 @@ def before_freeze(context: CutoverContext) -> Outcome:
 
 
 def while_waiting(context: CutoverContext) -> None:
-    """Keep the copy close while a person stops the writers."""
+    """Keep the lag small while the operator stops the writers."""
     if context.engine is not None:
         context.copy()
 
 
 def freeze(context: CutoverContext) -> Outcome:
-    """The writers are stopped, a person says; the fence makes sure of it, when the definition asks for one."""
+    """The operator confirms that the writers are stopped; the fence enforces it, if the definition has one."""
     gate = Gate("writers stopped", True, "a person has said so.")
     if context.definition.fence is Fence.ACL:
         topics = [topic.source for topic in context.topics]
@@ -58,17 +58,17 @@ def freeze(context: CutoverContext) -> Outcome:
 
 
 def freeze_holds(context: CutoverContext) -> tuple[Gate, ...]:
-    """Nobody has written to the source since the cut, or since the word that the writers are stopped."""
+    """Gates: nothing was written to the source since the cut, or since the confirmation."""
     if has_passed(context.last.get(Step.DRAIN)):
         return gates.cut_holds(cuts(context), log_ends(context.whole_flow, context.topics), target_too=False)
-    # Cutovers of 0.1.0 have not noted it.
+    # Cutovers of 0.1.0 have not recorded it.
     noted = context.facts_of(Step.FREEZE).get(_ENDS, {})
     then = {TopicPartition(topic, number): end for topic, ends in noted.items() for number, end in enumerate(ends)}
     return (gates.source_as_told(then, log_ends(context.whole_flow, context.topics)),)
 
 
 def drain(context: CutoverContext) -> Outcome:
-    """Rounds until everything is copied and the source has stood still for long enough; then note the cut."""
+    """Run rounds until everything is copied and the source was quiet for long enough; then record the cut."""
     wanted, began = context.definition, context.monotonic()
     ends = log_ends(context.flow, context.topics)
     still_since, rounds = context.monotonic(), 0
@@ -98,7 +98,7 @@ def _is_behind(context: CutoverContext, ends: LogEnds) -> bool:
 def _cut(context: CutoverContext, ends: LogEnds, still: float, rounds: int, seconds: float) -> Outcome:
     plan = plan_flow(context.flow, context.run_options(), context.ledger)
     after = log_ends(context.flow, context.topics)
-    # Somebody may have stopped a partition: then nothing is planned for it, and it is not copied all the same.
+    # An operator may have stopped a partition: then nothing is planned for it, though it has lag.
     waiting = {each.source for each in plan.partitions} | set(after.behind(copied_to(context.flow)))
     problems = [f"{each.source}: {each.error.reason}" for each in plan.problems]
     if plan.stopped:
@@ -119,7 +119,7 @@ def _cut(context: CutoverContext, ends: LogEnds, still: float, rounds: int, seco
     outcome = Outcome(
         found,
         {"rounds": rounds, "seconds": round(seconds, 3), "still_seconds": round(still, 3)},
-        # The word that the writers are stopped was not so.
+        # The writers were not stopped, against the confirmation.
         undoes=None if long_enough else Step.FREEZE,
     )
     if outcome.passed:
@@ -143,17 +143,17 @@ def _cut_rows(context: CutoverContext, ends: LogEnds) -> Iterable[CutRow]:
 
 
 def cuts(context: CutoverContext) -> tuple[CutRow, ...]:
-    """Where the partitions were cut."""
+    """Return the cut of each partition."""
     return context.ledger.cutovers.cuts(context.definition.name)
 
 
 def cut_holds(context: CutoverContext) -> tuple[Gate, ...]:
-    """Both sides are as they were when they were cut."""
+    """Gates: both sides are unchanged since the cut."""
     return gates.cut_holds(cuts(context), log_ends(context.whole_flow, context.topics), target_too=True)
 
 
 def verify(context: CutoverContext) -> Outcome:
-    """Compare all that was copied since it was last compared, up to the cut."""
+    """Compare everything that was copied since the last comparison, up to the cut."""
     report = context.compare(VerifyMode.RECENT)
     known = {
         (row.topic, row.partition): row.source_next for row in context.ledger.verified_up_to(context.definition.flow)

@@ -1,4 +1,4 @@
-"""Taking a cutover back, as long as nobody has written to the target: everything is as it was before it began."""
+"""Roll a cutover back, as long as clients have not written to the target: everything is as before."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from mirror_lib.runbook.steps.cut import cuts
 from mirror_lib.sync.acls import revoke_acls
 
 _LEASE_SECONDS = 30.0
-#: Whoever waits for a person looks for a word several times a second, and then ends.
+#: A process that waits for the operator checks for an answer several times a second, and then ends.
 _LEAVE_SECONDS = 60.0
 
 
 class NoWayBackError(MirrorError):
-    """The cutover is past the point of no return: somebody has written to the target."""
+    """The cutover cannot be rolled back any more: clients have written to the target."""
 
     reason = "past-the-point-of-no-return"
     exit_code = 3
@@ -36,21 +36,21 @@ class NoWayBackError(MirrorError):
 def roll_back(
     context: CutoverContext, *, note: str = "", undo: Callable[[CutoverContext], tuple[Gate, ...]] | None = None
 ) -> tuple[Gate, ...]:
-    """Undo a cutover's steps, the last one first; doing it again does what is left.
+    """Undo a cutover's steps, the last one first; repeating it undoes the rest.
 
-    A process that waits for a person's word ends; one that is in the middle of a step is not disturbed. Positions that
-    were committed for groups on the target stay: nobody goes on by them until a group moves there.
+    A process that waits for a confirmation ends; one that is running a step is not interrupted. Offsets that were
+    committed for groups on the target stay: they are not used until a group moves there.
 
     Args:
-        undo: what undoes the steps on the clusters; None is the usual way.
+        undo: undoes the steps on the clusters; None is the default.
 
     Returns:
-        What was undone. When all of it was, the cutover has ended.
+        What was undone. If all of it was, the cutover has ended.
 
     Raises:
-        NotNowError: the cutover has ended already; a finished one is brought home by a failback.
-        NoWayBackError: records were written to the target that are on no other cluster: a failback brings them home.
-        RunLockedError: another process takes the cutover on.
+        NotNowError: the cutover has ended already; a finished one needs a failback.
+        NoWayBackError: records were written to the target that are on no other cluster: a failback copies them back.
+        RunLockedError: another process carries the cutover out.
         MirrorError: a cluster or the ledger cannot be used.
     """
     ledger, name = context.ledger, context.definition.name
@@ -80,7 +80,7 @@ def roll_back(
 
 @contextmanager
 def _alone(context: CutoverContext, run_id: str) -> Iterator[RunLease]:
-    """Hold the cutover's lock; a process that waits for a person leaves."""
+    """Hold the cutover's lock; a process that waits for the operator ends."""
     name = context.definition.name
     try:
         with hold_lock(
@@ -113,7 +113,7 @@ def _undo_all(
 
 
 def _send_away(context: CutoverContext) -> None:
-    """Let a process that waits for an answer end."""
+    """End a process that waits for an answer."""
     asked = situation_of(context.ledger, context.definition.name).question
     if asked is not None and asked.answer is None:
         context.ledger.carriers.answer(asked, NO, by=context.by, note="rolled back")
@@ -131,12 +131,12 @@ def _undo(context: CutoverContext) -> tuple[Gate, ...]:
         failed = [str(error) for _, error in done.failed]
         good = done.notice or f"{len(done.changed):,} grants to write wait again."
         undone.append(gates.counts("grants to write", failed, good, "Revoke them by `mirror acls revoke`."))
-        # Between the look and this nobody could be kept from writing.
+        # Between the first check and this one, writing to the target was possible.
         _check_untouched(context)
     switched = context.last.get(Step.SWITCH)
     if switched is not None and switched.state is not StepState.UNDONE:
         undone.append(handover.undo(context, switched))
-    # Every attempt may have put some of it there.
+    # Every attempt may have created some of them.
     attempts = [attempt_of(row) for row in context.ledger.cutovers.steps(context.definition.name)]
     fence = [acl for each in attempts if each.step is Step.FREEZE for acl in each.facts.get("fence", ())]
     if fence:

@@ -1,4 +1,4 @@
-"""The steps that move everybody over: groups, agreement, the switch, rights to write, the watch."""
+"""The steps that move the clients: groups, approval, switch, write grants, watch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 1.0
 
 
 def translate(context: CutoverContext) -> Outcome:
-    """Commit on the target where the groups stand on the source; their readers are stopped by then."""
+    """Commit on the target the translated source positions of the groups; their readers are stopped by then."""
     wanted, flow = context.definition, context.whole_flow
     groups = scope_groups(flow, context.topics, wanted.groups)
     first = [gates.readers_stopped(groups)]
@@ -36,7 +36,7 @@ def translate(context: CutoverContext) -> Outcome:
     if not all(gate.passed for gate in first):
         return Outcome(tuple(first))
     if comes_before(wanted.style, Step.TRANSLATE, Step.FREEZE) and context.engine is not None:
-        # What they have read must be there before they go on there.
+        # What they have read must be on the target before they continue there.
         context.copy()
     names = {group.name for group in groups}
     if names:
@@ -58,20 +58,22 @@ def _moving(flow: FlowConfig, names: Collection[str]) -> FlowConfig:
 def _placed(
     context: CutoverContext, groups: Sequence[ScopeGroup] | None = None
 ) -> tuple[tuple[Gate, ...], list[GroupRow]]:
-    """Whether the groups stand on the target where they go on, and their positions there."""
+    """Check that the groups' offsets on the target are where they continue, and return these."""
     flow, wanted = context.whole_flow, context.definition
     if groups is None:
         groups = scope_groups(flow, context.topics, wanted.groups)
     names = {group.name for group in groups}
     plan = plan_flow_groups(_moving(flow, names), context.topology(), commit=True, ledger=context.ledger).plan
     rows = gates.rows_of_wave(plan, names, context.topics)
-    # Readers that moved first have read on by the time that this is done again.
+    # Readers that moved first have read further by the time this is repeated.
     gone_on = wanted.style is Style.CONSUMERS_FIRST and context.last[Step.TRANSLATE].number > 1
     return gates.groups_in_place(plan, rows, names, wanted.max_read_again, wanted.max_skipped, gone_on=gone_on), rows
 
 
 def _left_to_read(context: CutoverContext, groups: Sequence[ScopeGroup]) -> dict[str, int]:
-    """How many records each group has still to read on the source; what is no record, such as a marker, is none."""
+    """Return the lag of each group on the source in records; offsets without a record, such as markers, do not
+    count.
+    """
     ends = {TopicPartition(cut.topic, cut.partition): cut.source_end for cut in cuts(context)}
     left = {}
     for group in groups:
@@ -86,7 +88,7 @@ def _left_to_read(context: CutoverContext, groups: Sequence[ScopeGroup]) -> dict
 
 
 def before_approval(context: CutoverContext) -> Outcome:
-    """What a person is to agree on: everything that was found, and that it still holds."""
+    """Check everything that the operator is to approve: all findings, and that they still hold."""
     found = [*cut_holds(context), *_readers_stay_away(context)]
     if context.definition.style is Style.TOGETHER:
         found += _placed(context)[0]
@@ -94,16 +96,16 @@ def before_approval(context: CutoverContext) -> Outcome:
 
 
 def approve(context: CutoverContext) -> Outcome:
-    """A person has agreed."""
+    """The operator has approved."""
     return Outcome(cut_holds(context))
 
 
 def switch(context: CutoverContext) -> Outcome:
-    """Let the flow copy these topics no more, and prepare the way back."""
+    """Stop copying these topics, and prepare failback."""
     flow, wanted = context.whole_flow, context.definition
     opposite = context.opposite
     missing = why_no_way_back(flow, opposite, context.topics)
-    # No run of the flow is under way when its topics are taken from it: it could copy what a straggler writes.
+    # No run of the flow is active when its topics are taken from it: it could copy what a late writer produces.
     with context.locked(flow):
         found = [*cut_holds(context), *_readers_stay_away(context)]
         if missing is not None and wanted.require_way_back:
@@ -116,7 +118,7 @@ def switch(context: CutoverContext) -> Outcome:
                 prepared = prepare_way_back(flow, opposite, cuts(context), context.ledger)
             facts["way_back"] = {"flow": prepared.flow, "partitions": prepared.partitions}
         change = handover.plan(context)
-        # Noted before it is done, so that whatever happens in between can be undone.
+        # Recorded before it is done, so that an interruption can be undone.
         context.keep(change.to_facts())
         handover.apply(context, change)
     what = f"flow {wanted.flow} copies {len(context.topics):,} topics no more."
@@ -124,16 +126,16 @@ def switch(context: CutoverContext) -> Outcome:
 
 
 def _readers_stay_away(context: CutoverContext) -> tuple[Gate, ...]:
-    """Readers that have moved commit on the source no more; those that move first or last are somewhere else."""
+    """Gate: readers that have moved do not commit on the source any more; other styles move readers at another step."""
     if context.definition.style is not Style.TOGETHER:
         return ()
     return (gates.readers_stopped(scope_groups(context.whole_flow, context.topics, context.definition.groups)),)
 
 
 def release(context: CutoverContext) -> Outcome:
-    """Put the staged grants to write on the target, and take away an earlier fence there."""
+    """Create the staged write grants on the target, and remove an earlier fence there."""
     flow, wanted = context.whole_flow, context.definition
-    # Once it has begun, somebody may write to the target.
+    # Once it has begun, clients may write to the target.
     began = bool(context.facts_of(Step.RELEASE).get(RELEASING))
     found = list(gates.cut_holds(cuts(context), log_ends(flow, context.topics), target_too=not began))
     if not all(gate.passed for gate in found):
@@ -164,7 +166,7 @@ def release(context: CutoverContext) -> Outcome:
 
 
 def _earlier_fence(context: CutoverContext, back: str) -> list[Mapping[str, Any]]:
-    """What cutovers of the opposite direction forbade on what is now the target."""
+    """Return the ACLs with which cutovers of the opposite direction fenced the present target."""
     mine = {topic.target for topic in context.topics}
     return [acl for acl in context.ledger.cutovers.fences(back) if acl["name"] in mine]
 
@@ -184,7 +186,7 @@ def watch(context: CutoverContext) -> Outcome:
 def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
     flow, wanted = context.whole_flow, context.definition
     ends, cut = log_ends(flow, context.topics), cuts(context)
-    # The flow back may have brought new records home.
+    # The failback flow may have copied new records back.
     opposite = context.opposite
     brought = {} if opposite is None else _brought_back(opposite)
     late = [
@@ -200,7 +202,7 @@ def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
         new = sum(ends.target[TopicPartition(each.topic, each.partition)] - each.target_end for each in cut)
         came = f"{new:,} new offsets on the target."
         found.append(Gate("writers arrived", new > 0, came, "Start the writers there."))
-        # Groups without members had none before either, and need not come.
+        # Groups without members before the cutover need none now.
         moving = {group["name"] for group in context.facts_of(Step.INVENTORY)["groups"] if group["active"]}
         groups = [each for each in scope_groups(flow, context.topics, wanted.groups) if each.name in moving]
         found.append(_readers_arrived(groups))
@@ -208,7 +210,7 @@ def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
 
 
 def _brought_back(opposite: FlowConfig) -> dict[TopicPartition, int]:
-    """How far the flow back has written on our source, by its topics' partitions."""
+    """Return how far the failback flow has written on this flow's source, by its topics' partitions."""
     topology = flow_topology(unrestricted(opposite))
     return {
         TopicPartition(topology.remote_topic(place.topic), place.partition): end
@@ -223,7 +225,7 @@ def _readers_arrived(groups: Sequence[ScopeGroup]) -> Gate:
 
 
 def finish(context: CutoverContext) -> Outcome:
-    """Add everything up."""
+    """Summarize everything."""
     rows = context.ledger.cutovers.steps(context.definition.name)
     attempts = [attempt_of(row) for row in rows]
     stopped = writers_stood_still(attempts)

@@ -1,6 +1,6 @@
-"""Records of a topic before and after its transforms, as values: what a preview shows.
+"""Records of a topic before and after its transforms, as values: the content of a preview.
 
-Pure: where the records come from and what transforms them is not told here. They travel between processes.
+Pure: independent of how records are read and transformed. The values are sent between processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Headers = tuple[tuple[str | None, bytes | None], ...]
 
 
 class RecordPlace(NamedTuple):
-    """Where a record stands in its source topic."""
+    """The position of a record in its source topic."""
 
     partition: int
     offset: int
@@ -27,7 +27,7 @@ class SourceRecord:
     """A record as it was read.
 
     Attributes:
-        timestamp: epoch milliseconds; None for records of a time before Kafka had them.
+        timestamp: epoch milliseconds; None for records in a format without timestamps.
     """
 
     place: RecordPlace
@@ -43,8 +43,8 @@ class MadeRecord:
 
     Attributes:
         timestamp: epoch milliseconds.
-        topic: None where no transform has set it: then it is the remote topic of the source topic.
-        partition: None where no transform has set it: then it is that of the source.
+        topic: None if no transform has set it: then it is the remote topic of the source topic.
+        partition: None if no transform has set it: then it is that of the source.
     """
 
     key: bytes | None
@@ -56,7 +56,7 @@ class MadeRecord:
 
 
 class Change(StrEnum):
-    """A part of a record that is not on the target as it was on the source."""
+    """A part of a record that differs on the target."""
 
     KEY = "key"
     VALUE = "value"
@@ -68,14 +68,14 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Becomes:
-    """A record that arrives, as one record or as several."""
+    """A record that is written, as one record or as several."""
 
     records: tuple[MadeRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A record that does not arrive; `by` is the transform that drops it, None where that is not known."""
+    """A record that is dropped; `by` is the transform that drops it, None if unknown."""
 
     by: str | None = None
 
@@ -92,7 +92,7 @@ Outcome = Becomes | Dropped | Fails
 
 @dataclass(frozen=True, slots=True)
 class PreviewResult:
-    """What transforms make of some records; a record that is in none of these is dropped.
+    """The result of transforms for some records; a record that is in none of these is dropped.
 
     Attributes:
         dropped_by: the transforms that drop records, as far as they are known.
@@ -103,7 +103,7 @@ class PreviewResult:
     dropped_by: Mapping[RecordPlace, str] = field(default_factory=dict)
 
     def outcome(self, place: RecordPlace) -> Outcome:
-        """What becomes of one of the records."""
+        """Return the outcome for one of the records."""
         if place in self.failed:
             return Fails(self.failed[place])
         if self.made.get(place):
@@ -113,7 +113,7 @@ class PreviewResult:
 
 @dataclass(frozen=True, slots=True)
 class PreviewedRecord:
-    """A record with what becomes of it; `record` is None where it cannot even be read."""
+    """A record with its outcome; `record` is None if it cannot be read."""
 
     place: RecordPlace
     record: SourceRecord | None
@@ -126,7 +126,7 @@ class Preview:
 
     Attributes:
         topic: of the source.
-        remote_topic: what it is called on the target.
+        remote_topic: its name on the target.
     """
 
     topic: str
@@ -142,17 +142,17 @@ class Preview:
         unreadable: Mapping[RecordPlace, MirrorError],
         result: PreviewResult,
     ) -> Preview:
-        """Bring together what was read and what was made of it.
+        """Combine the records that were read with the result.
 
         Args:
-            unreadable: records that cannot be given to a transform, and why.
+            unreadable: records that cannot be passed to a transform, and why.
         """
         shown = [PreviewedRecord(each.place, each, result.outcome(each.place)) for each in records]
         shown += [PreviewedRecord(place, None, Fails(error)) for place, error in unreadable.items()]
         return cls(topic, remote_topic, tuple(sorted(shown, key=lambda each: each.place)))
 
     def changes(self, record: SourceRecord, made: MadeRecord) -> tuple[Change, ...]:
-        """What is not as it was; the remote topic in the place of the source topic is no change."""
+        """Return what differs; the remote topic instead of the source topic is not a change."""
         same = {
             Change.KEY: made.key == record.key,
             Change.VALUE: made.value == record.value,

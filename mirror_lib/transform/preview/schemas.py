@@ -1,4 +1,4 @@
-"""Keys and values with schema ids as JSON, for whoever looks at a preview."""
+"""Keys and values with schema ids as JSON, for readers of a preview."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from mirror_lib.transform.schemas import access_of, registry_at
 
 
 class SchemaTexts:
-    """What keys and values say by the schema registries of a chain.
+    """Texts of keys and values by the schema registries of a chain.
 
-    A registry that does not answer, or lacks a schema, is not told here: what cannot be read stays bytes.
+    Registry errors and missing schemas are not reported here: what cannot be decoded stays bytes.
     """
 
     def __init__(self, chain: TransformChain) -> None:
-        """Nothing is asked yet."""
+        """Nothing is requested yet."""
         self._formats = dict(_formats(chain))
         self._source = _Codecs(chain.source_registry)
-        # Where the target has none, schema ids stay those of the source.
+        # Without a target registry, schema ids stay those of the source.
         self._target = _Codecs(chain.target_registry or chain.source_registry)
 
     def text(self, side: Change, content: bytes | None, *, made: bool) -> str | None:
-        """The JSON of a key or a value; None where it is none of the registry's.
+        """Return the JSON of a key or a value; None if it has no schema of the registry.
 
         Args:
-            made: whether it is to be written, so that its schema id is one of the target.
+            made: True if it is to be written, so that its schema id is one of the target.
         """
         chosen = self._formats.get(side)
         if chosen is None or content is None or schema_id(content) is None:
@@ -40,13 +40,13 @@ class SchemaTexts:
             return json.dumps(found, ensure_ascii=False)
         except (MirrorError, ValueError, TypeError) as error:
             if isinstance(error, MirrorError) and error.retriable:
-                # Nobody wants to wait for it once more for each record.
+                # Avoid waiting for it again for each record.
                 self._formats = {}
             return None
 
 
 class _Codecs:
-    """The readers of one registry; Protobuf's is only loaded where it is needed."""
+    """The readers of one registry; Protobuf's is loaded only if it is needed."""
 
     def __init__(self, settings: SchemaRegistry | None) -> None:
         self._settings = settings
@@ -66,7 +66,7 @@ class _Codecs:
 
 
 def _formats(chain: TransformChain) -> list[tuple[Change, DataFormat]]:
-    """How the sides are read that a registry knows, by the first transform that reads them so."""
+    """Return the formats of sides that a registry decodes, by the first transform that decodes them."""
     return [
         (side, decoding.format)
         for transform in reversed(chain.transforms)

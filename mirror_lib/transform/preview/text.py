@@ -1,6 +1,6 @@
-"""A preview as text for people and as data for programs. Pure.
+"""A preview as text for the console and as data for programs. Pure.
 
-Records hold what anybody has written: nothing of them reaches a terminal that is not plain text.
+Records may contain anything: only plain text of them is written to a terminal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mirror_lib.transform.preview.preview import (
     SourceRecord,
 )
 
-#: Characters of a key, a value or a header that people are shown, and bytes of one that is no text.
+#: Maximum number of characters shown of a key, a value or a header, and of bytes of one that is not text.
 _LONGEST_TEXT, _LONGEST_BYTES = 200, 64
 _NULL, _EMPTY = "(null)", "(empty)"
 _BLANKS = "\n\r\t"
@@ -33,7 +33,7 @@ _WIDTH = 9
 
 
 def readable(content: bytes | None) -> str:
-    """Bytes for people: UTF-8 text in one line, else hexadecimal; long ones are cut, and say so."""
+    """Return bytes for display: UTF-8 text in one line, else hexadecimal; long ones are cut with a mark."""
     if content is None:
         return _NULL
     if not content:
@@ -46,10 +46,10 @@ def readable(content: bytes | None) -> str:
 
 
 def as_data(content: bytes | None, json: str | None = None) -> dict[str, str] | None:
-    """Bytes for programs, all of them: as `text` where they are UTF-8, else as `hex`.
+    """Return all bytes for programs: as `text` if they are UTF-8, else as `hex`.
 
     Args:
-        json: what they say by a schema, which stands beside them.
+        json: the decoded content, added to it.
     """
     if content is None:
         return None
@@ -61,7 +61,7 @@ def as_data(content: bytes | None, json: str | None = None) -> dict[str, str] | 
 
 
 def moment(timestamp: int | None) -> str:
-    """A time in UTC, from epoch milliseconds."""
+    """Return a time in UTC, from epoch milliseconds."""
     if timestamp is None:
         return "no timestamp"
     try:
@@ -72,13 +72,13 @@ def moment(timestamp: int | None) -> str:
 
 
 class Texts(Protocol):
-    """Reads keys and values that are written by a schema."""
+    """Decodes keys and values with a schema."""
 
     def text(self, side: Change, content: bytes | None, *, made: bool) -> str | None:
-        """The JSON of a key or a value; None where there is none to be read.
+        """Return the JSON of a key or a value; None if there is none.
 
         Args:
-            made: whether it is of a record to be written, not of one that was read.
+            made: True for a record to be written, False for one that was read.
         """
 
 
@@ -86,15 +86,17 @@ class PreviewText:
     """Previews of one flow as text and as data."""
 
     def __init__(self, policy: str, texts: Texts | None = None) -> None:
-        """Args:
-        policy: what the flow does about a record that cannot be transformed, as a sentence.
-        texts: for keys and values by schemas.
+        """Use texts.
+
+        Args:
+            policy: what the flow does with a poison record, as a sentence.
+            texts: for keys and values with schemas.
         """
         self._policy = policy
         self._texts = texts
 
     def lines(self, preview: Preview) -> Iterator[str]:
-        """Every record, and below it what becomes of it."""
+        """Yield every record, and below it its outcome."""
         for each in preview.records:
             yield f"{preview.topic}-{each.place.partition} offset {each.place.offset}{_time(each.record)}"
             if each.record is not None:
@@ -183,7 +185,7 @@ class PreviewText:
 
 
 def summary(preview: Preview) -> str:
-    """How many records there are, and what becomes of them."""
+    """Return the number of records, by outcome."""
     counts = dict.fromkeys(("changed", "unchanged", "several", "dropped", "failed"), 0)
     for each in preview.records:
         counts[kind_of(preview, each)] += 1
@@ -202,7 +204,7 @@ def summary(preview: Preview) -> str:
 
 
 def kind_of(preview: Preview, each: PreviewedRecord) -> str:
-    """What becomes of a record, in a word: changed, unchanged, several, dropped or failed."""
+    """Return the outcome of a record in a word: changed, unchanged, several, dropped or failed."""
     match each.outcome:
         case Fails():
             return "failed"
@@ -215,7 +217,7 @@ def kind_of(preview: Preview, each: PreviewedRecord) -> str:
 
 
 def _as_text(content: bytes) -> str | None:
-    """The text that bytes are, if people can read it."""
+    """Return the text of bytes, if it is readable."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -241,5 +243,5 @@ def _headers(headers: Headers) -> str:
 
 
 def _one_line(text: str) -> str:
-    """An error's text, which may quote a record."""
+    """Return an error's text, which may quote a record, in one line."""
     return printable(" ".join(text.split()))

@@ -1,8 +1,8 @@
-"""Which schemas a sample of records names, and what becomes of each on the target, as values. Pure.
+"""The schemas that a sample of records names, and their state on the target, as values. Pure.
 
-What a run does with an id decides what is asked of the target: where a transform decodes a side by the registry, ids
-in front of the bytes are rewritten, so the schema must be there; everywhere else bytes stay what they are, so the very
-id must lead to the schema.
+What a run does with an id decides what the target needs: if a transform decodes a side by the registry, ids in front of
+the bytes are rewritten, so the schema must exist; otherwise bytes are unchanged, so the same id must have the same
+schema.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from mirror_lib.schemas import Identity, Place, Verdict, find_frame, subject_of_
 from mirror_lib.transform.model import DataFormat, TransformChain
 from mirror_lib.transform.preview import SourceRecord
 
-#: What of a record may name a schema.
+#: Parts of a record that may name a schema.
 SIDES = ("key", "value")
-#: Ids of a side that has none are shown as an example of what looks like them.
+#: Number of ids shown as examples of a side without schemas.
 _EXAMPLES = 3
 
 
 class SchemaUse(NamedTuple):
     """How a key or value names its schema."""
 
-    #: An id of the source's registry, or a GUID, which means the same in all registries.
+    #: An id of the source's registry, or a GUID, which is the same in all registries.
     schema: int | UUID
     place: Place
 
     @property
     def is_read(self) -> bool:
-        """Whether transforms can decode by it: they know ids in front of the bytes only."""
+        """True if transforms can decode by it: they support only ids in front of the bytes."""
         return isinstance(self.schema, int) and self.place is Place.PREFIX
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class SchemaUse(NamedTuple):
 
 
 def used_schemas(records: Iterable[SourceRecord], side: str) -> Counter[SchemaUse]:
-    """How many of the records name each schema by their keys or by their values.
+    """Count the records that name each schema in their keys or values.
 
     Args:
         side: `key` or `value`.
@@ -59,13 +59,15 @@ def used_schemas(records: Iterable[SourceRecord], side: str) -> Counter[SchemaUs
 
 
 def decoded_formats(chain: TransformChain, side: str) -> tuple[DataFormat, ...]:
-    """The formats that a side is decoded by with the help of the registry; none means that its bytes are kept."""
+    """Return the formats by which a side is decoded with the registry; if none, its bytes are unchanged."""
     formats = ((each.decode.key if side == "key" else each.decode.value).format for each in chain.transforms)
     return tuple(dict.fromkeys(each for each in formats if each.needs_registry))
 
 
 def is_written(chain: TransformChain, side: str) -> bool:
-    """Whether a transform may set a side that it decodes: then it is written by the latest version of its subject."""
+    """Return True if a transform may set a side that it decodes: it is then written by the latest version of its
+    subject.
+    """
     return any(
         (each.function is not None or side in each.sets)
         and (each.decode.key if side == "key" else each.decode.value).format.needs_registry
@@ -79,9 +81,9 @@ class SideUses:
 
     Attributes:
         topic: of the source.
-        remote_topic: what it is called on the target.
+        remote_topic: its name on the target.
         side: `key` or `value`.
-        is_decoded: whether a transform decodes it by the registry, so that ids become those of the target.
+        is_decoded: True if a transform decodes it by the registry, so that ids become those of the target.
         records: how many name each schema; 0 for one that transforms write by and that no record of the sample names.
     """
 
@@ -93,21 +95,21 @@ class SideUses:
 
     @property
     def subject(self) -> str:
-        """Of the source."""
+        """Subject on the source."""
         return subject_of_topic(self.topic, key=self.side == "key")
 
     @property
     def remote_subject(self) -> str:
-        """Of the target: what a run asks for in the place of `subject`."""
+        """Subject on the target, which a run uses instead of `subject`."""
         return subject_of_topic(self.remote_topic, key=self.side == "key")
 
     def remote_name(self, subject: str) -> str:
-        """What a subject of the source is called on the target; others than the topic's own keep their names."""
+        """Return the target's name of a source subject; only the topic's own subjects are renamed."""
         return self.remote_subject if subject == self.subject else subject
 
     @property
     def schemas(self) -> tuple[int | UUID, ...]:
-        """What the registries are to be asked for, what most records name first."""
+        """The schemas to look up in the registries, most frequent first."""
         counts: Counter[int | UUID] = Counter()
         for use, count in self.records.items():
             if use.is_read or not self.is_decoded:
@@ -126,9 +128,9 @@ class SideUses:
 
 
 class Outcome(StrEnum):
-    """What becomes of a schema's name on the target."""
+    """The outcome for a schema's id or GUID on the target."""
 
-    #: It leads to the same schema.
+    #: It has the same schema.
     SAME = "same"
     #: A run rewrites it to the target's id of the same schema.
     REWRITTEN = "rewritten"
@@ -144,15 +146,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One schema that a side of a topic's records names, and what becomes of it.
+    """One schema that a side of a topic's records names, and its outcome.
 
     Attributes:
         topic: of the source.
         side: `key` or `value`.
-        records: of the sample; 0 when only transforms write by it.
-        target_id: of the same schema; None where it is not there, and for GUIDs.
+        records: of the sample; 0 if only transforms write by it.
+        target_id: of the same schema; None if it does not exist, and for GUIDs.
         subject: of the target, which has the schema or is to have it.
-        is_taken: whether the id is another schema's on the target.
+        is_taken: True if the target uses the id for another schema.
     """
 
     topic: str
@@ -166,7 +168,7 @@ class Finding:
 
     @property
     def resolves(self) -> bool:
-        """Whether who reads the record on the target finds its schema."""
+        """True if readers of the record on the target find its schema."""
         return self.outcome in (Outcome.SAME, Outcome.REWRITTEN)
 
     def __str__(self) -> str:
@@ -211,10 +213,10 @@ class Finding:
 
 
 def finding_of_id(uses: SideUses, use: SchemaUse, identity: Identity | None) -> Finding:
-    """What becomes of an id.
+    """Return the outcome for an id.
 
     Args:
-        identity: what it is on the target; None when the source's registry does not know it.
+        identity: on the target; None if the source's registry does not know it.
     """
     if identity is None:
         outcome, target_id, subject = Outcome.UNKNOWN, None, None
@@ -231,7 +233,7 @@ def finding_of_id(uses: SideUses, use: SchemaUse, identity: Identity | None) -> 
 
 
 def finding_of_guid(uses: SideUses, use: SchemaUse, *, at_source: bool, at_target: bool) -> Finding:
-    """What becomes of a GUID, by the registries that know it."""
+    """Return the outcome for a GUID, by the registries that know it."""
     if at_target:
         outcome, subject = Outcome.SAME, None
     elif at_source:
@@ -242,15 +244,15 @@ def finding_of_guid(uses: SideUses, use: SchemaUse, *, at_source: bool, at_targe
 
 
 def finding_of_unread(uses: SideUses, use: SchemaUse) -> Finding:
-    """A name that transforms, which decode this side, cannot read."""
+    """Return the outcome for a name that transforms, which decode this side, cannot use."""
     return Finding(uses.topic, uses.side, use, uses.records[use], Outcome.NOT_READ)
 
 
 @dataclass(frozen=True, slots=True)
 class Lookalike:
-    """A side that seems to name schemas, and maybe has none: nothing decodes it, and the source's registry knows none.
+    """A side that seems to name schemas but may have none: it is not decoded, and the source's registry knows none.
 
-    Numbers look so: a serialized long from 2^24 on begins with a zero, and the next four bytes are an id.
+    Numbers look like ids: a serialized long from 2^24 on begins with a zero, and the next four bytes are an id.
     """
 
     topic: str
@@ -260,7 +262,7 @@ class Lookalike:
 
     @classmethod
     def of(cls, uses: SideUses) -> Lookalike:
-        """All that a side seems to name."""
+        """Return everything that a side seems to name."""
         examples = tuple(map(str, uses.schemas[:_EXAMPLES]))
         return cls(uses.topic, uses.side, examples, sum(uses.records.values()))
 
@@ -278,11 +280,11 @@ class Lookalike:
 
 @dataclass(frozen=True, slots=True)
 class TopicSample:
-    """How much of a topic was looked at.
+    """The size of the sample of a topic.
 
     Attributes:
-        records: that were looked at.
-        held: offsets that the topic holds, so no fewer than it has records.
+        records: in the sample.
+        held: offsets of the topic, an upper bound of its records.
         unreadable: records, and damaged batches, that could not be read.
     """
 
@@ -304,7 +306,7 @@ class TopicSample:
 
 @dataclass(frozen=True, slots=True)
 class SchemaPreflight:
-    """What a sample of a flow's records says about the schemas that its target must have."""
+    """The result of a sample of a flow's records about the schemas that its target must have."""
 
     samples: tuple[TopicSample, ...]
     findings: tuple[Finding, ...]
@@ -312,12 +314,12 @@ class SchemaPreflight:
 
     @property
     def unresolved(self) -> tuple[Finding, ...]:
-        """What leads nowhere on the target, or to another schema."""
+        """Ids without a schema on the target, or with another one."""
         return tuple(each for each in self.findings if not each.resolves)
 
     @property
     def knows_nothing(self) -> bool:
-        """Whether the source's registry knows nothing that was found: it may be another one than the producers'."""
+        """True if the source's registry knows nothing that was found: it may not be the producers' registry."""
         strange = {Outcome.UNKNOWN, Outcome.NOT_READ}
         if any(each.outcome not in strange for each in self.findings):
             return False
@@ -325,7 +327,7 @@ class SchemaPreflight:
 
     @property
     def in_order(self) -> bool:
-        """Whether everything found resolves. Lookalikes count only where nothing at all is known to the source."""
+        """True if everything found resolves. Lookalikes count only if the source knows nothing at all."""
         return not self.unresolved and not self.knows_nothing
 
     def to_dict(self) -> dict[str, Any]:
@@ -338,7 +340,7 @@ class SchemaPreflight:
         }
 
     def lines(self) -> Iterator[str]:
-        """For people: topics with schemas, those first where something leads nowhere; `summary` is not among them."""
+        """Yield lines for the console: topics with schemas, unresolved ones first; without `summary`."""
         samples = {each.topic: each for each in self.samples}
         told: dict[str, list[str]] = {}
         for topic, found in groupby(sorted(self.findings, key=lambda each: each.topic), lambda each: each.topic):
@@ -351,7 +353,7 @@ class SchemaPreflight:
             yield from (f"  {line}" for line in told[topic])
 
     def summary(self) -> Iterator[str]:
-        """How much was looked at, and what came of it."""
+        """Yield the size of the sample, and the result."""
         records, held = (sum(getattr(each, name) for each in self.samples) for name in ("records", "held"))
         yield (
             f"A sample: {records:,} of at most {_counted(held, 'record')} of {_counted(len(self.samples), 'topic')}, "

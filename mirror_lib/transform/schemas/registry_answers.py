@@ -1,4 +1,4 @@
-"""What two schema registries answer about the schemas that records name, asked as a run asks them."""
+"""Look up the schemas that records name in two schema registries, with the requests of a run."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from mirror_lib.transform.schemas.preflight import (
 from mirror_lib.transform.schemas.registry_sides import access_of, reader_of, registry_at
 from mirror_lib.transform.setting_keys import PREFIX, REGISTRY
 
-#: So many ids of a side that nothing decodes, those that most records have, tell whether they are ids at all.
+#: For a side that is not decoded, this many of the most frequent ids show if they are ids at all.
 _PROBED = 20
 
 
 class Registries(NamedTuple):
-    """Those of the two sides of a flow."""
+    """The registries of both sides of a flow."""
 
     source: SchemaRegistry
     target: SchemaRegistry
 
 
 def registries_of(transforms: FlowTransforms, flow: str) -> Registries:
-    """The registries of a flow; nobody is asked yet.
+    """Return the registries of a flow; nothing is requested yet.
 
     Raises:
         ConfigurationError: one of them is not set.
@@ -63,11 +63,11 @@ def registries_of(transforms: FlowTransforms, flow: str) -> Registries:
 
 
 def written_by(chain: TransformChain, side: str, topic: str, remote_topic: str) -> int | None:
-    """The id at the source that transforms write a side by; None where they do not write it.
+    """Return the source id that transforms write a side by; None if they do not write it.
 
     Raises:
         ConfigurationError: a transform decodes the side, and the source has no subject for it, or another format in it.
-        SchemaRegistryError: the registry does not answer.
+        SchemaRegistryError: the registry does not respond.
     """
     number = None
     if chain.source_registry is not None:
@@ -77,10 +77,10 @@ def written_by(chain: TransformChain, side: str, topic: str, remote_topic: str) 
 
 
 def ask(registries: Registries, uses: SideUses) -> tuple[Finding, ...] | Lookalike:
-    """What becomes of the schemas that one side of a topic names; changes nothing.
+    """Return the outcome for the schemas that one side of a topic names; changes nothing.
 
     Raises:
-        SchemaRegistryError: a registry does not answer, or lacks what a schema imports.
+        SchemaRegistryError: a registry does not respond, or lacks a schema that another one imports.
     """
     if _has_lookalikes(registries.source, uses):
         return Lookalike.of(uses)
@@ -101,18 +101,18 @@ def ask(registries: Registries, uses: SideUses) -> tuple[Finding, ...] | Lookali
 
 
 def _order(use: SchemaUse) -> tuple[bool, bool, int]:
-    """In front of the bytes before headers, ids before GUIDs."""
+    """Order names: in front of the bytes before headers, ids before GUIDs."""
     return use.place is Place.HEADER, isinstance(use.schema, UUID), int(use.schema)
 
 
 def register(registries: Registries, uses: SideUses, findings: Iterable[Finding]) -> Iterator[Registration]:
-    """Register at the target what is missing there, and tell what was registered.
+    """Register missing schemas at the target, and yield what was registered.
 
-    A kept id that is another schema's at the target is passed over: registering cannot free it.
+    An unchanged id that the target uses for another schema is skipped: registering cannot free it.
 
     Raises:
-        SchemaRefusedError: the target does not take a schema; those before it stay registered.
-        SchemaRegistryError: a registry does not answer.
+        SchemaRefusedError: the target rejects a schema; those before it stay registered.
+        SchemaRegistryError: a registry does not respond.
     """
     lacking = [each.use.schema for each in findings if each.outcome is Outcome.MISSING]
     taken = {each.use.schema for each in findings if each.is_taken}
@@ -122,7 +122,7 @@ def register(registries: Registries, uses: SideUses, findings: Iterable[Finding]
         plan = compare(*registries, wanted, target_subject=uses.remote_name)
         register_missing(plan, registries.target)
         yield from plan.registrations
-    # The same schema may have been registered for an id just now.
+    # The same schema may just have been registered for an id.
     for guid in missing_guids(registries.target, [each for each in lacking if isinstance(each, UUID)]):
         yield from _register_guid(registries, uses, guid)
 
@@ -130,7 +130,7 @@ def register(registries: Registries, uses: SideUses, findings: Iterable[Finding]
 def _register_guid(registries: Registries, uses: SideUses, guid: UUID) -> Iterator[Registration]:
     schema = registries.source.schema_of_guid(guid)
     if schema.references:
-        # The GUID is of the places of what is imported too, and the target may keep that elsewhere.
+        # The GUID depends on the subjects of imported schemas too, which the target may keep elsewhere.
         return
     plan = IdentityPlan((), (Registration(uses.remote_subject, schema),))
     register_missing(plan, registries.target)
@@ -138,7 +138,7 @@ def _register_guid(registries: Registries, uses: SideUses, guid: UUID) -> Iterat
 
 
 def _has_lookalikes(source: SchemaRegistry, uses: SideUses) -> bool:
-    """Whether a side that nothing decodes seems to have no schemas; asking for thousands of numbers tells no more."""
+    """Return True if a side that is not decoded seems to have no schemas; a few lookups are enough."""
     probed = () if uses.is_decoded else uses.schemas[:_PROBED]
     return bool(probed) and not any(_has(source, each) for each in probed)
 
@@ -151,6 +151,6 @@ def _has(source: SchemaRegistry, schema: int | UUID) -> bool:
     except SchemaRegistryError as error:
         if error.retriable:
             raise
-        # Registries that are older than GUIDs know no such request; what looks like one is not of theirs.
+        # Registries older than GUIDs do not have this request; what looks like one is not of theirs.
         return False
     return True

@@ -1,8 +1,8 @@
-"""Keys and values with a schema id in front, on their way into columns and back.
+"""Decode keys and values with a schema id in front into columns, and encode them again.
 
-A topic's keys and values are read as the latest version of their subject says (`TopicNameStrategy`), whatever version
-wrote them, and written by that version. So all records of a topic have one type, and fields of later versions have
-their defaults in records of earlier ones.
+A topic's keys and values are read by the latest version of their subject (`TopicNameStrategy`), whatever version wrote
+them, and written by that version. So all records of a topic have one type, and fields of later versions have their
+defaults in records of earlier ones.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class SideRenumbering:
     Attributes:
         side: `key` or `value`.
         source: the registry of the ids.
-        target: the registry that they are for.
-        target_topics: what source topics are called there, which subjects are named after.
+        target: the registry of the new ids.
+        target_topics: the target's names of source topics, which subjects are named after.
     """
 
     side: str
@@ -84,7 +84,7 @@ class SideCodec:
         self._number = reader.ids[topic]
         self._is_avro = reader.format is DataFormat.AVRO
         self._avro, self._protobuf = _codecs(reader.registry)
-        #: The type and the ways there and back of what is decoded.
+        #: The column type with its conversions in both directions.
         self.column: TypedColumn
         if self._is_avro:
             self.column = avro_column(self._avro.schema(self._number))
@@ -93,7 +93,7 @@ class SideCodec:
         self._out, self._back = optional(self.column.out), optional(self.column.back)
 
     def decode(self, framed: bytes | None) -> Any:
-        """What stands in the column; null is None."""
+        """Return the value of the column; null is None."""
         if framed is None:
             return None
         try:
@@ -113,7 +113,7 @@ class SideCodec:
             ) from error
 
     def encode(self, value: Any) -> bytes | None:
-        """The bytes of what a transform has made, with the schema id of the source in front."""
+        """Return the bytes of a transform's result, with the schema id of the source in front."""
         if value is None:
             return None
         try:
@@ -130,7 +130,7 @@ class SideCodec:
 
 
 class SchemaRenumbering:
-    """Schema ids of the source to those of the target, each asked for once."""
+    """Translates schema ids of the source to those of the target, each looked up once."""
 
     def __init__(self, sides: SideRenumbering) -> None:
         self._sides = sides
@@ -138,11 +138,11 @@ class SchemaRenumbering:
         self._known: dict[tuple[str, int], int] = {}
 
     def target_id(self, topic: str, number: int) -> int:
-        """The id at the target of the same schema.
+        """Return the id of the same schema at the target.
 
         Raises:
             SchemaMissingError: one of the registries does not have it.
-            SchemaRegistryError: one of them does not answer.
+            SchemaRegistryError: one of them does not respond.
         """
         known = self._known.get((topic, number))
         if known is None:
@@ -150,7 +150,7 @@ class SchemaRenumbering:
         return known
 
     def renumbered(self, topic: str, framed: bytes | None) -> bytes | None:
-        """A key or value with the target's id; as it is when it has none."""
+        """Return a key or value with the target's id; unchanged if it has none."""
         number = schema_id(framed)
         if number is None or framed is None:
             return framed
@@ -174,14 +174,14 @@ class SchemaRenumbering:
 
 
 def access_of(registry: model.SchemaRegistry) -> RegistryAccess:
-    """How a registry of the settings is talked to."""
+    """Return how to connect to a registry of the settings."""
     login = None if registry.user is None else BasicLogin(registry.user, registry.password or "")
     return RegistryAccess(registry.urls, login)
 
 
 @lru_cache(maxsize=16)
 def registry_at(access: RegistryAccess) -> SchemaRegistry:
-    """The one client of a registry in this process."""
+    """Return the only client of a registry in this process."""
     return SchemaRegistry(access)
 
 
@@ -192,14 +192,14 @@ def _codecs(access: RegistryAccess) -> tuple[AvroCodec, ProtobufCodec]:
 
 
 def reader_of(side: str, chosen: DataFormat, registry: model.SchemaRegistry, topics: Mapping[str, str]) -> SideReader:
-    """The reader of one side of the records of some topics, by the latest versions of their subjects.
+    """Return the reader of one side of the records of some topics, by the latest versions of their subjects.
 
     Args:
-        topics: source topics, with what they are called at the target.
+        topics: source topics, with their names at the target.
 
     Raises:
         ConfigurationError: a topic has no subject.
-        SchemaRegistryError: the registry does not answer.
+        SchemaRegistryError: the registry does not respond.
     """
     access = access_of(registry)
     ids = {}
@@ -222,7 +222,7 @@ def reader_of(side: str, chosen: DataFormat, registry: model.SchemaRegistry, top
 
 
 def column_of(reader: SideReader) -> TypedColumn:
-    """The column that one side of the records of all topics has.
+    """Return the column for one side of the records of all topics.
 
     Raises:
         ConfigurationError: topics differ.

@@ -1,4 +1,4 @@
-"""Which function stands for which SMT."""
+"""The function of each SMT."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _dropped(_setting: model.Filter, _record: SmtRecord) -> None:
     return None
 
 
-# The argument types differ from row to row, which a mapping cannot say.
+# The argument types differ from row to row, which a mapping cannot express.
 _FUNCTIONS: Mapping[type[model.Transform], Callable[[Any, SmtRecord], SmtRecord | None]] = {
     model.Cast: conversions.cast,
     model.DropHeaders: headers.drop_headers,
@@ -34,14 +34,14 @@ _FUNCTIONS: Mapping[type[model.Transform], Callable[[Any, SmtRecord], SmtRecord 
 
 
 def apply(transform: model.Transform, record: SmtRecord) -> SmtRecord | None:
-    """What an SMT makes of a record, None when it drops it; a predicate is not looked at.
+    """Return the result of an SMT for a record, None if it drops it; a predicate is not evaluated.
 
     Raises:
-        DataError: it cannot take the record.
+        DataError: it rejects the record.
     """
     return function_of(transform)(transform, record)
 
 
 def function_of(transform: model.Transform) -> Callable[[Any, SmtRecord], SmtRecord | None]:
-    """The function that an SMT stands for; it takes the SMT and a record."""
+    """Return the function of an SMT; it takes the SMT and a record."""
     return _FUNCTIONS[type(transform)]

@@ -1,4 +1,4 @@
-"""A whole chain of SMTs as one function of a record, and what is to be known of it beforehand."""
+"""A whole chain of SMTs as one function of a record, and its properties."""
 
 from __future__ import annotations
 
@@ -13,49 +13,51 @@ from mirror_lib.transform.smt.runner import ChainRunner, apply_stage
 
 @dataclass(frozen=True, slots=True)
 class SmtChain:
-    """The SMTs of a flow in their order. It pickles, holds no state, and may be called from several threads."""
+    """The SMTs of a flow in their order. It pickles, has no state, and may be called from several threads."""
 
     settings: ChainSettings
-    #: Whether a key or value is decoded by its converter before an SMT works on it. MM2 does not: with false, every
-    #: byte is what MM2 would write, where it would write anything. See `transform`.
+    #: True if a key or value is decoded by its converter before an SMT works on it. MM2 does not decode: with False,
+    #: the output is MM2's byte by byte, where MM2 would write any. See `transform`.
     decodes: bool = True
 
     @property
     def deterministic(self) -> bool:
-        """Whether the same record always gives the same bytes: no supported SMT looks at a clock or throws dice."""
+        """True if the same record always gives the same bytes: no supported SMT uses a clock or random numbers."""
         return True
 
     @property
     def may_drop(self) -> bool:
-        """Whether some records do not arrive."""
+        """True if some records may be dropped."""
         return self._has(model.Filter)
 
     @property
     def may_route(self) -> bool:
-        """Whether some records go to another topic. None goes to another partition: MM2 sets it before the chain."""
+        """True if some records may go to another topic. None goes to another partition: MM2 sets it before the
+        chain.
+        """
         return self._has(model.RegexRouter, model.TimestampRouter)
 
     @property
     def may_change_key(self) -> bool:
-        """Whether some records get another key."""
+        """True if some records may get another key."""
         return any(Side.KEY in stage.transform.changed_sides() for stage in self.settings.stages)
 
     @property
     def may_change_value(self) -> bool:
-        """Whether some records get another value."""
+        """True if some records may get another value."""
         return any(Side.VALUE in stage.transform.changed_sides() for stage in self.settings.stages)
 
     @property
     def may_change_headers(self) -> bool:
-        """Whether some records get other headers."""
+        """True if some records may get other headers."""
         changes = self._has(model.InsertHeader, model.DropHeaders, model.HeaderFrom)
         return changes or self.settings.header_converter.kind is not ConverterKind.BYTES
 
     def apply(self, record: SmtRecord) -> SmtRecord | None:
-        """What the chain makes of a record whose key and value are decoded already; None when it is dropped.
+        """Apply the chain to a record with decoded key and value; return None if it is dropped.
 
         Raises:
-            SmtError: an SMT cannot take the record.
+            SmtError: an SMT rejects the record.
         """
         current: SmtRecord | None = record
         for stage in self.settings.stages:
@@ -66,19 +68,19 @@ class SmtChain:
         return current
 
     def transform(self, raw: RawRecord) -> RawRecord | None:
-        """What the chain makes of a record as it stands in Kafka; None when it is dropped.
+        """Apply the chain to a record with its bytes; return None if it is dropped.
 
-        A key or value is decoded when the first SMT works on it, so that records which predicates keep from all of them
-        need not be of the converter's form, and written anew only if it was changed: else its bytes stay what they are.
-        Headers are bytes to SMTs, as in MM2, and all are written by the header converter.
+        A key or value is decoded when the first SMT works on it, so that records which predicates exclude from all SMTs
+        need not have the converter's format, and encoded again only if it was changed: otherwise its bytes stay the
+        same. Headers are bytes to SMTs, as in MM2, and all are written by the header converter.
 
         Raises:
-            SmtError: an SMT or a converter cannot take the record.
+            SmtError: an SMT or a converter rejects the record.
         """
         return self.runner().transform(raw)
 
     def runner(self) -> ChainRunner:
-        """The chain made ready for many records."""
+        """Return the chain prepared for many records."""
         return ChainRunner(self.settings, decodes=self.decodes)
 
     def _has(self, *kinds: type[model.Transform]) -> bool:

@@ -47,7 +47,7 @@ _LONG_MAX = (1 << 63) - 1
 
 
 def cast(setting: model.Cast, record: SmtRecord) -> SmtRecord:
-    """A null passes as it is; a field that a map does not have appears as null.
+    """Cast the whole or fields. A null stays null; a field that a map does not have appears as null.
 
     Raises:
         DataError: the side is no map or struct, or a value cannot be cast.
@@ -128,7 +128,7 @@ def _cast_to_string(value: Value) -> str:
 
 
 def encoded_moment(schema: Schema, value: Moment) -> int:
-    """A moment as the number that its schema stands for (`Date.fromLogical` and the like).
+    """Return the number that represents a moment in its schema (`Date.fromLogical` and the like).
 
     Raises:
         DataError: a date has a time of day, or a time a date.
@@ -143,10 +143,10 @@ def encoded_moment(schema: Schema, value: Moment) -> int:
 
 
 def timestamp_converter(setting: model.TimestampConverter, record: SmtRecord) -> SmtRecord:
-    """A null stays null; a field that a map does not have appears as null.
+    """Convert a moment. A null stays null; a field that a map does not have appears as null.
 
     Raises:
-        DataError: the side is no map or struct, or what is found is no moment.
+        DataError: the side is no map or struct, or the value is no moment.
     """
     schema, value = record.part(setting.side)
     if schema is None:
@@ -245,5 +245,5 @@ def _in_precision(milliseconds: int, precision: UnixPrecision) -> int:
 
 
 def _truncated(value: int, divisor: int) -> int:
-    """Java's division, which goes towards zero."""
+    """Divide like Java, rounding towards zero."""
     return value // divisor if value >= 0 else -(-value // divisor)

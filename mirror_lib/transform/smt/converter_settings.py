@@ -15,7 +15,7 @@ _PACKAGES = {
     ConverterKind.JSON: "org.apache.kafka.connect.json",
     ConverterKind.SIMPLE_HEADER: "org.apache.kafka.connect.storage",
 }
-#: Connect also knows its classes by their short names.
+#: Connect also accepts its classes by their short names.
 _KINDS = {name: kind for kind, package in _PACKAGES.items() for name in (f"{package}.{kind.value}", kind.value)}
 _JSON = f"{_PACKAGES[ConverterKind.JSON]}.{ConverterKind.JSON.value}"
 _ENCODINGS = ("utf8", "utf-8")
@@ -26,7 +26,7 @@ Converters = tuple[ConverterSettings, ConverterSettings, ConverterSettings]
 def parse_converters(
     settings: Mapping[str, str], stages: Sequence[Stage]
 ) -> tuple[Converters, tuple[SettingProblem, ...]]:
-    """The converters of keys, values and headers, and all that is wrong with them for these transforms."""
+    """Return the converters of keys, values and headers, and all their problems with these transforms."""
     problems: list[SettingProblem] = []
     key, value, header = (_parse(settings, f"{what}.converter", problems) for what in ("key", "value", "header"))
     if not problems:
@@ -55,7 +55,7 @@ def _parse(settings: Mapping[str, str], key: str, problems: list[SettingProblem]
 
 
 def _json(key: str, options: Options) -> ConverterSettings:
-    # How many schemas Java keeps changes nothing about records, and `schema.content` is for sink connectors.
+    # The size of Java's schema cache does not affect records, and `schema.content` is for sink connectors.
     options.text("schemas.cache.size")
     options.text("schema.content")
     numeric = options.choice("decimal.format", ("BASE64", "NUMERIC"), default="BASE64", any_case=True) == "NUMERIC"
@@ -70,7 +70,7 @@ def _json(key: str, options: Options) -> ConverterSettings:
 
 def _side_problems(side: Side, converter: ConverterSettings, stages: Sequence[Stage]) -> list[SettingProblem]:
     found: list[SettingProblem] = []
-    # Whether an SMT before has made a map or a struct of the side.
+    # True if an earlier SMT has made the side a map or a struct.
     made_fields = False
     works = [each for each in stages if side in each.transform.sides() | each.transform.changed_sides()]
     for stage in works:

@@ -1,4 +1,4 @@
-"""The options of each SMT and each predicate: what Connect's `ConfigDef` of the class says."""
+"""The options of each SMT and each predicate, as in the `ConfigDef` of Connect's class."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _replace_field(side: Side, options: Options) -> model.ReplaceField:
 
 
 def _renamed(options: Options, name: str, old: str) -> tuple[str, ...]:
-    """A list that had another name before Kafka 4.0; the new name wins."""
+    """Return a list that had another name before Kafka 4.0; the new name has priority."""
     if options.has(old):
         options.warn(old, f"is the old name of {name}, which Kafka 4 does not know", f"write {name}")
     former = options.names(old, required=False)
@@ -191,7 +191,7 @@ def _record_is_tombstone(_options: Options) -> model.RecordIsTombstone:
 
 
 def _java_split(text: str) -> list[str]:
-    """`String.split(":")`, which leaves out empty pieces at the end."""
+    """Split like `String.split(":")`, which drops empty pieces at the end."""
     parts = text.split(":")
     while parts and not parts[-1]:
         parts.pop()
@@ -207,7 +207,7 @@ WHOLE: Mapping[str, Callable[[Options], model.Transform]] = {
     "TimestampRouter": _timestamp_router,
     "ValueToKey": _value_to_key,
 }
-#: SMTs whose classes end with `$Key` or `$Value`, by what stands before that.
+#: SMTs whose classes end with `$Key` or `$Value`, by the part before that.
 SIDED: Mapping[str, Callable[[Side, Options], model.Transform]] = {
     "Cast": _cast,
     "ExtractField": _extract_field,

@@ -1,4 +1,4 @@
-"""What is raised for a record that a transform or a converter cannot deal with."""
+"""Errors of transforms and converters for a record."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class SmtError(ReplicationError):
     reason = "transform"
 
     def __init__(self, configured: str, class_name: str, problem: str, *, where: Where = NOWHERE) -> None:
-        """Nothing but the parts of the message.
+        """Create the error from the parts of its message.
 
         Args:
             configured: the key of the settings that names the class, such as `transforms.mask` or `value.converter`.
             class_name: the Java class by its short name, such as `MaskField$Value`.
-            problem: one clause that says what is wrong with the record.
+            problem: one clause with the problem of the record.
             where: the record's coordinates, as far as they are known.
         """
         self.configured = configured
@@ -31,7 +31,7 @@ class SmtError(ReplicationError):
         )
 
     def at(self, where: Where) -> SmtError:
-        """The same error with the coordinates of the record."""
+        """Return the same error with the coordinates of the record."""
         return SmtError(self.configured, self.class_name, self.problem, where=where)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def parse_path(text: str) -> tuple[str, ...]:
-    """The names on the way to a field (`SingleFieldPath.buildFieldPathV2`).
+    """Return the names on the path to a field (`SingleFieldPath.buildFieldPathV2`).
 
-    Dots stand between names; a name with dots stands between backticks, in which a backslash before a backtick that is
-    followed by a dot makes that one a part of the name.
+    Dots separate names; a name with dots is enclosed in backticks, in which a backslash before a backtick that is
+    followed by a dot makes that backtick a part of the name.
 
     Raises:
         ValueError: a backtick has no partner, or the path is empty.
@@ -30,7 +30,7 @@ def parse_path(text: str) -> tuple[str, ...]:
 
 
 def _quoted(text: str, opening: int) -> tuple[str, int]:
-    """The name that begins with a backtick, and where the next one begins."""
+    """Return the name that begins with a backtick, and where the next one begins."""
     name = ""
     start = position = opening + 1
     while True:

@@ -1,7 +1,7 @@
-"""`InsertField`, `MaskField` and `ReplaceField`: single fields added, masked, left out or renamed.
+"""`InsertField`, `MaskField` and `ReplaceField`: single fields added, masked, dropped or renamed.
 
 Fields keep the source's order and new ones come last. With a schema Java does the same; without one it keeps them in a
-`HashMap`, whose order means nothing.
+`HashMap`, whose order has no meaning.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _INSERTION, _MASKING, _REPLACEMENT = "field insertion", "mask fields", "field re
 
 
 def insert_field(setting: model.InsertField, record: SmtRecord) -> SmtRecord:
-    """A null passes as it is. The timestamp is a number without a schema, a Connect timestamp with one.
+    """Insert fields. A null stays null. The timestamp is a number without a schema, a Connect timestamp with one.
 
     Raises:
         DataError: the side is no map or struct, or a struct has such a field already.
@@ -67,7 +67,7 @@ def insert_field(setting: model.InsertField, record: SmtRecord) -> SmtRecord:
 
 
 def _insertions(setting: model.InsertField, record: SmtRecord) -> Iterator[tuple[str, Schema, Value]]:
-    """Name, schema and value of what is inserted; a value of None when the record does not have it."""
+    """Yield name, schema and value of the inserted fields; a value of None if the record does not have it."""
     if (topic := setting.topic) is not None:
         yield topic.name, OPTIONAL_STRING if topic.optional else STRING, record.topic
     if (partition := setting.partition) is not None:
@@ -81,7 +81,7 @@ def _insertions(setting: model.InsertField, record: SmtRecord) -> Iterator[tuple
 
 
 def mask_field(setting: model.MaskField, record: SmtRecord) -> SmtRecord:
-    """A null in a field stays null; a field that a map does not have appears as null. A null record fails.
+    """Mask fields. A null in a field stays null; a field that a map does not have appears as null. A null record fails.
 
     Raises:
         DataError: the side is no map or struct, or a value cannot be masked.
@@ -112,7 +112,7 @@ def _masked(value: Value, replacement: str | None) -> Value:
     return empty
 
 
-#: What a value is masked by; the first type that fits counts.
+#: The mask of a value; the first type that fits applies.
 _EMPTY: tuple[tuple[type, Value], ...] = (
     (bool, False),
     (Int8, Int8(0)),
@@ -127,12 +127,12 @@ _EMPTY: tuple[tuple[type, Value], ...] = (
     (list, []),
     (dict, {}),
 )
-#: The same for what is of just that type, which nearly all values are.
+#: The same for values of exactly that type, as nearly all are.
 _EMPTY_OF: Mapping[type, Value] = dict(_EMPTY)
 
 
 def replace_field(setting: model.ReplaceField, record: SmtRecord) -> SmtRecord:
-    """Exclusion wins over inclusion; both speak of the old names. A null passes as it is.
+    """Exclusion has priority over inclusion; both refer to the old names. A null stays null.
 
     Raises:
         DataError: the side is no map or struct, or two fields of a struct would have one name.
@@ -151,7 +151,7 @@ def replace_field(setting: model.ReplaceField, record: SmtRecord) -> SmtRecord:
         if _is_kept(setting, each.name)
     )
     new_schema = _REPLACED.get(setting, whole.schema, lambda: struct_schema(renamed, like=whole.schema))
-    # Java looks for the value under the name that a rename leads back to, also when no rename led here.
+    # Java looks up the value under the name before a rename, even if that rename did not apply.
     old_names = {new: old for old, new in setting.renames.items()}
     pairs = (
         (each.name, whole.get(old_names.get(each.name, each.name), default=setting.replace_null_with_default))
@@ -165,6 +165,6 @@ def _is_kept(setting: model.ReplaceField, name: str) -> bool:
 
 
 def _value(whole: Struct, each: Field, replace_null_with_default: bool) -> Value:
-    """The value of one of the struct's own fields (`Struct.get`, which looks for the field first)."""
+    """Return the value of one of the struct's own fields (`Struct.get`, which looks up the field first)."""
     value = whole.values.get(each.name)
     return each.schema.default if value is None and replace_null_with_default else value

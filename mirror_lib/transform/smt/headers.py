@@ -8,17 +8,17 @@ from mirror_lib.transform.smt.values import DataError, Schema, Struct, Value, st
 
 
 def insert_header(setting: model.InsertHeader, record: SmtRecord) -> SmtRecord:
-    """The header comes last; others of its name stay."""
+    """Add a header as the last one; others of its name stay."""
     return record.with_headers((*record.headers, Header(setting.header, setting.value, setting.schema)))
 
 
 def drop_headers(setting: model.DropHeaders, record: SmtRecord) -> SmtRecord:
-    """All headers of the names go, in whatever number they are there."""
+    """Remove all headers of the names."""
     return record.with_headers(tuple([each for each in record.headers if each.name not in setting.headers]))
 
 
 def header_from(setting: model.HeaderFrom, record: SmtRecord) -> SmtRecord:
-    """Headers come last in the order of the settings. A null record fails; a missing field of a map gives a null.
+    """Add headers in the order of the settings. A null record fails; a missing field of a map gives a null.
 
     Raises:
         DataError: the side is no map or struct, or a struct has no such field.
@@ -41,7 +41,7 @@ def header_from(setting: model.HeaderFrom, record: SmtRecord) -> SmtRecord:
 def _from_struct(setting: model.HeaderFrom, whole: Struct, name: str, header: str) -> Header:
     found = whole.schema.field(name)
     if found is None:
-        # Java stumbles over the null instead of a schema.
+        # Java fails on the null in place of a schema.
         raise DataError(f"{name} is not a field of the struct")
     value = whole.get(name, default=setting.replace_null_with_default)
     if value is None and not found.schema.optional:

@@ -1,4 +1,4 @@
-"""What the settings of transforms say, as values: one class for each SMT and each predicate, named as Connect's."""
+"""The settings of transforms as values: one class for each SMT and each predicate, named as Connect's."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class SettingProblem:
     message: str
     #: What to do, as one clause.
     action: str = ""
-    #: Whether the chain can be used nevertheless.
+    #: True if the chain can be used nevertheless.
     warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """What all SMTs have in common."""
+    """The common part of all SMTs."""
 
     def sides(self) -> frozenset[Side]:
-        """The parts of the record whose contents it reads."""
+        """Return the parts of the record whose contents it reads."""
         return frozenset()
 
     def changed_sides(self) -> frozenset[Side]:
-        """Those that it may change."""
+        """Return the parts that it may change."""
         return self.sides()
 
     def reads_fields(self) -> bool:
-        """Whether it fails on anything but a map or a struct."""
+        """Return True if it fails on anything but a map or a struct."""
         return False
 
     @property
@@ -65,7 +65,7 @@ class _Sided(Transform):
 
 @dataclass(frozen=True, slots=True)
 class _Fields(_Sided):
-    """One that works on the fields of a map or a struct."""
+    """An SMT that works on the fields of a map or a struct."""
 
     def reads_fields(self) -> bool:
         return True
@@ -81,7 +81,7 @@ class RegexRouter(Transform):
 
 @dataclass(frozen=True, slots=True)
 class TimestampRouter(Transform):
-    """Puts the record's time into the topic's name."""
+    """Adds the record's time to the topic's name."""
 
     topic_format: str
     timestamp_format: DateFormat
@@ -103,14 +103,14 @@ class InsertHeader(Transform):
 
 @dataclass(frozen=True, slots=True)
 class DropHeaders(Transform):
-    """Takes away the headers of the given names."""
+    """Removes the headers of the given names."""
 
     headers: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class InsertedField:
-    """The name of a field to insert; `!` behind it makes it required, `?` optional as it is without."""
+    """The name of a field to insert; a suffix `!` makes it required, `?` optional, which is the default."""
 
     name: str
     optional: bool = True
@@ -130,7 +130,7 @@ class InsertField(_Fields):
 
 @dataclass(frozen=True, slots=True)
 class MaskField(_Fields):
-    """Puts a zero, an empty text or a replacement in the place of fields."""
+    """Replaces fields by a zero, an empty text or a replacement."""
 
     fields: tuple[str, ...]
     replacement: str | None = None
@@ -139,7 +139,7 @@ class MaskField(_Fields):
 
 @dataclass(frozen=True, slots=True)
 class ReplaceField(_Fields):
-    """Leaves out fields and renames them; an empty `include` takes all."""
+    """Drops fields and renames them; an empty `include` keeps all."""
 
     exclude: frozenset[str] = frozenset()
     include: frozenset[str] = frozenset()
@@ -149,11 +149,11 @@ class ReplaceField(_Fields):
 
 @dataclass(frozen=True, slots=True)
 class ExtractField(_Fields):
-    """Puts one field in the place of the whole."""
+    """Replaces the whole by one field."""
 
-    #: As it was written, for messages.
+    #: As written, for messages.
     field: str
-    #: The names on the way to it: one, unless `field.syntax.version` is V2 (KIP-821).
+    #: The names on the path to it: one, unless `field.syntax.version` is V2 (KIP-821).
     path: tuple[str, ...]
     replace_null_with_default: bool = True
 
@@ -167,14 +167,14 @@ class HoistField(_Sided):
 
 @dataclass(frozen=True, slots=True)
 class Flatten(_Fields):
-    """Brings the fields of nested maps and structs to the top."""
+    """Moves the fields of nested maps and structs to the top."""
 
     delimiter: str = "."
 
 
 @dataclass(frozen=True, slots=True)
 class ValueToKey(Transform):
-    """Makes a key of fields of the value."""
+    """Builds the key from fields of the value."""
 
     fields: tuple[str, ...]
     replace_null_with_default: bool = True
@@ -236,10 +236,10 @@ class UnixPrecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimestampConverter(_Sided):
-    """Brings a moment into another form."""
+    """Converts a moment to another representation."""
 
     target: TimestampType
-    #: The field with the moment; None when the whole is one.
+    #: The field with the moment; None if the whole is one.
     field: str | None = None
     #: For texts.
     format: DateFormat | None = None
@@ -284,12 +284,12 @@ class Stage:
 
     @property
     def configured(self) -> str:
-        """The key that the stage's settings begin with."""
+        """The prefix of the stage's settings."""
         return f"transforms.{self.name}"
 
 
 class ConverterKind(StrEnum):
-    """The converters that are known, by the short names of their classes."""
+    """The supported converters, by the short names of their classes."""
 
     BYTES = "ByteArrayConverter"
     STRING = "StringConverter"
@@ -300,22 +300,22 @@ class ConverterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConverterSettings:
-    """One of `key.converter`, `value.converter` and `header.converter` with what belongs to it."""
+    """One of `key.converter`, `value.converter` and `header.converter` with its settings."""
 
     #: The key that names the class.
     configured: str
     kind: ConverterKind = ConverterKind.BYTES
-    #: Of `JsonConverter`: whether schema and payload stand in an envelope. True unless told otherwise, as in Connect.
+    #: Of `JsonConverter`: schema and payload are in an envelope. True by default, as in Connect.
     schemas_enable: bool = True
-    #: Of `JsonConverter`: whether decimals are written as numbers, and not as bytes in base64.
+    #: Of `JsonConverter`: decimals are written as numbers, not as bytes in base64.
     numeric_decimals: bool = False
-    #: Of `JsonConverter`: whether a null in a field with a default becomes the default.
+    #: Of `JsonConverter`: a null in a field with a default becomes the default.
     replace_null_with_default: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ChainSettings:
-    """All that a properties file says of the transforms of a flow."""
+    """All settings of the transforms of a flow in a properties file."""
 
     stages: tuple[Stage, ...] = ()
     key_converter: ConverterSettings = ConverterSettings("key.converter")
@@ -329,12 +329,12 @@ class ChainSettings:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSettings:
-    """What was read: the chain, None when it cannot be used, and all problems."""
+    """The parsed chain, None if it cannot be used, and all problems."""
 
     chain: ChainSettings | None
     problems: tuple[SettingProblem, ...]
 
     @property
     def errors(self) -> tuple[SettingProblem, ...]:
-        """The problems that are no mere warnings."""
+        """The problems that are not warnings."""
         return tuple(problem for problem in self.problems if not problem.warning)

@@ -1,4 +1,4 @@
-"""Reading the options of one SMT, predicate or converter as Kafka's `ConfigDef` does, with all problems collected."""
+"""Read the options of one SMT, predicate or converter as Kafka's `ConfigDef` does, and collect all problems."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import TypeVar
 
 from mirror_lib.transform.smt.model import SettingProblem
 
-#: What `String.trim()` takes away.
+#: Characters that `String.trim()` removes.
 _BLANKS = "".join(map(chr, range(0x21)))
 _Read = TypeVar("_Read")
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Members between commas without blanks around them; an empty text has none (`ConfigDef.Type.LIST`)."""
+    """Return members between commas without blanks around them; an empty text has none (`ConfigDef.Type.LIST`)."""
     trimmed = text.strip(_BLANKS)
     return tuple(member.strip() for member in trimmed.split(",")) if trimmed else ()
 
 
 class Options:
-    """The settings under one prefix. What is wrong is noted, and a harmless value stands in for it."""
+    """The settings under one prefix. Problems are collected, and a harmless value replaces an invalid one."""
 
     def __init__(self, prefix: str, settings: Mapping[str, str], *, owner: str) -> None:
         """Nothing is read yet.
 
         Args:
-            prefix: what all keys begin with, its dot included.
+            prefix: of all keys, including its dot.
             settings: all settings of the flow.
-            owner: the class that has the options, for messages.
+            owner: the class of the options, for messages.
         """
         self.prefix = prefix
         self.owner = owner
@@ -37,11 +37,11 @@ class Options:
 
     @property
     def failed(self) -> bool:
-        """Whether what was read cannot be used."""
+        """True if an option cannot be used."""
         return any(not problem.warning for problem in self.problems)
 
     def has(self, name: str) -> bool:
-        """Whether an option is set."""
+        """Return True if an option is set."""
         return name in self._given
 
     def refuse(self, name: str, message: str, action: str = "") -> None:
@@ -49,17 +49,17 @@ class Options:
         self.problems.append(SettingProblem(self.prefix + name, message, action))
 
     def warn(self, name: str, message: str, action: str = "") -> None:
-        """Note something about an option that is to be known."""
+        """Add a warning about an option."""
         self.problems.append(SettingProblem(self.prefix + name, message, action, warning=True))
 
     def text(self, name: str) -> str | None:
-        """An option as it is written, without blanks around it; None when it is not set."""
+        """Return an option as written, without blanks around it; None if it is not set."""
         self._read.add(name)
         given = self._given.get(name)
         return None if given is None else given.strip(_BLANKS)
 
     def required(self, name: str, *, may_be_empty: bool = False) -> str:
-        """An option that must be set."""
+        """Return an option that must be set."""
         text = self.text(name)
         if text is None:
             self.refuse(name, f"is missing, and {self.owner} needs it", f"set {self.prefix}{name}")
@@ -68,21 +68,21 @@ class Options:
         return text or ""
 
     def filled(self, name: str) -> str | None:
-        """An option that must not be empty if it is set."""
+        """Return an option that must not be empty if it is set."""
         text = self.text(name)
         if text == "":
             self.refuse(name, "is empty", "give it a text, or leave it out")
         return text
 
     def names(self, name: str, *, required: bool = True) -> tuple[str, ...]:
-        """A list; empty only if it may be."""
+        """Return a list; empty only if it may be."""
         members = split_list(self.required(name) if required else self.text(name) or "")
         if "" in members:
             self.refuse(name, "has an empty member")
         return members
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """True or false in any case of letters."""
+        """Return true or false in any case of letters."""
         text = self.text(name)
         if text is None:
             return default
@@ -91,7 +91,7 @@ class Options:
         return text.lower() == "true"
 
     def choice(self, name: str, among: Iterable[str], *, default: str | None = None, any_case: bool = False) -> str:
-        """One of several words; required without a default."""
+        """Return one of several words; required without a default."""
         words = list(among)
         text = self.required(name) if default is None else self.text(name)
         if text is None:
@@ -104,7 +104,7 @@ class Options:
         return words[0]
 
     def parsed(self, name: str, text: str, parse: Callable[[str], _Read], fallback: _Read) -> _Read:
-        """What a function makes of a text; its `ValueError` is noted."""
+        """Return a text parsed by a function; its `ValueError` is collected."""
         try:
             return parse(text)
         except ValueError as error:
@@ -112,6 +112,6 @@ class Options:
             return fallback
 
     def note_unknown(self) -> None:
-        """Warn of options that nothing has asked for, as Connect ignores them."""
+        """Warn of options that were not read, since Connect ignores them."""
         for name in sorted(self._given.keys() - self._read):
             self.warn(name, f"is no option of {self.owner} and has no effect", "check its spelling")

@@ -10,7 +10,7 @@ from mirror_lib.transform.smt.record import SmtRecord
 
 
 def condition_of(predicate: Predicate) -> Callable[[SmtRecord], bool]:
-    """Whether a predicate is true for a record, as a function of the record."""
+    """Return a predicate as a function of the record."""
     match predicate:
         case TopicNameMatches(pattern):
             compiled = compile_java(pattern)
@@ -22,10 +22,10 @@ def condition_of(predicate: Predicate) -> Callable[[SmtRecord], bool]:
 
 
 def holds(predicate: Predicate, record: SmtRecord) -> bool:
-    """Whether a predicate is true for a record."""
+    """Return True if a predicate is true for a record."""
     return condition_of(predicate)(record)
 
 
 def applies(stage: Stage, record: SmtRecord) -> bool:
-    """Whether a stage's SMT is applied to a record (`TransformationStage.apply`)."""
+    """Return True if a stage's SMT is applied to a record (`TransformationStage.apply`)."""
     return stage.predicate is None or holds(stage.predicate, record) != stage.negate

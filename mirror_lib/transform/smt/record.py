@@ -1,4 +1,4 @@
-"""Records as transforms see them, and as they stand in Kafka."""
+"""Records as transforms see them, and as stored in Kafka."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Header(NamedTuple):
 
 
 class RawRecord(NamedTuple):
-    """A record as it stands in Kafka."""
+    """A record as stored in Kafka."""
 
     #: The name on the target: MM2's task has renamed the topic before a transform sees the record.
     topic: str
@@ -35,7 +35,7 @@ class RawRecord(NamedTuple):
     key: bytes | None = None
     value: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-    #: Milliseconds since 1970, None for a record of a time before Kafka had them.
+    #: Milliseconds since 1970, None for a record in a format without timestamps.
     timestamp: int | None = None
 
 
@@ -52,36 +52,36 @@ class SmtRecord(NamedTuple):
     key_schema: Schema | None = None
     value_schema: Schema | None = None
 
-    # Records are many: they are not made by `_replace`, which takes three times as long, and a member of an `Enum` is
-    # not asked for by its class, which takes five times as long.
+    # Records are many: they are not created by `_replace`, which takes three times as long, nor are members of an
+    # `Enum` accessed by its class, which takes five times as long.
 
     def part(self, side: Side) -> tuple[Schema | None, Value]:
-        """Schema and value of one side."""
+        """Return schema and value of one side."""
         return (self.key_schema, self.key) if side is _KEY else (self.value_schema, self.value)
 
     def with_part(self, side: Side, schema: Schema | None, value: Value) -> SmtRecord:
-        """The record with another key or value."""
+        """Return the record with another key or value."""
         topic, partition, key, before, headers, timestamp, key_schema, value_schema = self
         if side is _KEY:
             return SmtRecord(topic, partition, value, before, headers, timestamp, schema, value_schema)
         return SmtRecord(topic, partition, key, value, headers, timestamp, key_schema, schema)
 
     def with_topic(self, topic: str) -> SmtRecord:
-        """The record under another topic."""
+        """Return the record under another topic."""
         _, partition, key, value, headers, timestamp, key_schema, value_schema = self
         return SmtRecord(topic, partition, key, value, headers, timestamp, key_schema, value_schema)
 
     def with_headers(self, headers: tuple[Header, ...]) -> SmtRecord:
-        """The record with other headers."""
+        """Return the record with other headers."""
         topic, partition, key, value, _, timestamp, key_schema, value_schema = self
         return SmtRecord(topic, partition, key, value, headers, timestamp, key_schema, value_schema)
 
 
 def require_map(value: Value, purpose: str) -> dict[str, Any]:
-    """A schemaless value as a map (`Requirements.requireMap`).
+    """Return a schemaless value as a map (`Requirements.requireMap`).
 
     Raises:
-        DataError: it is none; a null is none.
+        DataError: it is no map; a null is none.
     """
     if not isinstance(value, dict):
         raise DataError(f"Only Map objects supported in absence of schema for [{purpose}], found: {class_name(value)}")
@@ -89,10 +89,10 @@ def require_map(value: Value, purpose: str) -> dict[str, Any]:
 
 
 def require_struct(value: Value, purpose: str) -> Struct:
-    """A value with a schema as a struct (`Requirements.requireStruct`).
+    """Return a value with a schema as a struct (`Requirements.requireStruct`).
 
     Raises:
-        DataError: it is none; a null is none.
+        DataError: it is no struct; a null is none.
     """
     if not isinstance(value, Struct):
         raise DataError(f"Only Struct objects supported for [{purpose}], found: {class_name(value)}")

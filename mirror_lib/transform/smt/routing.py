@@ -1,4 +1,4 @@
-"""`RegexRouter` and `TimestampRouter`: another topic for the record. The partition stays what it is."""
+"""`RegexRouter` and `TimestampRouter`: another topic for the record. The partition is unchanged."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mirror_lib.transform.smt.values import DataError
 
 
 def regex_router(setting: model.RegexRouter, record: SmtRecord) -> SmtRecord:
-    """The record under the name of `renamed_by_regex`."""
+    """Return the record under the name of `renamed_by_regex`."""
     topic = renamed_by_regex(setting, record.topic)
     return record if topic == record.topic else record.with_topic(topic)
 
 
 def renamed_by_regex(setting: model.RegexRouter, topic: str) -> str:
-    """The regex must match the whole name, and what its first match replaces may be less than that, as in Java.
+    """Rename by a regex that must match the whole name, while its first match, as in Java, may replace less.
 
     `a|ab` matches the topic `ab` (`Matcher.matches`), and `replaceFirst` then replaces the `a` alone.
     """
@@ -26,7 +26,7 @@ def renamed_by_regex(setting: model.RegexRouter, topic: str) -> str:
 
 
 def timestamp_router(setting: model.TimestampRouter, record: SmtRecord) -> SmtRecord:
-    """The record under the name of `renamed_by_time`.
+    """Return the record under the name of `renamed_by_time`.
 
     Raises:
         DataError: the record has no timestamp, or one that Java writes by another calendar.
@@ -37,7 +37,7 @@ def timestamp_router(setting: model.TimestampRouter, record: SmtRecord) -> SmtRe
 
 
 def renamed_by_time(setting: model.TimestampRouter, topic: str, milliseconds: int) -> str:
-    """`${topic}` and `${timestamp}` of the format replaced, the second also where the topic's name brought it in.
+    """Replace `${topic}` and `${timestamp}` of the format, the second also if it comes from the topic's name.
 
     Raises:
         DataError: Java writes the time by another calendar.
@@ -46,7 +46,7 @@ def renamed_by_time(setting: model.TimestampRouter, topic: str, milliseconds: in
     return setting.topic_format.replace("${topic}", topic).replace("${timestamp}", moment)
 
 
-# Records of one topic follow one another.
+# Records of one topic are consecutive.
 @lru_cache(maxsize=1024)
 def _renamed(regex: str, replacement: str, topic: str) -> str:
     pattern, compiled = _compiled(regex, replacement)

@@ -1,4 +1,4 @@
-"""A chain of SMTs made ready for many records: what does not depend on the record is found out once."""
+"""A chain of SMTs prepared for many records: everything that does not depend on the record is computed once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mirror_lib.transform.smt.predicates import condition_of
 from mirror_lib.transform.smt.record import Header, RawRecord, Side, SmtRecord
 from mirror_lib.transform.smt.values import BYTES, OPTIONAL_BYTES, DataError, Schema, Value
 
-# Sides are bits here, and functions are found once: what is asked for every record is to cost next to nothing.
+# Sides are bits here, and functions are looked up once, to keep the cost per record low.
 _KEY, _VALUE = 1, 2
 _KEY_SIDE, _VALUE_SIDE = Side.KEY, Side.VALUE
 _BITS = {_KEY_SIDE: _KEY, _VALUE_SIDE: _VALUE}
@@ -21,11 +21,11 @@ _EVERY_SIDE = _KEY | _VALUE
 
 
 class _Step(NamedTuple):
-    """A stage with what is known of it."""
+    """A stage with its precomputed properties."""
 
     stage: Stage
     function: Callable[[Any, SmtRecord], SmtRecord | None]
-    #: None where it is applied to every record.
+    #: None if it is applied to every record.
     condition: Callable[[SmtRecord], bool] | None
     negate: bool
     #: The sides that it reads, and those that need no decoding after it.
@@ -34,7 +34,7 @@ class _Step(NamedTuple):
 
 
 class ChainRunner:
-    """Runs a chain on one record after the other. It holds no state of records: threads may share it."""
+    """Runs a chain on one record after the other. It has no state of records: threads may share it."""
 
     def __init__(self, settings: ChainSettings, *, decodes: bool) -> None:
         self._decodes = decodes
@@ -57,18 +57,18 @@ class ChainRunner:
         )
 
     def transform(self, raw: RawRecord) -> RawRecord | None:
-        """What the chain makes of a record as it stands in Kafka (`SmtChain.transform`); None when it is dropped.
+        """Apply the chain to a record with its bytes (`SmtChain.transform`); return None if it is dropped.
 
         Raises:
-            SmtError: an SMT or a converter cannot take the record.
+            SmtError: an SMT or a converter rejects the record.
         """
         if not self._steps:
             return raw
-        # What MirrorSourceTask makes of a record.
+        # The record as MirrorSourceTask creates it.
         topic, partition, raw_key, raw_value, raw_headers, timestamp = raw
         headers = tuple([Header(name, data, OPTIONAL_BYTES if data is None else BYTES) for name, data in raw_headers])
         current = SmtRecord(topic, partition, raw_key, raw_value, headers, timestamp, OPTIONAL_BYTES, BYTES)
-        # What stands for the bytes as they came, and the sides that need no decoding any more.
+        # Represents the original bytes, and the sides that need no decoding any more.
         key = value = current
         settled = 0 if self._decodes else _EVERY_SIDE
         for step in self._steps:
@@ -93,16 +93,16 @@ class ChainRunner:
     def _written(
         self, raw: RawRecord, made: SmtRecord, headers: tuple[Header, ...], key: SmtRecord, value: SmtRecord
     ) -> RawRecord:
-        """A record as it is to stand in Kafka.
+        """Return a record as it is to be stored in Kafka.
 
         Args:
-            raw: as it stood there.
-            headers: what was made of its headers.
-            key: holds what its key was decoded into.
+            raw: the original record.
+            headers: the resulting headers.
+            key: holds the decoded key.
             value: likewise.
         """
         topic, partition, made_key, made_value, made_headers, timestamp, key_schema, value_schema = made
-        # What its bytes were decoded into keeps them.
+        # An unchanged decoded value keeps its bytes.
         keeps_key = self._decodes and made_key is key.key and _same(key_schema, key.key_schema)
         keeps_value = self._decodes and made_value is value.value and _same(value_schema, value.value_schema)
         return RawRecord(
@@ -135,10 +135,10 @@ def _bits(sides: frozenset[Side]) -> int:
 
 
 def apply_stage(stage: Stage, record: SmtRecord) -> SmtRecord | None:
-    """What a stage's SMT makes of a record; its predicate is not looked at.
+    """Return the result of a stage's SMT for a record; its predicate is not evaluated.
 
     Raises:
-        SmtError: it cannot take the record.
+        SmtError: it rejects the record.
     """
     try:
         return apply(stage.transform, record)

@@ -1,7 +1,7 @@
-"""Schemas that transforms and converters have made already, as the `SchemaUpdateCache` of Connect's transforms.
+"""A cache of the schemas made by transforms and converters, like the `SchemaUpdateCache` of Connect's transforms.
 
-The records of a topic are of a few schemas. What is made of one is made once, so that it is the same object for all of
-them, and what is made of that in turn is found again as well.
+The records of a topic have few schemas. A schema derived from one is made once, so that it is the same object for all
+records, and schemas derived from it are found in the cache as well.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _MOST = 64
 
 
 class SchemaCache(Generic[_Made]):
-    """What was made of schemas by a setting; both are told apart by identity. Threads may share it."""
+    """Values made from schemas by a setting; both keys are compared by identity. Threads may share it."""
 
     def __init__(self) -> None:
-        # The objects are kept, so that no other one gets the identity of one that is gone.
+        # The objects are kept, so that no new object gets the identity of a deleted one.
         self._made: dict[tuple[int, int], tuple[object, Schema, _Made]] = {}
 
     def get(self, setting: object, schema: Schema, make: Callable[[], _Made]) -> _Made:
-        """What was made of a schema, or is made now; what `make` raises is not kept."""
+        """Return the value made from a schema, or make it now; exceptions of `make` are not cached."""
         key = id(setting), id(schema)
         found = self._made.get(key)
         if found is not None:

@@ -1,4 +1,4 @@
-"""The transforms of a properties file: `transforms`, `predicates`, the converters, and all that belongs to them.
+"""The transforms of a properties file: `transforms`, `predicates`, the converters, and all their settings.
 
 Keys are those of Connect (`ConnectorConfig`, KIP-66, KIP-585) without the prefix of a flow.
 """
@@ -26,7 +26,7 @@ _INSTEAD = "write it as a Spark SQL expression or a Python function"
 
 
 def parse_settings(settings: Mapping[str, str]) -> ParsedSettings:
-    """Read the transforms among a flow's settings; without any, the chain is empty and converters are not looked at."""
+    """Read the transforms among a flow's settings; without any, the chain is empty and converters are ignored."""
     problems: list[SettingProblem] = []
     predicates = _parse_predicates(settings, problems)
     stages = _parse_stages(settings, predicates, problems)
@@ -48,7 +48,7 @@ def _names(settings: Mapping[str, str], key: str, what: str, problems: list[Sett
         elif members.count(member) > 1:
             problems.append(SettingProblem(key, f"names {member} twice", "give each its own name"))
     names = [member for member in dict.fromkeys(members) if member]
-    # A name may be the beginning of another one, with a dot behind it.
+    # A name may be the prefix of another one, followed by a dot.
     orphans = sorted(
         text
         for text in settings
@@ -62,7 +62,7 @@ def _names(settings: Mapping[str, str], key: str, what: str, problems: list[Sett
 
 
 def _parse_predicates(settings: Mapping[str, str], problems: list[SettingProblem]) -> dict[str, model.Predicate | None]:
-    """Predicates by name; None for those that cannot be used, about which there is a problem."""
+    """Return predicates by name; None for those that cannot be used, with a problem for each."""
     found: dict[str, model.Predicate | None] = {}
     for name in _names(settings, "predicates", "predicate", problems):
         key = f"predicates.{name}.type"
@@ -86,7 +86,7 @@ def _parse_predicates(settings: Mapping[str, str], problems: list[SettingProblem
 def _parse_stages(
     settings: Mapping[str, str], predicates: Mapping[str, model.Predicate | None], problems: list[SettingProblem]
 ) -> list[Stage | None]:
-    """The chain; None for a stage that cannot be used, about which there is a problem."""
+    """Return the chain; None for a stage that cannot be used, with a problem for each."""
     stages: list[Stage | None] = []
     for name in _names(settings, "transforms", "transform", problems):
         options, transform = _parse_transform(settings, name, problems)

@@ -1,4 +1,4 @@
-"""`ExtractField`, `HoistField`, `Flatten` and `ValueToKey`: the whole of a key or value takes another shape."""
+"""`ExtractField`, `HoistField`, `Flatten` and `ValueToKey`: they change the structure of a key or value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEY_FROM_VALUE = "copying fields from value to key"
 
 
 def extract_field(setting: model.ExtractField, record: SmtRecord) -> SmtRecord:
-    """A null stays null, and so does a field that a map does not have.
+    """Extract a field. A null stays null, and so does a field that a map does not have.
 
     Raises:
         DataError: the side is no map or struct, or a struct has no such field.
@@ -70,10 +70,10 @@ def _from_struct(whole: Struct, setting: model.ExtractField) -> Value:
 
 
 def hoist_field(setting: model.HoistField, record: SmtRecord) -> SmtRecord:
-    """A null is wrapped like anything else: a tombstone is none any more.
+    """Wrap the whole in a field. A null is wrapped like any value: a tombstone is no longer one.
 
     Raises:
-        DataError: the value is null where its schema wants one.
+        DataError: the value is null, which its schema does not allow.
     """
     schema, value = record.part(setting.side)
     if schema is None:
@@ -83,7 +83,7 @@ def hoist_field(setting: model.HoistField, record: SmtRecord) -> SmtRecord:
 
 
 def value_to_key(setting: model.ValueToKey, record: SmtRecord) -> SmtRecord:
-    """A field that a map does not have is null in the key. A null value fails.
+    """Build the key. A field that a map does not have is null in the key. A null value fails.
 
     Raises:
         DataError: the value is no map or struct, or a struct has no such field.
@@ -104,7 +104,7 @@ def value_to_key(setting: model.ValueToKey, record: SmtRecord) -> SmtRecord:
 
 
 def flatten(setting: model.Flatten, record: SmtRecord) -> SmtRecord:
-    """Lists stay as they are, and so does a null; a struct that is null leaves its fields null.
+    """Flatten maps and structs. Lists and nulls are unchanged; the fields of a null struct are null.
 
     Raises:
         DataError: the side is no map or struct, a struct holds a map, or two fields would have one name.
@@ -167,7 +167,7 @@ def _flat_struct(whole: Struct, setting: model.Flatten, prefix: str) -> Iterator
     for each in whole.schema.fields:
         name = _name(setting, prefix, each.name)
         if each.schema.type is SchemaType.STRUCT:
-            # Java does not take the default of a struct here.
+            # Java does not use the default of a struct here.
             inner = whole.values.get(each.name)
             if isinstance(inner, Struct):
                 yield from _flat_struct(inner, setting, name)

@@ -1,4 +1,4 @@
-"""One pass over one expression of Spark SQL: what it must not hold, what it reads, and what its result depends on."""
+"""Check one Spark SQL expression: forbidden parts, the columns it reads, and what its result depends on."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from mirror_lib.transform.sql.text import Call, Finding, Word, calls, place_at
 
 ONE_RECORD = "a transform sees one record at a time"
 _NOTHING_ELSE = "a transform reaches nothing but its record; a Python function (`function`) may do more"
-#: Words by which other data is reached. They count where sqlglot could not read all of a text.
+#: Words by which other data is accessed. Used where sqlglot could not read all of a text.
 _QUERY_WORDS = frozenset({"select", "values", "table", "using", "with", "|>"})
 
 _COLUMNS = {column.lower(): column for column in SOURCE_COLUMNS}
-#: What may stand as the first argument of timestampdiff and its kin.
+#: Possible first arguments of timestampdiff and similar functions.
 _UNITS = frozenset(
     ("microsecond", "millisecond", "second", "minute", "hour", "day", "dayofyear", "week", "month", "quarter", "year")
 )
@@ -43,7 +43,7 @@ _COMMANDS = (exp.QueryTransform, exp.Command)
 
 @dataclass(frozen=True, slots=True)
 class CheckedSql:
-    """What is known of a SQL text.
+    """The properties of a SQL text.
 
     Attributes:
         text: as written.
@@ -52,7 +52,7 @@ class CheckedSql:
         fields: the fields that it reads directly in columns, as (column, field).
         non_determinism: why the same record may not give the same result.
         sets: the columns that a SELECT sets, lower case.
-        one_to_many: whether one record may become several.
+        one_to_many: True if one record may become several.
     """
 
     text: str
@@ -65,7 +65,7 @@ class CheckedSql:
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing in it is an error."""
+        """True if it has no error."""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
 
 
@@ -80,7 +80,7 @@ class ExpressionCheck:
         self._calls = tuple(calls(parsed.words))
         self._reads: set[str] = set()
         self._fields: set[tuple[str, str]] = set()
-        #: By table, what LATERAL VIEW adds.
+        #: Columns added by LATERAL VIEW, by table.
         self._lateral: dict[str, frozenset[str]] = {}
         self._tables = frozenset({RECORDS})
         if parsed.findings:
@@ -89,7 +89,7 @@ class ExpressionCheck:
             self._look_at_words()
 
     def run(self, tree: exp.Expr | None) -> None:
-        """Look at everything in a tree, or at the words alone when there is none."""
+        """Check everything in a tree, or only the words if there is none."""
         self._look_at_calls()
         self._look_at_names()
         if tree is not None:
@@ -97,7 +97,7 @@ class ExpressionCheck:
                 self._look_at(node, tree)
 
     def result(self) -> CheckedSql:
-        """What was found."""
+        """Return the result."""
         return CheckedSql(
             self._text,
             tuple(dict.fromkeys(self._findings)),
@@ -136,7 +136,7 @@ class ExpressionCheck:
     def _look_at_column(self, node: exp.Column) -> None:
         query = node.find_ancestor(exp.Select)
         if query is not None and query.parent is not None:
-            # Of a subquery, which is refused as a whole.
+            # Part of a subquery, which is rejected as a whole.
             return
         parts = [part.name for part in node.parts]
         if len(parts) > 1 and parts[0].lower() in self._tables and parts[0].lower() not in _COLUMNS:
@@ -155,7 +155,7 @@ class ExpressionCheck:
             self._add_at(Severity.ERROR, sentence, _instead_of(parts[0], self._lateral), start, len(parts[0]))
 
     def _is_known(self, name: str, parts: list[str], node: exp.Column) -> bool:
-        """Whether a name that is no column of the records means something nevertheless."""
+        """Return True if a name that is not a column of the records has another meaning."""
         lateral = frozenset().union(*self._lateral.values()) if self._lateral else frozenset()
         if name in lateral or (len(parts) > 1 and parts[1].lower() in self._lateral.get(name, frozenset())):
             return True
@@ -167,7 +167,7 @@ class ExpressionCheck:
         return any(call.name.startswith(f"{name}.") for call in self._calls)
 
     def _look_at_words(self) -> None:
-        """Refuse queries by their words: what sqlglot has passed over is in no tree."""
+        """Reject queries by their words: what sqlglot has ignored is in no tree."""
         for index, word in enumerate(self._words):
             before = self._words[index - 1].text if index else ""
             opens = word.lower in _QUERY_WORDS or (word.lower == "from" and before == "(")
@@ -200,7 +200,7 @@ class ExpressionCheck:
                 self._add_at(Severity.ERROR, sentence, advice, word.start, len(word.text))
 
     def _stands_alone(self, index: int) -> bool:
-        """Whether a word is no field, no function with parentheses, no alias and nothing in backquotes."""
+        """Return True if a word is not a field, a function with parentheses, an alias or in backquotes."""
         before = self._words[index - 1].lower if index else ""
         after = self._words[index + 1].text if index + 1 < len(self._words) else ""
         quoted = self._text[self._words[index].start] == "`"
@@ -233,7 +233,7 @@ class ExpressionCheck:
                 yield NonDeterminism(self._text[word.start : word.end], Influence.CLOCK)
 
     def _is_special_time(self, index: int) -> bool:
-        """Whether a string is read as a time that passes."""
+        """Return True if a string is read as a special time, such as now."""
         text = self._words[index].lower.split()
         if not text or text[0] not in SPECIAL_TIMES:
             return False
@@ -244,7 +244,7 @@ class ExpressionCheck:
         )
 
     def _word(self, *texts: str, skip: bool = False) -> Word | None:
-        """The first word that is one of the texts, or the second one."""
+        """Return the first word that is one of the texts, or the second one."""
         found = [word for word in self._words if word.lower in texts and not word.is_string]
         return next(iter(found[1 if skip else 0 :]), None)
 
@@ -265,14 +265,14 @@ class ExpressionCheck:
 
 
 def _influence(call: Call) -> Influence | None:
-    """What the result of a call depends on besides its arguments."""
+    """Return what the result of a call depends on besides its arguments."""
     if call.name in INFLUENCES:
         return INFLUENCES[call.name]
     if call.name not in KNOWN_FUNCTIONS:
         return Influence.UNKNOWN
     if call.name == "unix_timestamp" and not call.arguments:
         return Influence.CLOCK
-    # Without an initialization vector of its own every call takes a random one, but ECB, which has none.
+    # Without an initialization vector every call uses a random one, except ECB, which has none.
     if call.name in ("aes_encrypt", "try_aes_encrypt") and len(call.arguments) < 5:
         ecb = len(call.arguments) > 2 and call.arguments[2].lower.strip("'\"") == "ecb"
         return None if ecb else Influence.RANDOM
@@ -280,7 +280,7 @@ def _influence(call: Call) -> Influence | None:
 
 
 def start_of(node: exp.Expr) -> int | None:
-    """Where in the text a node begins, as far as sqlglot tells."""
+    """Return the offset of a node in the text, if sqlglot has it."""
     starts = [start for each in node.walk() if isinstance(start := each.meta.get("start"), int)]
     return min(starts) if starts else None
 

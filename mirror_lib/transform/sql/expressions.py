@@ -1,20 +1,20 @@
-"""Checking the Spark SQL of transforms without Spark: its faults, what it reads, whether it is deterministic.
+"""Check the Spark SQL of transforms without Spark: its errors, what it reads, whether it is deterministic.
 
-sqlglot reads the text, in its dialect `spark`. Spark's own parser and analyser have the last word; the preview and the
-check before a run ask them. What is known to differ:
+sqlglot parses the text, in its dialect `spark`. Spark's own parser and analyser decide; the preview and the check
+before a run use them. Known differences:
 
 - Types are not checked here: that a filter is a condition, that arguments fit, that a struct has a field deep inside.
-- Columns are told apart without regard to case, as with Spark's default of `spark.sql.caseSensitive`.
+- Columns are compared case-insensitively, as with Spark's default of `spark.sql.caseSensitive`.
 - In a SELECT every output that is no plain column needs a name by AS. Spark would name `CAST(key AS STRING)` key.
-- Expressions may say `records.value`; Spark knows that name only where the DataFrame has the alias `records`.
-- `identifier('key')` reads a column that is not seen here.
-- A text that is compared with `timestamp`, cast to a time, or stands behind DATE or TIMESTAMP is a special time when it
-  is one of now, today, tomorrow, yesterday. Spark casts in more places.
-- `value:a.b`, `a >>> 1`, `a !< b`, `a !> b` and `X '1F'` with a blank are Spark's; sqlglot refuses them, and they get a
+- Expressions may say `records.value`; Spark knows that name only if the DataFrame has the alias `records`.
+- `identifier('key')` reads a column that is not found here.
+- A text that is compared with `timestamp`, cast to a time, or follows DATE or TIMESTAMP is a special time if it is one
+  of now, today, tomorrow, yesterday. Spark casts in more places.
+- `value:a.b`, `a >>> 1`, `a !< b`, `a !> b` and `X '1F'` with a blank are Spark's; sqlglot rejects them, and they get a
   warning in an expression. So does a function that sqlglot knows with another number of arguments, and nesting too deep
   for it.
-- The functions are those of Spark 4.2, without those that reach files or Java; any other is refused.
-- A SELECT that sqlglot cannot read is refused; an expression is not, if no word in it begins a query.
+- The functions are those of Spark 4.2, without those that access files or Java; any other is rejected.
+- A SELECT that sqlglot cannot parse is rejected; an expression is not, if no word in it begins a query.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _STATEMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CheckedSchema:
-    """What is known of a schema in Spark's DDL.
+    """The properties of a schema in Spark's DDL.
 
     Attributes:
-        fields: the names at its top, None when it is no struct or could not be read.
+        fields: the names at its top, None if it is not a struct or could not be read.
         findings: errors and warnings.
     """
 

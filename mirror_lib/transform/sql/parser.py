@@ -1,7 +1,7 @@
-"""Reading Spark SQL with sqlglot: its words, its trees, and its complaints as findings.
+"""Parse Spark SQL with sqlglot: words, trees, and errors as findings.
 
-This is the only module that calls sqlglot's parser. Importing sqlglot takes a noticeable part of a second, so whatever
-may not need it imports this module late.
+This is the only module that calls sqlglot's parser. Importing sqlglot takes a noticeable part of a second, so modules
+that may not need it import this one late.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def unlike_in_spark(text: str, words: Iterable[Word]) -> tuple[int, int] | None:
     end = 0
     for word in words:
         if word.start < end:
-            # sqlglot makes several tokens of `1L`.
+            # sqlglot splits `1L` into several tokens.
             continue
         if _BETWEEN.fullmatch(text, end, word.start) is None:
             return end, word.start
@@ -51,12 +51,12 @@ DIALECT = "spark"
 
 #: Quoted, raw, hexadecimal and other strings.
 _STRINGS = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
-#: What sqlglot says of a function that it knows with other arguments than Spark does.
+#: sqlglot's errors about a function that it knows with other arguments than Spark.
 _ARGUMENTS = re.compile(r"(?:Required keyword|Required argument|The number of provided arguments)")
-#: Functions in sqlglot that are written with words of their own, not with arguments.
+#: Functions in sqlglot that have their own syntax instead of arguments.
 _SYNTAX = (exp.Binary, exp.Case, exp.If, exp.Cast, exp.Extract)
 _CLASS = re.compile(r"<class '[\w.]*?(\w+)'>|for (\w+)$|\b(\w+) with")
-#: What Spark's grammar has and sqlglot's does not.
+#: Syntax of Spark that sqlglot does not have.
 _SPARK_ONLY = re.compile(r"(?<!:):(?!:)|>>>|![<>]|\b[xX]\s+['\"]")
 _POSITION = re.compile(r"(\d+):(\d+)|line (\d+),? col(?:umn)?:? (\d+)", re.IGNORECASE)
 _LAST_WORD = "Spark itself has the last word: see `mirror transform preview`"
@@ -64,7 +64,7 @@ _LAST_WORD = "Spark itself has the last word: see `mirror transform preview`"
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A text after sqlglot has read it. `trees` is empty when it could not; `findings` say why."""
+    """A text parsed by sqlglot. `trees` is empty if that failed; `findings` say why."""
 
     words: tuple[Word, ...] = ()
     trees: tuple[exp.Expr, ...] = ()
@@ -72,12 +72,12 @@ class Parsed:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the text is certain to be wrong."""
+        """True if the text is certainly wrong."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
 def read_words(text: str) -> Parsed:
-    """The words of a text whose brackets are balanced."""
+    """Return the words of a text whose brackets are balanced."""
     try:
         tokens = Dialect.get_or_raise(DIALECT).tokenize(text)
     except SqlglotError as error:
@@ -97,24 +97,24 @@ def read_words(text: str) -> Parsed:
         return Parsed(words, (), (Finding(Severity.ERROR, f"the bracket {word.text} {what}", "correct it", place),))
     comma = comma_too_many(words)
     if comma is not None:
-        # sqlglot passes over it.
+        # sqlglot ignores it.
         place = place_at(text, comma.start)
         return Parsed(words, (), (Finding(Severity.ERROR, "there is a comma too many", "remove it", place),))
     return Parsed(words)
 
 
 def parse_expression(text: str) -> Parsed:
-    """A text that must be one expression."""
+    """Parse a text that must be one expression."""
     return _parse(text, exp.Condition)
 
 
 def parse_type(text: str) -> Parsed:
-    """A text that must be one data type."""
+    """Parse a text that must be one data type."""
     return _parse(text, exp.DataType)
 
 
 def parse_statements(text: str) -> Parsed:
-    """A text of one statement or more."""
+    """Parse a text of one statement or more."""
     return _parse(text, None)
 
 
@@ -137,7 +137,7 @@ def _parsed(text: str, kind: type[exp.Expr] | None, read: Parsed) -> Parsed:
         first = _first(error)
         if not _is_about_arguments(first):
             return Parsed(read.words, (), (_wrong_syntax(text, read, first),))
-    # sqlglot knows a function with other arguments than Spark: what else is wrong counts, and this is a warning.
+    # sqlglot knows the function with other arguments than Spark: other errors are reported, this one as a warning.
     trees, errors = _trees(text, kind, ErrorLevel.IGNORE)
     others = [each for each in errors if not _is_about_arguments(each)]
     if others:
@@ -167,7 +167,7 @@ def _first(error: ParseError) -> Mapping[str, Any]:
 
 
 def _is_about_arguments(details: Mapping[str, Any]) -> bool:
-    """Whether an operator would miss its operand otherwise: that is a fault in the text, not in sqlglot's knowledge."""
+    """Return True if the error is about arguments; a missing operand of an operator is an error of the text instead."""
     description = str(details.get("description"))
     if not _ARGUMENTS.match(description):
         return False
@@ -204,7 +204,9 @@ def _other_arguments(text: str, read: Parsed, details: Mapping[str, Any]) -> Fin
 
 
 def _word_of(text: str, read: Parsed, details: Mapping[str, Any]) -> Word | None:
-    """The word that sqlglot speaks of. It tells what stands before, in and behind it; its columns differ by version."""
+    """Return the word of an error of sqlglot. It contains the text before, in and after it; columns differ by
+    version.
+    """
     before, marked, behind = (str(details.get(name) or "") for name in ("start_context", "highlight", "end_context"))
     found = text.find(before + marked + behind)
     if found < 0 or not marked:
@@ -214,7 +216,7 @@ def _word_of(text: str, read: Parsed, details: Mapping[str, Any]) -> Word | None
 
 
 def _unreadable(text: str, error: SqlglotError) -> Finding:
-    """A quote or a comment that is never closed."""
+    """Return the finding for a quote or a comment that is never closed."""
     told = f"{error} {error.__cause__ or ''}"
     match = _POSITION.search(told.rsplit("from", 1)[-1])
     place = None

@@ -1,4 +1,4 @@
-"""One pass over one SELECT: only plain ones over the records alone may transform them."""
+"""Check one SELECT: only plain ones over the records alone may transform them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mirror_lib.transform.sql.parser import DIALECT, Parsed
 from mirror_lib.transform.sql.text import Call
 
 _TARGETS = ", ".join(TARGET_COLUMNS)
-#: Arguments of sqlglot's Select that a transform may have; all others are refused.
+#: Arguments of sqlglot's Select that a transform may have; all others are rejected.
 _ALLOWED_CLAUSES = frozenset({"expressions", "from", "where", "laterals"})
-#: What the others are called, and the words that they begin with.
+#: Names of the others, and the words that they begin with.
 _CLAUSES = {
     "joins": ("a join", ("join",)),
     "group": ("GROUP BY", ("group by", "group")),
@@ -39,7 +39,7 @@ _INSTEAD = {"another table": f"read only from {RECORDS}", "a hint": "remove it"}
 
 
 class SelectCheck(ExpressionCheck):
-    """One pass over one SELECT."""
+    """Checks one SELECT."""
 
     def __init__(self, text: str, parsed: Parsed) -> None:
         super().__init__(text, parsed, "the SELECT")
@@ -136,7 +136,7 @@ class SelectCheck(ExpressionCheck):
 
     def _look_at_output(self, output: exp.Expr) -> None:
         if isinstance(output, exp.Star) or (isinstance(output, exp.Column) and isinstance(output.this, exp.Star)):
-            # It is refused wherever it stands.
+            # It is rejected in any position.
             return
         names = _output_names(output)
         if not names:

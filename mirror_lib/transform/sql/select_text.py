@@ -1,4 +1,4 @@
-"""The SELECT of a file, made to carry along what it does not name."""
+"""The SELECT of a file, extended to keep columns that it does not name."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _OPENING, _CLOSING = "([{", ")]}"
 class CarryingSelect(NamedTuple):
     """A statement for `SparkSession.sql`, whose argument `frame` is the DataFrame."""
 
-    #: Braces that are the user's own are doubled.
+    #: The user's own braces are doubled.
     text: str
-    #: How many `*` stand for all columns among the outputs.
+    #: Number of `*` for all columns among the outputs.
     stars: int
 
 
 def carrying(statement: SelectStatement, kept: Sequence[str]) -> CarryingSelect:
-    """The statement with more columns in front of its own.
+    """Return the statement with more columns before its own.
 
-    The records get their name by a WITH: nobody else's session sees it, and no table of the name hides it.
+    The records get their name by a WITH: it is not visible in other sessions, and no table of that name hides it.
 
     Args:
-        statement: one plain SELECT, as `select_check` lets it pass.
+        statement: one plain SELECT that `select_check` accepts.
         kept: names of columns of the frame, which no other column has.
 
     Raises:
-        ConfigurationError: it is no plain SELECT.
+        ConfigurationError: it is not a plain SELECT.
     """
     words = read_words(statement.text).words
     first = words[0] if words else None
@@ -53,7 +53,7 @@ def carrying(statement: SelectStatement, kept: Sequence[str]) -> CarryingSelect:
 
 
 def _stars(words: Sequence[Word]) -> int:
-    """The outputs that are `*` or `name.*`."""
+    """Return the number of outputs that are `*` or `name.*`."""
     depth, found = 0, 0
     for before, word in pairwise(words):
         if before.text in _OPENING and not before.is_string:

@@ -1,9 +1,9 @@
-"""The functions of Spark 4.2 by what they mean for a transform.
+"""The functions of Spark 4.2, by their effect on a transform.
 
-The names are those of `FunctionRegistry.expressions` and `TableFunctionRegistry`, with what Spark's grammar knows as a
-function besides (`SqlBaseParser.g4`, `LiteralFunctionResolution`). The kinds come from the expressions: the groups
-`agg_funcs`, `window_funcs` and `generator_funcs` of their descriptions, the trait `Nondeterministic`, and
-`CurrentTimestampLike` with its kin.
+The names are those of `FunctionRegistry.expressions` and `TableFunctionRegistry`, with the functions of Spark's grammar
+(`SqlBaseParser.g4`, `LiteralFunctionResolution`). The kinds come from the expressions: the groups `agg_funcs`,
+`window_funcs` and `generator_funcs` of their descriptions, the trait `Nondeterministic`, and `CurrentTimestampLike`
+with its subtypes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: They put several records together.
+#: They aggregate several records.
 AGGREGATES = _names(
     """
     any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
@@ -32,9 +32,9 @@ AGGREGATES = _names(
     tuple_union_agg_double tuple_union_agg_integer var_pop var_samp variance vector_avg vector_sum
     """
 )
-#: They put records into windows of time, which only a GROUP BY makes use of.
+#: They put records into windows of time, which only a GROUP BY uses.
 TIME_WINDOWS = _names("window session_window window_time")
-#: They look at neighbours of a record.
+#: They read neighbours of a record.
 WINDOW_FUNCTIONS = _names("cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number")
 #: They make several records of one.
 GENERATORS = _names(
@@ -44,7 +44,7 @@ GENERATORS = _names(
     """
 )
 
-#: Functions whose result depends on more than their arguments. With a seed, too: it is a seed for each Spark partition.
+#: Functions whose result depends on more than their arguments. With a seed, too: the seed is per Spark partition.
 INFLUENCES: Mapping[str, Influence] = {
     **dict.fromkeys(("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle"), Influence.RANDOM),
     **dict.fromkeys(
@@ -89,9 +89,9 @@ REFUSED: Mapping[str, str] = {
 #: those.
 WITH_FILES_IN_OPTIONS: Mapping[str, int] = {"from_avro": 2, "schema_of_avro": 1, "from_xml": 2, "schema_of_xml": 1}
 
-#: What Spark also takes without parentheses, unless a column has the name (`LiteralFunctionResolution`).
+#: Functions that Spark also accepts without parentheses, unless a column has the name (`LiteralFunctionResolution`).
 WITHOUT_PARENTHESES = _names("current_date current_timestamp current_time current_user user session_user")
-#: What sqlglot takes without parentheses and Spark does not.
+#: Functions that sqlglot accepts without parentheses and Spark does not.
 ONLY_WITH_PARENTHESES = _names("localtimestamp localtime current_catalog current_datetime current_role current_schema")
 #: Texts that become a time of now when they are cast to one (`SparkDateTimeUtils.convertSpecialTimestamp`).
 SPECIAL_TIMES = _names("now today tomorrow yesterday")
@@ -145,5 +145,5 @@ _OTHERS = _names(
     """
 )
 
-#: Every name that may stand before a parenthesis without being a user's function.
+#: Every name that may come before a parenthesis without being a user's function.
 KNOWN_FUNCTIONS = AGGREGATES | TIME_WINDOWS | WINDOW_FUNCTIONS | GENERATORS | frozenset(INFLUENCES) | _OTHERS

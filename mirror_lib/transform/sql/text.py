@@ -1,4 +1,4 @@
-"""The words of a SQL text, the calls in it, and places in it that a person finds again."""
+"""The words and calls of a SQL text, and positions in it for messages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Characters of a long line that are shown around a place in it.
+#: Number of characters of a long line that are shown around a position.
 _SHOWN = 100
 _NAME = re.compile(r"[^\W\d]\w*\Z")
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 #: The schema of Spark's own functions: `builtin.upper(key)`, `system.builtin.upper(key)`.
 _BUILTIN_PATHS = (("builtin",), ("system", "builtin"))
-#: Words that may stand before a parenthesis and call nothing.
+#: Words that may come before a parenthesis and are not calls.
 _KEYWORDS = _names(
     """
     all and as between by case cluster cross cube distinct div else end escape except exclude exists from full group
@@ -34,11 +34,11 @@ _BEFORE_QUANTIFIER = frozenset({"like", "ilike", "rlike", "regexp"})
 
 
 class Place(NamedTuple):
-    """A place in a text; `line` and `column` count from 1."""
+    """A position in a text; `line` and `column` count from 1."""
 
     line: int
     column: int
-    #: The line, shortened when it is long, and below it a mark.
+    #: The line, shortened if it is long, and below it a mark.
     excerpt: str
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a SQL text, or that it may not be what is meant."""
+    """An error in a SQL text, or a doubt about its meaning."""
 
     severity: Severity
     sentence: str
@@ -64,7 +64,7 @@ class Word(NamedTuple):
     """A token of SQL."""
 
     text: str
-    #: Of the first character and behind the last one.
+    #: Offsets of the first character and after the last one.
     start: int
     end: int
     is_name: bool
@@ -72,7 +72,7 @@ class Word(NamedTuple):
 
     @property
     def lower(self) -> str:
-        """The text as keywords and names of functions are compared."""
+        """The text in lower case, for comparing keywords and names of functions."""
         return self.text.lower()
 
 
@@ -85,7 +85,7 @@ class Call(NamedTuple):
     end: int
     #: How many, and the last word of each.
     arguments: tuple[Word, ...]
-    #: How many brackets stand open around it.
+    #: Number of open brackets around it.
     depth: int
     #: The words before the name and after the closing parenthesis, lower case; "" at the ends of the text.
     before: str
@@ -93,7 +93,7 @@ class Call(NamedTuple):
 
 
 def place_at(text: str, start: int, end: int | None = None) -> Place:
-    """The place of a part of a text, given by its offsets."""
+    """Return the position of a part of a text, given by its offsets."""
     start = min(max(start, 0), len(text))
     begin = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", start)
@@ -103,7 +103,7 @@ def place_at(text: str, start: int, end: int | None = None) -> Place:
     first = max(0, column - _SHOWN // 2) if len(line) > _SHOWN else 0
     shown = line[first : first + _SHOWN]
     head, tail = "..." if first else "", "..." if first + _SHOWN < len(line) else ""
-    # Tabs stay tabs, so that the mark stands where the text does.
+    # Tabs stay tabs, so that the mark is below the text.
     indent = "".join("\t" if char == "\t" else " " for char in shown[: column - first])
     mark = "^" * min(length, _SHOWN - min(column - first, _SHOWN - 1))
     excerpt = f"    {head}{shown}{tail}\n    {' ' * len(head)}{indent}{mark}"
@@ -111,12 +111,12 @@ def place_at(text: str, start: int, end: int | None = None) -> Place:
 
 
 def is_name(text: str) -> bool:
-    """Whether a token that is no string is a word."""
+    """Return True if a token that is not a string is a word."""
     return _NAME.match(text) is not None
 
 
 def unbalanced(words: Sequence[Word]) -> tuple[Word, str] | None:
-    """The first bracket without its counterpart, and what is missing; None when all have theirs."""
+    """Return the first bracket without its counterpart, and what is missing; None if all have theirs."""
     stack: list[Word] = []
     for word in words:
         if word.is_string:
@@ -129,7 +129,7 @@ def unbalanced(words: Sequence[Word]) -> tuple[Word, str] | None:
 
 
 def comma_too_many(words: Sequence[Word]) -> Word | None:
-    """The first comma with nothing before or behind it."""
+    """Return the first comma with nothing before or after it."""
     if words and words[-1].text == "," and not words[-1].is_string:
         return words[-1]
     for before, word in pairwise(words):
@@ -142,7 +142,7 @@ def comma_too_many(words: Sequence[Word]) -> Word | None:
 
 
 def calls(words: Sequence[Word]) -> Iterator[Call]:
-    """Every call of a function, in the order of the names; the words must be balanced."""
+    """Yield every call of a function, in the order of the names; the words must be balanced."""
     closing, depths = _brackets(words)
     for index in range(1, len(words)):
         if words[index].text != "(" or words[index].is_string or not words[index - 1].is_name:
@@ -152,10 +152,10 @@ def calls(words: Sequence[Word]) -> Iterator[Call]:
         before = words[first - 1].lower if first else ""
         plain = not path and words[index - 1].lower
         if plain and (plain in _KEYWORDS or (plain in ("any", "some") and before in _BEFORE_QUANTIFIER)):
-            # Types and keywords, and `array(...)`, `map(...)` and `struct(...)`, of which nothing is to be said.
+            # Types and keywords, and `array(...)`, `map(...)` and `struct(...)` are ignored.
             continue
         if plain == "filter" and before == ")":
-            # The clause of an aggregate, which is found by itself.
+            # The clause of an aggregate, which is found separately.
             continue
         end = closing[index]
         yield Call(
@@ -170,7 +170,9 @@ def calls(words: Sequence[Word]) -> Iterator[Call]:
 
 
 def _brackets(words: Sequence[Word]) -> tuple[dict[int, int], list[int]]:
-    """The index of the closing bracket by that of the opening one, and how many are open before each word."""
+    """Return the index of the closing bracket by that of the opening one, and the number of open ones before each
+    word.
+    """
     closing: dict[int, int] = {}
     depths: list[int] = []
     stack: list[int] = []
@@ -184,7 +186,7 @@ def _brackets(words: Sequence[Word]) -> tuple[dict[int, int], list[int]]:
 
 
 def _path(words: Sequence[Word], index: int) -> tuple[tuple[str, ...], int]:
-    """What qualifies a function's name, without Spark's own schema, and the index of its first word."""
+    """Return the qualifier of a function's name, without Spark's own schema, and the index of its first word."""
     path: list[str] = []
     first = index
     while first >= 2 and words[first - 1].text == "." and words[first - 2].is_name:

@@ -1,10 +1,10 @@
-"""Comparing one range of both logs in order, through the exact map. Pure: spans in, an outcome out.
+"""Compare one range of both logs in order, through the exact offset map. Pure: spans in, an outcome out.
 
-Where records are transformed, the source is what the transforms make of it, as blocks of records.
+Of transformed records, the source side is the output of the transforms, as blocks of records.
 
-Batches that were passed on untouched are compared as bytes (`whole_batches`). Where batches do not line up, both sides
-are decoded into columns and compared list by list; only where these are unequal, single records are looked at. After a
-difference the two sides are aligned again by content (`alignment.explain`); `Placement` keeps the distance to the map.
+Batches that were copied untouched are compared as bytes (`whole_batches`). Where batches do not line up, both sides are
+decoded into columns and compared list by list; single records are compared only where the lists differ. After a
+difference both sides are aligned again by content (`differences.explain`); `Placement` keeps the distance to the map.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from mirror_lib.verify.compare.whole_batches import WholeBatches
 from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck
 
-#: Records of the source that are taken apart at a time where the target has none.
+#: Source records that are decoded at a time where the target has none.
 _AT_ONCE = 1_000
 
 
 def whole_partition(source: TopicPartition, target: TopicPartition, range_: CheckRange) -> PartitionCheck:
-    """A check of one range, with nothing known beside the map."""
+    """Return a check of one range that needs only the offset map."""
     return PartitionCheck(source=source, target=target, ranges=(range_,), target_end=range_.target_next)
 
 
 class RangeComparer:
     """The comparison of one range.
 
-    Call `walk`, then feed the sides that `needs_source` and `needs_target` ask for, until it is `finished`.
+    Call `walk`, then feed the sides for which `needs_source` and `needs_target` are set, until it is `finished`.
     """
 
     def __init__(self, check: PartitionCheck, range_: CheckRange, *, keep: int = 20) -> None:
@@ -46,10 +46,10 @@ class RangeComparer:
         self._check = check
         self._range = range_
         self._placement = Placement(range_.runs, several=check.several)
-        # Of several records that are made of one, each needs a number: see `places.RowPlaces`.
+        # Several rows of one source record each need a number: see `expected_offsets.RowPlaces`.
         self._row_bits = self._placement.row_bits
         self.source = Side(range_.source_first << self._row_bits, range_.source_next << self._row_bits)
-        # A log may end before the map: then the last records were lost.
+        # A target log may end before the map does: then its last records were lost.
         target_end = max(min(range_.target_next, check.target_end), range_.target_first)
         self.target = Side(range_.target_first, target_end, hide_append_times=True)
         self.needs_source = self.needs_target = False
@@ -58,20 +58,20 @@ class RangeComparer:
         self._whole = WholeBatches(self.source, self.target, self._placement, self._tally)
 
     def feed_source(self, spans: Sequence[Span | RecordBlock], next_offset: int) -> None:
-        """Give what the source holds from `source.fed_to` on."""
+        """Feed spans of the source from `source.fed_to` on."""
         self.source.feed(spans, next_offset)
 
     def feed_target(self, spans: Sequence[Span | RecordBlock], next_offset: int) -> None:
-        """Give what the target holds from `target.fed_to` on; no blocks."""
+        """Feed spans of the target from `target.fed_to` on; no blocks."""
         self.target.feed(spans, next_offset)
 
     def source_expired(self, log_start: int) -> None:
-        """Say that retention removed everything below an offset while this was running."""
+        """Note that retention removed everything below an offset during the comparison."""
         self.source.log_start = max(self.source.log_start, log_start << self._row_bits)
         self.source.feed((), log_start << self._row_bits)
 
     def target_expired(self, log_start: int) -> None:
-        """As `source_expired`."""
+        """Like `source_expired`, for the target."""
         self.target.log_start = max(self.target.log_start, log_start)
         self.target.feed((), log_start)
 
@@ -87,24 +87,24 @@ class RangeComparer:
 
     @property
     def met_records(self) -> bool:
-        """Whether a record was met, on either side, that counts."""
+        """Return True if the range has a record that counts, on either side."""
         return self._tally.records > 0 or self._tally.has_differences
 
     def outcome(self) -> RangeOutcome:
-        """What was found so far."""
+        """Return what was found so far."""
         source_next, target_next = self._reached()
         rows = self._row_bits > 0
         return self._tally.outcome(source_next, target_next, complete=self.finished, rows=rows)
 
     def _reached(self) -> tuple[int, int]:
-        """All before these offsets is compared."""
+        """Return the offsets of both sides before which everything is compared."""
         if self.finished:
             return self._range.source_next, self._range.target_next
         position = min(self.source.position, self.source.end)
         return self._placement.resume_at(position, self.target.position)
 
     def _step(self) -> bool:
-        """One step; returns False when something must be fed first, or all is done."""
+        """Do one step; return False when something must be fed first, or all is done."""
         while True:
             if self._starved():
                 return False
@@ -127,7 +127,7 @@ class RangeComparer:
         return not self._waits()
 
     def _starved(self) -> bool:
-        """Whether a side has nothing to compare until more is fed; notes which."""
+        """Return True if a side has nothing to compare until more is fed, and note which."""
         self.needs_source, self.needs_target = self.source.starved, self.target.starved
         return self._waits()
 
@@ -139,7 +139,7 @@ class RangeComparer:
         source, target = self.source, self.target
         while target.pending < wanted and self._decode_target():
             pass
-        # Many small batches on one side stand for a large one on the other: long lists are compared at once.
+        # Many small batches on one side can equal one large batch on the other: long lists are compared at once.
         while source.pending < (enough := max(wanted, target.pending)):
             if source.decode_next(enough - source.pending if target.pending else _AT_ONCE) is None:
                 break
@@ -182,7 +182,7 @@ class RangeComparer:
         self.target.advance(count)
 
     def _equal_ahead(self, run: OffsetRun) -> int:
-        """How many records from here on are equal and stand where they should."""
+        """Return how many of the next records are equal and at their expected offsets."""
         source, target = self.source, self.target
         i, j = source.at, target.at
         count = min(source.visible(source.pending), target.visible(target.pending), run.source_next - source.offsets[i])
@@ -234,7 +234,7 @@ class RangeComparer:
             self._vanished_on_source(back)
 
     def _outside(self, mine: int, theirs: int) -> None:
-        """The map does not know this record of the source."""
+        """Judge a source record that is not in the map."""
         end = self._placement.hole_end(mine)
         beside = end is None or theirs < end
         if beside and self._same(self.source.at, self.target.at) and not self._check.shared_target:
@@ -246,7 +246,7 @@ class RangeComparer:
             self._lone_source(DifferenceKind.UNMAPPED)
 
     def _out_of_place(self, place: int, theirs: int) -> None:
-        """The target's next record is not at the place of the source's next one."""
+        """Judge the target's next record, which is not at the expected offset of the source's next record."""
         if theirs > place:
             if place < self.target.log_start:
                 self._tally.expired += 1
@@ -264,7 +264,9 @@ class RangeComparer:
             self._lone_target()
 
     def _moved(self, distance: int) -> bool:
-        """Whether the record is the right one, at another offset than the map says; then the rest will be so too."""
+        """Return True if the record is the right one at another offset than the map says; then the rest is moved
+        too.
+        """
         source, target = self.source, self.target
         if self._check.shared_target or not self._same(source.at, target.at):
             return False
@@ -277,7 +279,7 @@ class RangeComparer:
         return True
 
     def _vanished_on_source(self, source_offset: int) -> None:
-        """The map knows this record of the target, and the source has it no more."""
+        """Judge a target record that is in the map but no longer on the source."""
         if source_offset < self.source.log_start:
             self._tally.expired += 1
         elif self._check.source_compacted:
@@ -308,7 +310,7 @@ class RangeComparer:
         self.target.advance(1)
 
     def _is_foreign(self, target_offset: int) -> bool:
-        """Whether the ledger knows that others wrote this record."""
+        """Return True if, by the ledger, other producers wrote this record."""
         return any(first <= target_offset < following for first, following in self._check.known_foreign)
 
     def _skip_source(self) -> None:
@@ -317,10 +319,10 @@ class RangeComparer:
         self.source.advance(1)
 
     def _part(self) -> None:
-        """Two records at the same place are unequal: find out what happened, as far as can be seen."""
+        """Two records at the same offset differ: find the cause as far as possible."""
         row = self.source.offsets[self.source.at]
         if self._row_bits and self._gap(row) is not None:
-            # Any of several rows may have been left out, and others not.
+            # Any of several rows may have been skipped, and others not.
             self._tally.left_out += 1
             self._placement.leave_out(row)
             self.source.advance(1)
@@ -364,14 +366,14 @@ class RangeComparer:
             self._add(DifferenceKind.ALTERED, i, j)
 
     def _keys(self, side: Side, count: int) -> list[Hashable]:
-        """What makes records of either side the same, for `explain`."""
+        """Return keys for `explain` that are equal for equal records of either side."""
         tails = side.tails[side.at : side.at + count]
         if not self._tally.timestamps_compared:
             return list(tails)
         return list(zip(side.times[side.at : side.at + count], tails, strict=True))
 
     def _move_end(self) -> None:
-        """What belongs to the range ends elsewhere on the target now; at the log's end there is nothing to move."""
+        """Move the end of the range on the target by the drift; at the log end there is nothing to move."""
         if not self._range.to_end:
             self.target.end = min(self._range.target_next + self._placement.drift, self._check.target_end)
 

@@ -1,4 +1,4 @@
-"""Where two sequences that have just parted meet again: the smallest explanation of what happened in between. Pure."""
+"""Find where two sequences that differ agree again: the smallest explanation of the difference. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from mirror_lib.cluster.batches import decode_varint
 from mirror_lib.verify.findings import DifferenceKind
 
-#: Records of each side that are looked at for an explanation.
+#: Records of each side that are considered for an explanation.
 LOOK_AHEAD = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What became of the next records: `source` of the one side against `target` of the other."""
+    """What happened to the next records: `source` of the one side against `target` of the other."""
 
     kind: DifferenceKind
     source: int
@@ -25,9 +25,9 @@ class Explanation:
 def explain(source: Sequence[Hashable], target: Sequence[Hashable]) -> Explanation:
     """Explain why the first elements are unequal; both sequences have at least one.
 
-    A permutation counts before all else, since it needs no record to be lost. Then whatever concerns the fewest
-    records: altered ones, extra ones on the target, missing ones. Two elements in a row, or the end, must agree behind
-    them, so that single repeated contents do not mislead. Without any explanation all that is shown counts as altered.
+    A permutation comes first, since no record is lost by it. Then the explanation with the fewest records: altered
+    ones, extra ones on the target, missing ones. Two elements in a row, or the end, must agree after them, so that
+    repeated contents do not mislead. Without any explanation all elements count as altered.
     """
     shuffled = _permutation(source, target)
     if shuffled:
@@ -44,7 +44,7 @@ def explain(source: Sequence[Hashable], target: Sequence[Hashable]) -> Explanati
 
 
 def _meet(source: Sequence[Hashable], i: int, target: Sequence[Hashable], j: int) -> bool:
-    """Whether both go on equally from here: two elements, or up to where one of them ends."""
+    """Return True if both sides agree from here: two elements, or up to the end of one of them."""
     mine, theirs = source[i : i + 2], target[j : j + 2]
     if not mine or not theirs:
         return not mine and not theirs
@@ -95,7 +95,7 @@ def _nullable(tail: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def differing(source: bytes, target: bytes, *, times_differ: bool) -> tuple[str, ...]:
-    """Which parts of two records are unequal."""
+    """Return the parts in which two records differ."""
     try:
         pairs = zip(_PARTS, parts(source), parts(target), strict=True)
         found = [name for name, mine, theirs in pairs if mine != theirs]
@@ -108,5 +108,5 @@ def differing(source: bytes, target: bytes, *, times_differ: bool) -> tuple[str,
 
 
 def short_digest(tail: bytes) -> str:
-    """Sixteen hexadecimal digits that stand for key, value and headers."""
+    """Return 16 hexadecimal digits that identify key, value and headers."""
     return hashlib.sha256(tail).digest()[:_DIGEST_BYTES].hex()

@@ -1,6 +1,6 @@
-"""The map of a range, walked forward: where a record of the source must stand, and whose place a target offset is.
+"""The offset map of a range, walked forward: the expected offset of a source record, and the record of a target offset.
 
-`Places` and `RowPlaces` look up what the map says; `Placement` adds what the walk has come to know beside it.
+`Places` and `RowPlaces` look up the map; `Placement` adds what the walk has found out.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Int64s = NDArray[np.int64]
 _UNKNOWN = -(1 << 62)
 _SOURCE_FIRST = attrgetter("source_first")
 _TARGET_FIRST = attrgetter("target_first")
-#: Of the number of a row, those that tell rows of one record apart; the others are its source offset.
+#: Low bits of a row number: they number the rows of one record; the other bits are its source offset.
 ROW_BITS = 20
-#: Rows that one record may become, and still be told apart.
+#: Maximum number of rows of one record.
 MOST_ROWS = 1 << ROW_BITS
 
 
 class Places:
-    """Look-ups in a list of runs, quick for offsets that ascend."""
+    """Look-ups in a list of runs, fast for ascending offsets."""
 
     def __init__(self, runs: Sequence[OffsetRun]) -> None:
         self._runs = runs
@@ -36,7 +36,7 @@ class Places:
     def places_of(self, source_offsets: Int64s) -> Int64s:
         """The target offset of each record; one below zero where the map does not know it."""
         if self._columns is None:
-            # Most maps have few runs, and most ranges of them are never asked for here.
+            # Most maps have few runs, and most ranges of them are never looked up here.
             columns = np.array(self._runs, dtype=np.int64).reshape(len(self._runs), 3)
             self._columns = columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy()
         firsts, targets, counts = self._columns
@@ -58,7 +58,7 @@ class Places:
         return runs[after - 1]
 
     def source_of(self, target_offset: int) -> int | None:
-        """The source offset whose record the map places at a target offset."""
+        """Return the source offset that the map pairs with a target offset."""
         after = bisect_right(self._runs, target_offset, key=_TARGET_FIRST)
         if after == 0 or target_offset >= self._runs[after - 1].target_next:
             return None
@@ -66,16 +66,16 @@ class Places:
         return run.source_first + target_offset - run.target_first
 
     def hole_end(self, source_offset: int) -> int | None:
-        """For a source offset in no run: the first target offset of the run behind it, None behind the last."""
+        """Return, for a source offset in no run, the first target offset of the next run; None after the last."""
         after = bisect_right(self._runs, source_offset, key=_SOURCE_FIRST)
         return self._runs[after].target_first if after < len(self._runs) else None
 
 
 class RowPlaces:
-    """The same where a record of the source may stand for several on the target, next to each other.
+    """Like `Places`, where one source record may have several target records next to each other.
 
-    The map knows where the first of them is. So each has a number, which stands in this class for a source offset: that
-    of number `i` of those that were made of source offset `s` is `(s << ROW_BITS) + i`.
+    The map has the target offset of the first of them. Each has a row number, used here in place of a source offset:
+    row `i` of source offset `s` is `(s << ROW_BITS) + i`.
     """
 
     def __init__(self, runs: Sequence[OffsetRun]) -> None:
@@ -83,12 +83,12 @@ class RowPlaces:
         self._records = Places(runs)
 
     def places_of(self, rows: Int64s) -> Int64s:
-        """As of `Places`."""
+        """See `Places`."""
         places = self._records.places_of(rows >> ROW_BITS)
         return np.where(places < 0, _UNKNOWN, places + (rows & (MOST_ROWS - 1)))
 
     def run_of(self, row: int) -> OffsetRun | None:
-        """The run of all that is made of a row's record."""
+        """Return the run that contains the source record of a row."""
         offset = row >> ROW_BITS
         run = self._records.run_of(offset)
         if run is None:
@@ -96,7 +96,7 @@ class RowPlaces:
         return OffsetRun(offset << ROW_BITS, run.target_first + offset - run.source_first, MOST_ROWS)
 
     def source_of(self, target_offset: int) -> int | None:
-        """The row at a target offset, if it is made of the last mapped record at it or before."""
+        """Return the row at a target offset, if it belongs to the last mapped record at or before that offset."""
         after = bisect_right(self._runs, target_offset, key=_TARGET_FIRST)
         if after == 0:
             return None
@@ -106,67 +106,68 @@ class RowPlaces:
         return ((run.source_first + number) << ROW_BITS) + behind if behind < MOST_ROWS else None
 
     def hole_end(self, row: int) -> int | None:
-        """As of `Places`."""
+        """See `Places`."""
         return self._records.hole_end(row >> ROW_BITS)
 
 
 class Placement:
-    """Where the records of a range must stand on the target, by the map and by what was found on the way.
+    """Expected target offsets of the records of a range, by the map and by what was found on the way.
 
-    Records are named by ascending numbers: source offsets, or rows where several may be made of one (see `RowPlaces`).
+    Records are named by ascending numbers: source offsets, or rows where one record may become several (see
+    `RowPlaces`).
     """
 
     def __init__(self, runs: Sequence[OffsetRun], *, several: bool) -> None:
-        """Begin as the map says.
+        """Begin with the offsets of the map.
 
         Args:
-            several: whether several records may be made of one.
+            several: True if one source record may become several target records.
         """
         self.row_bits = ROW_BITS if several else 0
         self._places = RowPlaces(runs) if several else Places(runs)
-        #: How far records of the target stand from where the map says: other than 0 after a loss or an addition.
+        #: Distance of target records from the offsets of the map: not 0 after a loss or an addition.
         self.drift = 0
-        #: Rows of this source offset that a policy left out, before those that are yet to come.
+        #: Rows of this source offset that a policy skipped, before the rows that follow.
         self._rows_left_out, self._rows_left_out_of = 0, -1
 
     def run_of(self, number: int) -> OffsetRun | None:
-        """The run that holds a record."""
+        """Return the run that holds a record."""
         return self._places.run_of(number)
 
     def place(self, run: OffsetRun, number: int) -> int:
-        """The target offset where a record of a run must stand."""
+        """Return the expected target offset of a record of a run."""
         place = run.target_first + number - run.source_first + self.drift
         if self._rows_left_out and number >> self.row_bits == self._rows_left_out_of:
             return place - self._rows_left_out
         return place
 
     def are_in_a_row(self, numbers: Int64s, first_place: int) -> bool:
-        """Whether all of these must stand one behind the other, the first of them at a target offset."""
+        """Return True if the expected offsets of all these records are consecutive and begin at a target offset."""
         places = self._places.places_of(numbers) + self.drift
         return bool((places == np.arange(first_place, first_place + len(numbers), dtype=np.int64)).all())
 
     def number_at(self, target_offset: int, *, passed: int) -> int | None:
-        """Which record must stand at a target offset, if it is yet to come.
+        """Return the record that is expected at a target offset, if it was not compared yet.
 
         Args:
-            passed: all before this number was compared.
+            passed: all records before this number are compared.
         """
         number = self._places.source_of(target_offset - self.drift)
-        # All that is made of one record comes in a row: what stands behind it is not its.
+        # The rows of one record are consecutive: what follows them belongs to another record.
         if self.row_bits and number is not None and number >> self.row_bits == passed - 1 >> self.row_bits:
             return None
         return number
 
     def hole_end(self, number: int) -> int | None:
-        """For a record in no run: the place of the first one of the run behind it, None behind the last."""
+        """Return, for a record in no run, the offset of the first record of the next run; None after the last."""
         end = self._places.hole_end(number)
         return None if end is None else end + self.drift
 
     def resume_at(self, number: int, place: int) -> tuple[int, int]:
-        """Where to go on later, when the next record and its place on the target are these.
+        """Return where a later verification continues, given the next record and its target offset.
 
         Returns:
-            A source offset and a target offset. Not among what was made of one record: who goes on makes all of it.
+            A source offset and a target offset. Never between the rows of one record: all of them are made again.
         """
         offset = number >> self.row_bits
         row = number - (offset << self.row_bits)
@@ -174,10 +175,10 @@ class Placement:
         return offset, place - row if run is None else run.target_first + self.drift
 
     def leave_out(self, number: int) -> bool:
-        """Note that a policy left out one of several rows: the map is right about the next record all the same.
+        """Note that a policy skipped one of several rows: the map stays right about the next record.
 
         Returns:
-            Whether there are several rows of one record in this range at all; if not, nothing was noted.
+            True if a record of this range may have several rows; if not, nothing was noted.
         """
         if not self.row_bits:
             return False

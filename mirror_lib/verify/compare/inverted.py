@@ -1,7 +1,7 @@
-"""A range that the opposite flow has copied, compared as that flow's own: with both sides exchanged. Pure.
+"""Compare a range that the opposite flow copied, as that flow would: with both sides exchanged. Pure.
 
-Before a hand-over the present target was what was written, and the present source its copy. So aborted records count
-there where they were copied, the copy's broker may have replaced times, and that flow's gaps say what was left out.
+Before a hand-over the present target was the source, and the present source its copy. So aborted records count there if
+they were copied, the copy's broker may have replaced timestamps, and that flow's gaps name the skipped records.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _KINDS = {DifferenceKind.MISSING: DifferenceKind.EXTRA, DifferenceKind.EXTRA: Di
 
 
 def inverse_runs(runs: Iterable[OffsetRun]) -> tuple[OffsetRun, ...]:
-    """The map of the opposite direction."""
+    """Return the map of the opposite direction."""
     return tuple(OffsetRun(run.target_first, run.source_first, run.count) for run in runs)
 
 
 def copied_from(runs: Iterable[OffsetRun]) -> Shown:
-    """A rule for aborted batches: they count where the map says that a record of theirs was copied."""
+    """Return a rule for aborted batches: they count where the map has a copied record of theirs."""
     bounds = [(run.source_first, run.source_next) for run in runs]
 
     def shown(first: int, next_offset: int) -> bool:
@@ -35,11 +35,11 @@ def copied_from(runs: Iterable[OffsetRun]) -> Shown:
 
 
 def inverse_check(check: PartitionCheck, range_: CheckRange) -> tuple[PartitionCheck, CheckRange]:
-    """The check and the range as the opposite flow would have them."""
+    """Return the check and the range as the opposite flow sees them."""
     inverse = replace(
         range_,
         source_first=range_.target_first,
-        # What the map knows behind the log's end cannot be read.
+        # What the map has beyond the end of the log cannot be read.
         source_next=max(min(range_.target_next, check.target_end), range_.target_first),
         target_first=range_.source_first,
         target_next=range_.source_next,
@@ -62,10 +62,10 @@ def inverse_check(check: PartitionCheck, range_: CheckRange) -> tuple[PartitionC
 
 
 def inverse_outcome(found: RangeOutcome, range_: CheckRange) -> RangeOutcome:
-    """What was found, as this flow has it.
+    """Return the outcome as this flow sees it.
 
     Args:
-        range_: as this flow has it.
+        range_: as this flow sees it.
     """
     return replace(
         found,

@@ -19,10 +19,10 @@ class Columns(NamedTuple):
 
 
 def columns(span: Span | RecordBlock) -> Columns:
-    """Decode a span; a block is so already.
+    """Decode a span; a block is returned as it is.
 
     Raises:
-        RecordError: the body is not what the header says.
+        RecordError: the body does not match the header.
         CodecError: it cannot be decompressed.
     """
     if isinstance(span, RecordBlock):
@@ -38,7 +38,7 @@ def columns(span: Span | RecordBlock) -> Columns:
 
 
 def _decoded(header: BatchHeader, body: bytes) -> Columns:
-    # This loop is the cost of everything that does not go batch by batch. It reads short numbers in place.
+    # This loop is the main cost of everything that is not compared batch by batch. It reads short numbers in place.
     offsets: list[int] = []
     times: list[int] = []
     tails: list[bytes] = []

@@ -1,4 +1,4 @@
-"""One side of a comparison: the spans of a log as they come in, and decoded records that wait for their turn."""
+"""One side of a comparison: the spans of a log as they arrive, and decoded records that are not consumed yet."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from itertools import takewhile
 from mirror_lib.cluster.batches import RecordBlock, Span
 from mirror_lib.verify.compare.record_columns import Columns, columns
 
-#: Decoded records that may lie behind the reading point before they are let go.
+#: Consumed decoded records that may be held before they are dropped.
 _LET_GO = 4096
-#: Stands for a timestamp that the broker has put in place of the one that it was sent.
+#: Replaces a timestamp that the broker set instead of the producer's.
 REPLACED = -(1 << 62)
 
 
 class Side:
-    """Offsets [first, end) of one log. Stretches are fed in order, and consumed whole or record by record."""
+    """Offsets [first, end) of one log. Spans are fed in order, and consumed whole or record by record."""
 
     def __init__(self, first: int, end: int, *, hide_append_times: bool = False) -> None:
         """Begin at an offset.
 
         Args:
-            first: records before it are not looked at.
-            end: nor those from here on.
-            hide_append_times: whether `REPLACED` stands for timestamps that the broker gave.
+            first: records before it are ignored.
+            end: records at it and after it are ignored.
+            hide_append_times: replace timestamps that the broker set by `REPLACED`.
         """
         self.first = first
         self._hide_append_times = hide_append_times
         #: May move while the comparison runs: see `compare.RangeComparer`.
         self.end = end
-        #: Where the log is read on.
+        #: Where reading of the log continues.
         self.fed_to = first
-        #: Below this, retention has removed what was there.
+        #: Retention has removed everything below it.
         self.log_start = 0
         self._queue: deque[Span | RecordBlock] = deque()
         self.offsets: list[int] = []
@@ -44,11 +44,11 @@ class Side:
         self.passed = first
 
     def feed(self, spans: Iterable[Span | RecordBlock], next_offset: int) -> None:
-        """Take what was read.
+        """Add what was read.
 
         Args:
-            spans: in order; the first may begin before what was asked for.
-            next_offset: where to read on; offsets before it that are in no span hold no record.
+            spans: in order; the first may begin before the requested offset.
+            next_offset: where to continue reading; offsets before it that are in no span hold no record.
         """
         for each in spans:
             if not each.hidden and each.next_offset > self.fed_to:
@@ -59,12 +59,12 @@ class Side:
 
     @property
     def starved(self) -> bool:
-        """Whether nothing can be done before more is fed."""
+        """Return True if nothing can be done before more is fed."""
         return not self._queue and not self.pending and not self.exhausted
 
     @property
     def exhausted(self) -> bool:
-        """Whether all spans of the range were fed."""
+        """Return True if all spans of the range were fed."""
         return self.fed_to >= self.end
 
     @property
@@ -78,16 +78,16 @@ class Side:
         return self.offsets[self.at] if self.pending else self.passed
 
     def head(self) -> Span | RecordBlock | None:
-        """The next span, when no decoded records wait before it."""
+        """Return the next span, if no decoded records come before it."""
         return self._queue[0] if self._queue and self.at == len(self.offsets) else None
 
     def blocks(self) -> Iterator[RecordBlock]:
-        """The blocks that come next, up to the first span of another kind."""
+        """Yield the next blocks, up to the first span of another kind."""
         return takewhile(lambda each: isinstance(each, RecordBlock), self._queue)  # type: ignore[arg-type]
 
     @property
     def only_blocks(self) -> bool:
-        """Whether what was fed and not decoded is nothing but blocks."""
+        """Return True if all that was fed and not decoded is blocks."""
         return all(isinstance(each, RecordBlock) for each in self._queue)
 
     def pass_whole(self) -> None:
@@ -107,10 +107,10 @@ class Side:
             self.pass_whole()
 
     def decode_next(self, wanted: int = 1) -> Span | RecordBlock | None:
-        """Decode the next span behind the records that wait; None when there is none.
+        """Decode the next span and add its records; return None if there is none.
 
         Args:
-            wanted: of a block not more records than these are taken, so that the rest may still be passed as it is.
+            wanted: maximum number of records taken of a block, so that the rest may still be passed whole.
 
         Raises:
             RecordError, CodecError: it cannot be read.
@@ -143,14 +143,14 @@ class Side:
         self.passed = self.offsets[self.at - 1] + 1
 
     def visible(self, count: int) -> int:
-        """How many of the next `count` decoded records lie in the range."""
+        """Return how many of the next `count` decoded records lie in the range."""
         count = min(count, self.pending)
         while count and self.offsets[self.at + count - 1] >= self.end:
             count -= 1
         return count
 
     def _within(self, found: Columns) -> Columns:
-        """Without what a consumer that begins here would not see. The end may move, so what lies behind it stays."""
+        """Drop what a consumer that begins here would not see. The end may move, so later records are kept."""
         if not found.offsets or found.offsets[0] >= self.first:
             return found
         skip = sum(offset < self.first for offset in found.offsets)
@@ -158,7 +158,7 @@ class Side:
 
 
 def _since(block: RecordBlock, first: int) -> RecordBlock | None:
-    """The records of a block from an offset on."""
+    """Return the records of a block from an offset on."""
     start = block.before(first)
     if start == len(block):
         return None

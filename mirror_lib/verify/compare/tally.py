@@ -1,4 +1,4 @@
-"""What the comparison of one range has found so far: counts, differences, and a digest of the target's batches."""
+"""Findings of the comparison of one range so far: counts, differences, and a digest of the target's batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BATCH = struct.Struct(">qqiI")
 
 
 class Tally:
-    """The account of a range."""
+    """The counters of a range."""
 
     def __init__(self, range_: CheckRange, *, keep: int) -> None:
         """Begin with nothing.
@@ -30,9 +30,10 @@ class Tally:
         self._digest = hashlib.sha256()
         self._differences: list[Difference] = []
         self._difference_count = 0
-        #: Records that are equal on both sides; of these, in batches that were not taken apart, and not in the map.
+        #: Records that are equal on both sides; of these, those in batches that were not decoded, and those not in the
+        #: map.
         self.records = self.undecoded = self.outside_map = 0
-        #: Records that the map names and that were judged, whatever the judgement.
+        #: Records of the map that were judged, with any result.
         self.accounted = 0
         self.compacted_source = self.compacted_target = 0
         self.expired = self.left_out = self.foreign = 0
@@ -46,7 +47,7 @@ class Tally:
             self.undecoded += count
 
     def note_target(self, span: Span) -> None:
-        """Let a batch of the target count in the digest as far as it is in the range: offsets, records, checksum."""
+        """Add the part of a target batch that is in the range to the digest: offsets, records, checksum."""
         first, end = max(span.first, self._range.target_first), min(span.next_offset, self._range.target_next)
         if first >= end:
             return
@@ -63,7 +64,7 @@ class Tally:
 
     @property
     def has_differences(self) -> bool:
-        """Whether any difference was counted."""
+        """Return True if any difference was counted."""
         return self._difference_count > 0
 
     def keep(self, found: Difference) -> None:
@@ -71,13 +72,13 @@ class Tally:
         self._differences.append(found)
 
     def outcome(self, source_next: int, target_next: int, *, complete: bool, rows: bool) -> RangeOutcome:
-        """What was found, with all before two offsets compared.
+        """Return what was found, with everything before two offsets compared.
 
         Args:
-            complete: whether that is the whole range.
-            rows: whether several records may be made of one, of which the map names the first only.
+            complete: True if that is the whole range.
+            rows: True if one record may become several, of which the map has only the first.
         """
-        # What the map names and nobody came across is gone on both sides.
+        # Records of the map that were on neither side are gone on both sides.
         gone = self._range.records - self.accounted if complete and not rows else 0
         return RangeOutcome(
             source_first=self._range.source_first,
@@ -103,14 +104,14 @@ class Tally:
 
 @dataclass(slots=True)
 class Spent:
-    """What the task has used of its budget, over all its partitions."""
+    """The part of its budget that the task has used, over all its partitions."""
 
     job: VerifyJob
     bytes: int = 0
 
     @property
     def over(self) -> Stopped | None:
-        """Which bound is reached."""
+        """Return the bound that is reached."""
         if self.job.bin_max_bytes is not None and self.bytes >= self.job.bin_max_bytes:
             return Stopped.BYTES
         if self.job.ends_at is not None and time.time() >= self.job.ends_at:
@@ -129,13 +130,13 @@ def verdict_of(
     target_bytes: int = 0,
     seconds: float = 0.0,
 ) -> PartitionVerdict:
-    """What is to be said of a partition whose ranges were compared.
+    """Return the verdict on a partition whose ranges were compared.
 
     Args:
         outcomes: of the ranges that were begun.
         keep: differences to keep.
-        error: what ended it.
-        stopped: which budget ended it.
+        error: that ended the comparison.
+        stopped: the budget that ended it.
     """
     kept: list[Difference] = [each for outcome in outcomes for each in outcome.differences]
     verdict = PartitionVerdict(
@@ -152,7 +153,7 @@ def verdict_of(
         differences=tuple(kept[:keep]),
     )
     if check.nothing_copied and (verdict.difference_count or verdict.records):
-        # Where copying began the map would say.
+        # If copying had begun, the map would have a record.
         kept_by = ", and its transforms do not drop all" if check.chain else ""
         detail = (
             f"the ledger has no offset map of it{kept_by}: at least {verdict.difference_count + verdict.records:,} "

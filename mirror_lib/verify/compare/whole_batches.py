@@ -1,6 +1,6 @@
-"""Passing whole batches of the target that hold what they should, without taking either side apart. Pure.
+"""Pass whole batches of the target that hold the expected records, without decoding either side. Pure.
 
-Most of a log is copied batch by batch, so that most of a comparison is done here.
+Most of a log is copied batch by batch, so most of a comparison is done here.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _BITS, _MORE = 0x7F, 0x80
 
 
 def holds(body: bytes, first_timestamp: int, parts: Sequence[RecordBlock]) -> bool:
-    """Whether a dense, uncompressed body has exactly these records, encoded as every client does.
+    """Return True if a dense, uncompressed body has exactly these records, in the encoding that every client uses.
 
-    False says nothing: numbers may be encoded in more bytes than they need.
+    False proves nothing: numbers may be encoded in more bytes than they need.
 
     Args:
-        first_timestamp: of the batch, from which the times in the body count.
+        first_timestamp: of the batch, the base of the timestamps in the body.
         parts: at least one, with at least one record each.
     """
     times = np.concatenate([part.times for part in parts]) - first_timestamp
@@ -66,7 +66,7 @@ def _sizes(values: _Int64s) -> _Int64s:
 
 
 def _stand(octets: NDArray[np.uint8], at: _Int64s, values: _Int64s, sizes: _Int64s) -> bool:
-    """Whether unsigned varints stand at their places."""
+    """Return True if the unsigned varints are at these positions."""
     for number in range(int(sizes.max())):
         if number:
             longer = np.flatnonzero(sizes > number)
@@ -80,10 +80,10 @@ def _stand(octets: NDArray[np.uint8], at: _Int64s, values: _Int64s, sizes: _Int6
 
 
 def same_batch(source: Span, target: Span) -> bool:
-    """Whether both hold the same records for certain, without looking at them one by one.
+    """Return True if both certainly hold the same records, without comparing them one by one.
 
-    As `Span.same_batch`, and also where the target's broker compressed them anew, or put its own time in the
-    header: then all but the timestamps is the same.
+    Like `Span.same_batch`, and also where the target's broker recompressed them, or set its own timestamp in the
+    header: then everything but the timestamps is the same.
 
     Raises:
         CodecError: a body cannot be decompressed.
@@ -102,7 +102,7 @@ def same_batch(source: Span, target: Span) -> bool:
 
 
 def _same_bodies(mine: int, source: bytes, theirs: int, target: bytes) -> bool:
-    """Whether two bodies are the same; a target with a `compression.type` of its own has compressed it anew."""
+    """Return True if two bodies are the same; a target topic with its own `compression.type` has recompressed them."""
     if mine == theirs and source == target:
         return True
     if mine == theirs == Codec.NONE:
@@ -111,17 +111,17 @@ def _same_bodies(mine: int, source: bytes, theirs: int, target: bytes) -> bool:
 
 
 class WholeBatches:
-    """What comes next on both sides, as long as batches of the target can be passed whole."""
+    """The next spans of both sides, as long as batches of the target can be passed whole."""
 
     def __init__(self, source: Side, target: Side, placement: Placement, tally: Tally) -> None:
         self._source, self._target = source, target
         self._placement = placement
         self._tally = tally
-        #: Whether the source's next records are too few to judge the target's next batch, and more may be fed.
+        #: The source's next records are too few to judge the target's next batch, and more may be fed.
         self.needs_source = False
 
     def pass_next(self) -> bool:
-        """Pass a whole batch of the target, and its records of the source; returns whether there was one to pass.
+        """Pass a whole batch of the target and its source records; return False if there is none to pass.
 
         Raises:
             RecordError, CodecError: a batch cannot be read.
@@ -135,7 +135,7 @@ class WholeBatches:
         return self._pass_batch(mine, theirs) if isinstance(mine, Span) else self._pass_gathered(theirs)
 
     def _pass_batch(self, mine: Span, theirs: Span) -> bool:
-        """Pass two whole batches that are the same and stand where they should."""
+        """Pass two whole batches that are the same and at their expected offsets."""
         source, placement = self._source, self._placement
         if mine.first < source.first or mine.next_offset > source.end:
             return False
@@ -168,7 +168,7 @@ class WholeBatches:
         return True
 
     def _parts_at(self, place: int, count: int) -> list[RecordBlock]:
-        """The next `count` records of the source, if the map places them from `place` on in a row; else none."""
+        """Return the next `count` source records, if the map places them consecutively from `place` on; else none."""
         source = self._source
         parts: list[RecordBlock] = []
         for block in source.blocks():

@@ -1,4 +1,4 @@
-"""A verification, parted by what records go through. Pure."""
+"""A verification, divided by transform chain. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class ChainChecks(NamedTuple):
 
 
 def split_job(job: VerifyJob) -> tuple[VerifyJob, tuple[ChainChecks, ...]]:
-    """What is compared as it is (maybe without any bin), and what is transformed again before.
+    """Return the part that is compared as it is (possibly without bins), and the parts that are transformed again
+    first.
 
     A budget of bytes is shared by the weight of the partitions.
     """
@@ -44,7 +45,7 @@ def _part(job: VerifyJob, checks: Sequence[PartitionCheck]) -> VerifyJob:
 
 
 def searched(job: VerifyJob, wanted: Collection[tuple[TopicPartition, int]]) -> VerifyJob:
-    """The job that makes again only what may go to some spans of target partitions."""
+    """Return the job that makes again only rows that may go to some spans of target partitions."""
     ranges: dict[TopicPartition, list[CheckRange]] = {}
     checks = {check.source: check for bin_ in job.bins for check in bin_}
     for routed in job.routed.checks:

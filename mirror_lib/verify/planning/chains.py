@@ -1,4 +1,4 @@
-"""What a chain of transforms means for a verification, which makes its rows again and compares them. Pure."""
+"""Verification of a chain of transforms: its rows are made again and compared. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NEEDED_FOR_ROUTED = (
 
 
 def may_give_several(chain: TransformChain) -> bool:
-    """Whether one record may become several; what a function does cannot be seen."""
+    """Return True if one record may become several, or if that is unknown, as for functions."""
     return any(each.one_to_many or each.function is not None for each in chain.transforms)
 
 
 def why_unverifiable(chain: TransformChain) -> tuple[str, str] | None:
-    """Why rows that are made again need not be those that were written: a stable code and a sentence."""
+    """Return why rows that are made again may differ from those written: a stable code and a sentence."""
     if chain.determinism is not Determinism.YES:
         doubtful = [
             f"{each.name} ({'; '.join(str(reason) for reason in each.non_determinism) or 'it is a function'})"
@@ -33,7 +33,7 @@ def why_unverifiable(chain: TransformChain) -> tuple[str, str] | None:
 
 
 def needs_spark(chain: TransformChain) -> str:
-    """The sentence for a partition that is to be compared where there is no Spark."""
+    """Return the sentence for a partition that cannot be compared without Spark."""
     return (
         f"its records go through transforms ({', '.join(chain.names)}), which only Spark can apply again: run the "
         "verification as a Spark job (`spark-submit spark_jobs/verify.py`, or the flow's mirror_verify DAG)."

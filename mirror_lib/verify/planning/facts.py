@@ -1,4 +1,4 @@
-"""Reading what a plan needs: the map and gaps from the ledger, offsets, policies and sizes from both clusters."""
+"""Read the input of a plan: map and gaps from the ledger; offsets, policies and sizes from both clusters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from mirror_lib.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts,
 
 
 def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> Mapping[TopicPartition, RoutedTarget]:
-    """What the target cluster says of the partitions that records are sent to.
+    """Return the facts of the target cluster about partitions that records are routed to.
 
     Raises:
         MirrorError: the cluster cannot be reached.
@@ -54,7 +54,7 @@ def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> M
     places = {target_of(row) for row in rows if not row.own}
     if not places:
         return {}
-    # What a run has written and not committed is not to be read.
+    # Records that a run has written and not committed are not read.
     ends = target.list_offsets(places, OffsetSpec.LAST_STABLE)
     starts = target.list_offsets(places, OffsetSpec.EARLIEST)
     configs = target.topic_configs({place.topic for place in places})
@@ -76,7 +76,7 @@ def routed_targets_of(rows: Iterable[RoutedRangeRow], target: ClusterAdmin) -> M
 
 
 def is_ahead(position: Position, known: int | None) -> bool:
-    """Whether more may stand on the target of a source partition than is known.
+    """Return True if the target may hold more of a source partition than is known.
 
     Args:
         known: of `RoutedFacts.known_to`.
@@ -93,7 +93,7 @@ def _obstacle(error: MirrorError) -> Obstacle:
 _log = logging.getLogger(__name__)
 
 _Pair = tuple[TopicPartition, TopicPartition]
-#: Causes of gaps of a flow that name records which only its source has, in between what the flow back writes there.
+#: Causes of gaps for records that only the source of a flow has, between records that the failback flow writes there.
 _ONLY_THERE = frozenset({DISASTER, WrittenAfterCutoverError.reason})
 
 
@@ -152,8 +152,8 @@ class _Gathering:
     def run(self) -> Gathered:
         pairs = self._pairs()
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        # In this order: all that the map knows had been written when the ends are read, and what a position calls
-        # settled was so when the target's end was read.
+        # In this order: what the map has was written before the ends are read, and what a position calls settled was
+        # settled when the target's end was read.
         maps = self._maps(pairs)
         routed_rows = self._ledger.routed(self._name)
         routed_targets = routed_targets_of(routed_rows, self._target)
@@ -234,10 +234,10 @@ class _Gathering:
         snapshot: PositionSnapshot,
         backfilled: Set[TopicPartition],
     ) -> RoutedFacts:
-        """What is to be known of records that transforms send to other partitions."""
+        """Return the facts about records that transforms send to other partitions."""
         if not rows:
             return NO_ROUTED_FACTS
-        # Also of topics that are not looked at this time.
+        # Including topics that are not compared this time.
         whole = flow_topology(self._flow)
         others = {
             place for name, place in self._ledger.routed_by_others(self._name) if f"->{self._flow.flow.target}" in name
@@ -256,7 +256,7 @@ class _Gathering:
         return replace(found, writing=writing)
 
     def _note_hidden(self, snapshot: PositionSnapshot) -> None:
-        """What was copied from topics that we may not see any more cannot be compared. Many of them are deleted."""
+        """Note topics that were copied but are not visible any more, so they cannot be compared. Many are deleted."""
         stopped = self._ledger.stopped_partitions(self._name)
         unseen = unseen_topics(self._source, self._flow, self._topology, self._listed, snapshot.positions, stopped)
         copied = sorted(place for place in snapshot.positions if place not in stopped)
@@ -270,7 +270,7 @@ class _Gathering:
             _log.warning("Flow %s: %s", self._name, line)
 
     def _backfilled(self, flow: str) -> set[TopicPartition]:
-        """Target partitions that backfills wrote to beside a flow: their records are not in the flow's own map."""
+        """Return target partitions that backfills also wrote to: their records are not in the flow's own map."""
         return {
             TopicPartition(each["target_topic"], each["partition"])
             for row in self._ledger.backfills.of_flow(flow)
@@ -279,7 +279,7 @@ class _Gathering:
         }
 
     def _chains(self, sources: Iterable[TopicPartition]) -> Mapping[str, TransformChain]:
-        """What the records of those topics go through that are not copied as they are."""
+        """Return the transform chain of each topic that is not copied unchanged."""
         transforms, is_heartbeats = self._flow.transforms, self._topology.policy.is_heartbeats_topic
         if not transforms:
             return {}
@@ -287,7 +287,7 @@ class _Gathering:
         return {topic: transforms.chain_of(topic, heartbeats=is_heartbeats(topic)) for topic in topics}
 
     def _pairs(self) -> list[_Pair]:
-        """The partitions that both sides have."""
+        """Return the partitions that both sides have."""
         self._listed = self._source.list_topics()
         names = [topic for topic in self._listed if self._topology.replicates(topic)]
         sources = self._source.describe_topics(names)
@@ -326,9 +326,9 @@ class _Gathering:
         )
 
     def _another_target(self, pair: _Pair, position: Position | None, log_end: int) -> MirrorError | None:
-        """Whether the map is about another topic or cluster.
+        """Return an error if the map belongs to another topic or cluster.
 
-        In one that was truncated or created again, comparing shows what is missing, or that it was restored.
+        For a topic that was truncated or created again, comparing shows what is missing, or that it was restored.
         """
         if position is None:
             return None
@@ -348,7 +348,7 @@ class _Gathering:
             return PositionSnapshot()
 
     def _maps(self, pairs: Iterable[_Pair]) -> Mapping[TopicPartition, tuple[OffsetRun, ...]]:
-        """The maps that can be read; the others are noted as unverifiable."""
+        """Return the maps that can be read; the others are noted as unverifiable."""
         maps = {}
         for pair in pairs:
             try:
@@ -383,7 +383,9 @@ class _Gathering:
 def _foreign(
     back_gaps: Mapping[TopicPartition, Sequence[KnownGap]],
 ) -> Mapping[TopicPartition, Sequence[tuple[int, int]]]:
-    """What the target alone has as the source of the flow back, by that flow's gaps: nobody copies it."""
+    """Return records that only the target has as the source of the failback flow, by that flow's gaps: they are not
+    copied.
+    """
     return {
         place: [(gap.first_offset, gap.next_offset) for gap in gaps if gap.cause in _ONLY_THERE]
         for place, gaps in back_gaps.items()
@@ -401,13 +403,13 @@ def _settled(position: Position | None) -> VerifiedMark | None:
 
 
 def _left_out(position: Position | None) -> Iterator[KnownGap]:
-    """What a run has left out that did not come to tell the ledger."""
+    """Yield what a run skipped but did not record in the ledger before it ended."""
     for each in position.left_out if position is not None else ():
         yield KnownGap(each.first_offset, each.next_offset, each.cause)
 
 
 def _of_authorization(error: MirrorError | None) -> MirrorError | None:
-    """Not knowing whether a log is compacted, its holes would be taken for losses."""
+    """Return authorization errors: without knowing if a log is compacted, its holes would look like losses."""
     return error if isinstance(error, AuthorizationError) else None
 
 
@@ -418,7 +420,7 @@ def _compacted(configs: PerTopic[TopicConfigs], topic: str) -> bool:
 
 
 async def _log_sizes(flow: FlowConfig, topics: set[str]) -> Mapping[TopicPartition, int]:
-    """Bytes on disk; empty where we may not ask."""
+    """Return bytes on disk; empty without the right to describe them."""
     if not topics:
         return {}
     try:

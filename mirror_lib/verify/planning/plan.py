@@ -18,13 +18,13 @@ from mirror_lib.verify.planning.chains import may_give_several, why_unverifiable
 from mirror_lib.verify.planning.routed_plan import NO_ROUTED_FACTS, RoutedFacts, left_over, needed_shares, plan_routed
 
 NO_BUDGET = Budget()
-#: Records in a row that a sample takes at a time: a fetch reads whole batches anyway.
+#: Consecutive records that a sample takes at a time: a fetch reads whole batches anyway.
 SAMPLE_RECORDS = 1_000
 #: What a sample reads when no budget is given.
 SAMPLE_BYTES = 256 * 1024 * 1024
-#: A target with no more offsets may hold nothing but the markers of fences, one for each run that took over.
+#: A target with this many offsets or fewer may hold only fence markers, one for each run that took over.
 _MARKERS = 16
-#: Bytes taken for a record where the cluster does not tell sizes.
+#: Assumed bytes of a record where the cluster does not report sizes.
 _UNKNOWN_RECORD_BYTES = 1_000
 
 
@@ -88,9 +88,9 @@ def plan_verification(
 
 
 def _as_far_as_known(fact: VerifyFacts, routed: RoutedFacts) -> VerifyFacts:
-    """Up to where it is known where a partition's records were sent: behind an interrupted run the map goes further.
+    """Limit the fact to the offsets with known routes: after an interrupted run the map reaches further.
 
-    What a run has committed after the ledger was read is left to the next verification too.
+    What a run committed after the ledger was read is also left to the next verification.
     """
     known = routed.known_to(fact.source)
     settled = fact.settled is not None and known is not None and fact.settled.source_next <= known
@@ -100,7 +100,7 @@ def _as_far_as_known(fact: VerifyFacts, routed: RoutedFacts) -> VerifyFacts:
 
 
 def _as_compared(fact: VerifyFacts) -> VerifyFacts:
-    """With the mark only if what it says still holds."""
+    """Keep the mark only if it still holds."""
     return fact if _still_holds(fact) else replace(fact, verified=None)
 
 
@@ -110,7 +110,7 @@ def _with_routed(
     facts: Sequence[VerifyFacts],
     whole: Mapping[TopicPartition, Sequence[tuple[int, int]]],
 ) -> list[PartitionCheck]:
-    """The checks, which also read what is sent elsewhere of other spans than those that they compare.
+    """Return the checks, which also read what is routed from spans other than those that they compare.
 
     Args:
         whole: what they would read of each partition without a budget.
@@ -135,7 +135,7 @@ def _routed_only(fact: VerifyFacts, first: int, end: int) -> CheckRange:
 
 
 def _ends_there(fact: VerifyFacts, mark: VerifiedMark) -> bool:
-    """Whether nothing was copied or written since, for certain: no run is writing and the target's log ends there."""
+    """Return True if nothing was copied or written since: no run is writing and the target's log ends there."""
     return fact.settled == mark and fact.target_end == mark.target_next
 
 
@@ -144,7 +144,7 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
         if fact.source_start == fact.source_end and fact.target_start == fact.target_end:
             return None
         if fact.settled is not None and fact.settled.source_next <= fact.source_start:
-            # Nothing has been copied yet that could be compared.
+            # Nothing that could be compared was copied yet.
             return None
     refused = why_unverifiable(fact.chain) if fact.chain else None
     if refused is not None:
@@ -161,9 +161,9 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
 
 
 def _nothing_copied(fact: VerifyFacts) -> bool:
-    """Whether nothing may have been copied of all that was read: there were no records for readers, or all dropped.
+    """Return True if possibly nothing was copied of all that was read: no records for readers, or all were dropped.
 
-    Reading the source again says whether that is so.
+    Reading the source again shows if that is true.
     """
     if fact.runs or fact.settled is None:
         return False
@@ -171,7 +171,7 @@ def _nothing_copied(fact: VerifyFacts) -> bool:
 
 
 def _passed_over(fact: VerifyFacts) -> int:
-    """How many offsets a first start has passed over, as configured, where no record has been copied since; else 0.
+    """Return how many offsets a first start skipped, as configured, if no record was copied since; else 0.
 
     The target's log has never held a record, so none can have been lost there.
     """
@@ -184,10 +184,10 @@ def _passed_over(fact: VerifyFacts) -> int:
 
 
 def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
-    """All that the mode asks for, as one range; None when that is nothing."""
+    """Return everything that the mode covers, as one range; None if that is nothing."""
     if not fact.runs and not _nothing_copied(fact):
         return None
-    # Not cut at the logs' ends: what the map knows behind them was there once, and has been lost.
+    # Not cut at the ends of the logs: records of the map beyond them existed once, and were lost.
     held = _held(fact)
     mark = _mark(fact, mode)
     passed_over = _passed_over(fact)
@@ -210,7 +210,7 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
 
 
 def _mark(fact: VerifyFacts, mode: VerifyMode) -> VerifiedMark | None:
-    """Up to where nothing is left to compare: what was verified last, or what retention has deleted on either side."""
+    """Return up to where nothing is left to compare: verified last time, or deleted by retention on either side."""
     if mode is VerifyMode.RECENT and _still_holds(fact):
         return fact.verified
     if fact.runs and not _held(fact):
@@ -219,12 +219,12 @@ def _mark(fact: VerifyFacts, mode: VerifyMode) -> VerifiedMark | None:
 
 
 def _held(fact: VerifyFacts) -> tuple[OffsetRun, ...]:
-    """The map of what both sides may still have."""
+    """Return the part of the map that both sides may still have."""
     return clip(fact.runs, source_first=fact.source_start, target_first=fact.target_start)
 
 
 def _expired(fact: VerifyFacts) -> int:
-    """How many copied records one side has deleted."""
+    """Return how many copied records one side has deleted."""
     return sum(run.count for run in fact.runs) - sum(run.count for run in _held(fact))
 
 
@@ -246,14 +246,14 @@ def _check_of(fact: VerifyFacts, ranges: tuple[CheckRange, ...]) -> PartitionChe
 
 
 def _still_holds(fact: VerifyFacts) -> bool:
-    """Whether what was verified is a part of what the logs and the map are now."""
+    """Return True if what was verified is a part of the present logs and map."""
     mark = fact.verified
     if mark is None or mark.source_next > fact.source_end or mark.target_next > fact.target_end:
-        # The logs are shorter than what was verified: they are others now.
+        # The logs are shorter than what was verified: they are different logs now.
         return False
     before = clip(fact.runs, source_next=mark.source_next)
     behind = clip(fact.runs, source_first=mark.source_next)
-    # Where a partition was copied again, its records stand elsewhere than those that were verified.
+    # If a partition was copied again, its records are at other offsets than those that were verified.
     return not (
         (before and before[-1].target_next > mark.target_next) or (behind and behind[0].target_first < mark.target_next)
     )
@@ -262,11 +262,12 @@ def _still_holds(fact: VerifyFacts) -> bool:
 def _range(
     fact: VerifyFacts, runs: Sequence[OffsetRun], mark: VerifiedMark | None, *, tail: bool, several: bool
 ) -> CheckRange | None:
-    """The range of some runs, with the holes around them that belong to it.
+    """Return the range of some runs, with the holes around them that belong to it.
 
     Args:
-        tail: whether what follows the last record belongs to it, where nothing can be missing there.
-        several: where all that was made of the last record ends, the map does not say: it begins where that begins.
+        tail: True if what follows the last record belongs to it, where nothing can be missing there.
+        several: True if a record may become several; the map has no end of the last one's rows, so the range begins
+            with them.
     """
     settled = fact.settled if tail else None
     if not runs and (mark is None or settled is None):
@@ -275,12 +276,12 @@ def _range(
         first = (runs[0].source_first, runs[0].target_first)
         last = (runs[-1].source_next, runs[-1].target_next)
     if mark is not None:
-        # What was found equal ends exactly here, so whatever lies between is new. Retention may have passed that.
+        # What was found equal ends exactly here, so everything after it is new. Retention may have passed that point.
         gone = _deleted_until(fact)
         first = (max(mark.source_next, fact.source_start, gone[0]), max(mark.target_next, fact.target_start, gone[1]))
         last = last if runs else first
     to_end = False
-    # A position that is ahead of the end was written after that was read; what lies between is not known yet.
+    # A position ahead of the end was written after the end was read; what lies between is not known yet.
     if settled is not None and settled.source_next >= last[0] and last[1] <= settled.target_next <= fact.target_end:
         last = (settled.source_next, fact.target_end)
         to_end = True
@@ -292,7 +293,7 @@ def _range(
 
 
 def _deleted_until(fact: VerifyFacts) -> tuple[int, int]:
-    """Behind the last copied record that one side has deleted, as source and target offset; (0, 0) where none is."""
+    """Return the source and target offset after the last copied record that one side has deleted; (0, 0) if none is."""
     source_next = target_next = 0
     for run in fact.runs:
         count = min(max(fact.source_start - run.source_first, fact.target_start - run.target_first), run.count)
@@ -325,7 +326,7 @@ def clip(
     source_next: int | None = None,
     target_first: int | None = None,
 ) -> tuple[OffsetRun, ...]:
-    """What of a map lies within bounds."""
+    """Return the part of a map that lies within bounds."""
     clipped: list[OffsetRun] = []
     for run in runs:
         skip = max(
@@ -356,9 +357,9 @@ def take(runs: Sequence[OffsetRun], first: int, count: int) -> tuple[OffsetRun, 
 
 
 def _cut(checks: Sequence[PartitionCheck], max_bytes: int) -> list[PartitionCheck]:
-    """Give every partition the same share of what it wants, so that a small budget leaves none out.
+    """Give every partition the same share of what it needs, so that a small budget skips none.
 
-    Where sizes are unknown nothing is cut: the tasks count what they read.
+    Partitions of unknown size are not cut: the tasks count what they read.
     """
     wanted = sum(check.estimated_bytes for check in checks)
     if wanted <= max_bytes:
@@ -379,7 +380,7 @@ def _shortened(check: PartitionCheck, share: float) -> PartitionCheck:
 def _span(
     check: PartitionCheck, taken: Sequence[OffsetRun], after: int, first: OffsetRun, estimated_bytes: int
 ) -> CheckRange:
-    """A part of the one range of a check.
+    """Return a part of the one range of a check.
 
     Args:
         taken: its map.
@@ -389,7 +390,7 @@ def _span(
     (whole,) = check.ranges
     end, to_end = (taken[-1].source_next, taken[-1].target_next), False
     if check.several:
-        # All that was made of the last record belongs to it.
+        # All rows of the last record belong to it.
         following = take(whole.runs, after, 1)
         end, to_end = (whole.source_next, whole.target_next), whole.to_end
         if following:
@@ -407,7 +408,7 @@ def _span(
 
 
 def _sampled(checks: Sequence[PartitionCheck], max_bytes: int, seed: int) -> list[PartitionCheck]:
-    """Stretches of consecutive records, as many for a partition as its share of all records."""
+    """Return spans of consecutive records, as many for a partition as its share of all records."""
     population = sum(check.records for check in checks)
     known = sum(check.estimated_bytes for check in checks)
     record_bytes = known / population if known and population else _UNKNOWN_RECORD_BYTES
@@ -435,7 +436,7 @@ def _spans(check: PartitionCheck, wanted: float, seed: int) -> Iterator[CheckRan
 
 
 def _by_direction(check: PartitionCheck, parts: Sequence[MapPart]) -> PartitionCheck:
-    """The check with ranges of which each was copied by one flow; transforms are compared in one direction."""
+    """Split the check into ranges that were copied by one flow each; transforms are compared in one direction."""
     if check.chain or not any(part.by_opposite for part in parts):
         return check
     return _with_ranges(check, [piece for range_ in check.ranges for piece in _pieces(range_, parts)])

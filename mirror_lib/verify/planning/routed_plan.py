@@ -1,7 +1,7 @@
-"""Planning what is compared of target partitions that transforms send records to. Pure: facts in, plan out.
+"""Plan what is compared of target partitions that transforms send records to. Pure: facts in, plan out.
 
-What different runs have written is told apart by the ledger's ranges. Ranges that overlap on the target hold records of
-several source partitions, or of several runs, in any order: they can only be compared together.
+The ledger's ranges separate the records of different runs. Ranges that overlap on the target hold records of several
+source partitions, or of several runs, in any order: they can only be compared together.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ EXPIRED, SAMPLED, UNSELECTED = "expired", "sample", "source-not-verified"
 
 @dataclass(frozen=True, slots=True)
 class RoutedTarget:
-    """What the target cluster says of a partition that transforms send records to.
+    """Facts of the target cluster about a partition that transforms send records to.
 
     Attributes:
         start: of its log.
         end: where a reader of committed records would stop.
-        obstacle: why nothing of it can be said.
+        obstacle: why it cannot be verified.
     """
 
     start: int = 0
@@ -50,14 +50,14 @@ class RoutedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedFacts:
-    """What the ledger and the target say of what transforms send elsewhere, before anything of it is read.
+    """Facts of the ledger and the target about records that transforms send to other partitions, before they are read.
 
     Attributes:
         rows: of the ledger.
         targets: of every target partition of them.
         copied_to: topics that the flow copies topics to: their partitions hold other records too.
-        shared: partitions that others than this flow send records to as well.
-        writing: whether a run may be writing there, or has written since the ledger was read.
+        shared: partitions that other flows send records to as well.
+        writing: True if a run may be writing there, or has written since the ledger was read.
     """
 
     rows: tuple[RoutedRangeRow, ...] = ()
@@ -68,7 +68,7 @@ class RoutedFacts:
     _ends: dict[TopicPartition, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Note how far each source partition is known."""
+        """Note up to where each source partition is known."""
         ends: dict[TopicPartition, int] = {}
         for row in self.rows:
             if row.own:
@@ -80,7 +80,7 @@ class RoutedFacts:
         return frozenset(target_of(row) for row in self.rows if not row.own)
 
     def known_to(self, source: TopicPartition) -> int | None:
-        """Up to which source offset it is known where a partition's records were sent; None: from nowhere on."""
+        """Return up to which source offset the routes of a partition's records are known; None if they never are."""
         return self._ends.get(source)
 
 
@@ -110,7 +110,7 @@ def plan_routed(
 
     Args:
         facts: of the source partitions of this verification.
-        impossible: source partitions that nothing can be said of.
+        impossible: source partitions that cannot be verified.
     """
     by_source = {fact.source: fact for fact in facts}
     why_not = {verdict.source: verdict for verdict in impossible}
@@ -119,7 +119,7 @@ def plan_routed(
     for row in routed.rows:
         if target_of(row) in met:
             by_target.setdefault(target_of(row), []).append(row)
-    # A part of the flow's topics has to do only with what they send.
+    # A selection of topics concerns only the records that they send.
     selected = {*by_source, *why_not}
     planned = [
         _Target(target, rows, routed, by_source, why_not).plan(mode)
@@ -191,7 +191,7 @@ class _Target:
         return check, routes
 
     def _obstacles(self, mode: VerifyMode) -> Iterator[Obstacle]:
-        """What stands in the way of all of it."""
+        """Yield what prevents comparing the whole partition."""
         if self._found.obstacle is not None:
             yield self._found.obstacle
         if mode is VerifyMode.SAMPLE:
@@ -217,7 +217,7 @@ class _Target:
             )
 
     def _obstacle(self, group: _Together) -> Obstacle | None:
-        """What stands in the way of comparing some ranges."""
+        """Return what prevents comparing some ranges."""
         for share in group.shares:
             source = share.source
             verdict, fact = self._why_not.get(source), self._facts.get(source)
@@ -254,14 +254,14 @@ class _Target:
         return None
 
     def _is_expired(self, group: _Together) -> bool:
-        """Whether one side holds nothing of it any more."""
+        """Return True if one side holds nothing of it any more."""
         if group.records and group.next <= self._found.start:
             return True
         facts = [(self._facts.get(share.source), share) for share in group.shares]
         return bool(facts) and all(fact is not None and share.source_next <= fact.source_start for fact, share in facts)
 
     def _is_verified(self, group: _Together) -> bool:
-        """Whether it was found equal before."""
+        """Return True if it was found equal before."""
         marks = [(self._facts.get(share.source), share) for share in group.shares]
         return all(
             fact is not None and fact.verified is not None and share.source_next <= fact.verified.source_next
@@ -269,7 +269,7 @@ class _Target:
         )
 
     def _outside(self, groups: Sequence[_Together]) -> Iterator[tuple[int, int]]:
-        """Where nobody has written, as far as the ledger knows; nowhere if others may have.
+        """Yield ranges without known writers, by the ledger; none if other writers are possible.
 
         The partition is taken to be the flow's own if it was empty when the flow first sent records there.
         """
@@ -285,9 +285,9 @@ class _Target:
 
 
 def together(rows: Iterable[RoutedRangeRow]) -> Iterator[_Together]:
-    """Ranges of one target partition in groups that do not overlap there, ascending.
+    """Yield ranges of one target partition in groups that do not overlap there, ascending.
 
-    What sent nothing there belongs to the group around it, or before it.
+    A range that sent nothing there belongs to the group around it, or before it.
     """
     group: list[RoutedRangeRow] = []
     first = reached = 0
@@ -305,7 +305,7 @@ def together(rows: Iterable[RoutedRangeRow]) -> Iterator[_Together]:
 
 
 def needed_shares(plan: RoutedPlan) -> dict[TopicPartition, list[tuple[int, int]]]:
-    """The source offsets that must be read for what is compared, ascending, without those that overlap."""
+    """Return the source offsets that must be read for the comparison, ascending, without overlaps."""
     wanted: dict[TopicPartition, list[tuple[int, int]]] = {}
     for check in plan.checks:
         for span in check.spans:
@@ -315,7 +315,7 @@ def needed_shares(plan: RoutedPlan) -> dict[TopicPartition, list[tuple[int, int]
 
 
 def left_over(wanted: Sequence[tuple[int, int]], read: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What of some ranges lies in none of the others."""
+    """Return the parts of some ranges that lie in none of the others."""
     left = list(wanted)
     for first, end in read:
         left = [
@@ -341,15 +341,15 @@ def _named(source: TopicPartition) -> str:
 
 
 def share_of(row: RoutedRangeRow) -> Share:
-    """The source's side of a row."""
+    """Return the source's side of a row."""
     return Share(source_of(row), row.source_first, row.source_next)
 
 
 def source_of(row: RoutedRangeRow) -> TopicPartition:
-    """Whose records it is about."""
+    """Return the source partition of a row."""
     return TopicPartition(row.topic, row.partition)
 
 
 def target_of(row: RoutedRangeRow) -> TopicPartition:
-    """Where they stand."""
+    """Return the target partition of a row."""
     return TopicPartition(row.target_topic, row.target_partition)

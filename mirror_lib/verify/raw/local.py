@@ -12,7 +12,7 @@ from mirror_lib.verify.model import VerifyJob
 from mirror_lib.verify.planning import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark, split_job
 from mirror_lib.verify.raw.task import Told, verify_bin
 
-#: Bins for each process: the more, the smoother the progress, and every one connects anew.
+#: Bins for each process: more bins give smoother progress, but each connects anew.
 BINS_PER_PROCESS = 4
 
 
@@ -24,10 +24,10 @@ def cores() -> int:
 def run_locally(
     processes: int, told: Told | None = None
 ) -> Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]:
-    """A runner for `processes` at a time; one works in this process. What transforms have made is left unverifiable.
+    """Return a runner with `processes` in parallel, one of them this one. Transformed records are left unverifiable.
 
     Args:
-        told: hears of bytes of the source's logs that were read.
+        told: called with the bytes of the source's logs that were read.
     """
 
     def run(whole: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:

@@ -1,4 +1,4 @@
-"""Comparing the partitions of one task: reads both sides, feeds the comparison, keeps to memory, bytes and time."""
+"""Compare the partitions of one task: read both sides, feed the comparison, respect memory, byte and time budgets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mirror_lib.verify.state import compare_by_state
 
 _log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024
-#: Chunks that one partition may hold: on either side one compared, one waiting, one read, one being answered.
+#: Chunks that one partition may hold: on each side one compared, one waiting, one read, one in flight.
 _CHUNKS_HELD = 8
 
 #: Called with the bytes of the source's log that were read since the last call.
@@ -27,7 +27,7 @@ Told = Callable[[int], None]
 
 
 def verify_bin(job: VerifyJob, number: int, told: Told | None = None) -> list[PartitionVerdict]:
-    """Compare every partition of bin `number`; never raises for what a partition may suffer."""
+    """Compare every partition of bin `number`; errors of a partition are in its verdict, never raised."""
     return asyncio.run(_verify(job, job.bins[number], told or (lambda _: None)))
 
 
@@ -112,7 +112,7 @@ class _Check:
             self._stopped = self._budget.over
             if self._stopped is not None:
                 return
-            # Both are on their way already, so waiting for one does not keep the other.
+            # Both are in flight already, so waiting for one does not delay the other.
             if comparer.needs_source:
                 chunk = await source.take(comparer.source.end)
                 if chunk.log_start is not None:
@@ -129,7 +129,7 @@ class _Check:
             comparer.walk()
             if self._check.nothing_copied and comparer.met_records:
                 return
-            # Answers that have come in meanwhile are to be asked for again before the next long look.
+            # Responses that arrived meanwhile must be requested again before the next long comparison.
             await asyncio.sleep(0)
 
     def _count(self, size: int, *, of_source: bool) -> None:
@@ -141,7 +141,7 @@ class _Check:
         self._told(size)
 
     def _copied(self, spans: Sequence[Span | RecordBlock], *, by_opposite: bool) -> Sequence[Span | RecordBlock]:
-        """What of the target may be a copy: in compacted topics the flow may have written deletions by itself."""
+        """Return what may be a copy on the target: in compacted topics the flow may itself have written deletions."""
         if not (self._check.source_compacted or self._check.target_compacted):
             return spans
         flow = self._job.flow.opposite if by_opposite else self._job.flow
@@ -157,7 +157,8 @@ class _Check:
         mine = LogReader(
             *read,
             check.source,
-            # How the opposite flow has read then, the file need not say any more, but its map does.
+            # The isolation level of the opposite flow at that time may not be in the file any more, but its map shows
+            # it.
             read_committed=by_opposite or job.read_committed,
             shown=copied_from(range_.runs) if by_opposite else none_shown,
             retry_seconds=job.retry_seconds,
@@ -168,7 +169,7 @@ class _Check:
         theirs = LogReader(
             *copied,
             check.target,
-            # What a transaction has taken back is no record, whoever wrote it: an MM2 before may have.
+            # Aborted records do not count, regardless of their writer: an earlier MM2 may have written them.
             read_committed=True,
             retry_seconds=job.retry_seconds,
             chunk_bytes=chunk_bytes,

@@ -1,4 +1,4 @@
-"""What the tasks of a verification bring together about records that go elsewhere: sums, never the records."""
+"""What the tasks of a verification collect about routed records: sums, never the records."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Place = tuple[TopicPartition, int]
 
 @dataclass(slots=True)
 class RoutedFindings:
-    """What was made of the source for other partitions.
+    """What the source makes for other partitions.
 
     Attributes:
-        made: by where it goes; `UNEXPECTED` in place of a span for what the ledger does not expect there.
-        doubtful: what may be missing there, of records that the ledger names as left out; not in `made`.
-        unknown: how many records go to a target partition of which the ledger does not know where they went.
-        senders: target partitions with source partitions that send records there of which the ledger knows nothing.
-        read: of which source offsets [first, next) of each source partition all is in it.
-        errors: what ended the reading of a source partition.
-        stopped: which budget did.
+        made: by destination; `UNEXPECTED` in place of a span for records that the ledger does not expect there.
+        doubtful: what may be missing there, of records that the ledger names as skipped; not in `made`.
+        unknown: number of records for target partitions where the ledger does not know their route.
+        senders: target partitions with source partitions that send records there unknown to the ledger.
+        read: source offsets [first, next) of each source partition that are included completely.
+        errors: that ended the reading of a source partition.
+        stopped: the budget that ended it.
     """
 
     made: dict[Place, Multiset] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class RoutedFindings:
     stopped: dict[TopicPartition, Stopped] = field(default_factory=dict)
 
     def take(self, other: RoutedFindings) -> None:
-        """Put what another task found to it."""
+        """Add the findings of another task."""
         for mine, theirs in ((self.made, other.made), (self.doubtful, other.doubtful)):
             for place, heap in theirs.items():
                 mine[place] = mine[place].plus(heap) if place in mine else heap
@@ -50,7 +50,7 @@ class RoutedFindings:
         self.stopped.update(other.stopped)
 
     def has_read(self, share: Share) -> bool:
-        """Whether all of a share is in it."""
+        """Return True if all of a share is included."""
         reached = share.source_first
         for first, following in sorted(self.read.get(share.source, ())):
             if first > reached:
@@ -61,15 +61,15 @@ class RoutedFindings:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What stands in a target partition.
+    """What a target partition holds.
 
     Attributes:
-        heaps: by the number of the span.
-        strangers: records where the flow has written nothing, and the offsets of the first of them.
-        times_replaced: whether the broker has put its own time in the place of some that count.
-        log_start: where retention has moved the start of the log while it was read; 0: nowhere.
-        stopped: whether the budget of seconds was used up before all was read.
-        places: offsets of records that were looked for, by span and digest, ascending.
+        heaps: multiset digests by the number of the span.
+        strangers: unexpected records, where the flow has written nothing, and the offsets of the first of them.
+        times_replaced: True if the broker replaced timestamps that count.
+        log_start: where retention moved the start of the log during reading; 0: nowhere.
+        stopped: True if the budget of seconds was used up before all was read.
+        places: offsets of searched records, by span and digest, ascending.
     """
 
     target: TopicPartition

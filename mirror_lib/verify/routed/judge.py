@@ -1,8 +1,7 @@
-"""From what was made of the source and what stands on the target to a verdict for each target partition.
+"""Verdicts for target partitions, from the records that the source makes and those that the target holds.
 
-Both sides are sums. Where they are equal, that is all. Where they are not, the sums themselves give the digests of the
-records that make the difference, if these are few; then both sides are looked through once more for where such records
-are.
+Both sides are multiset digests. If they are equal, the partition is. If not, and few records differ, the digests
+themselves yield the digests of these records; then both sides are read once more to find their offsets.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from mirror_lib.verify.routed.target_digests import StandingJob, bins_of
 
 #: Reads target partitions: a task for each bin.
 ReadStanding = Callable[[StandingJob], Iterable[Standing]]
-#: Makes rows of the source again, and tells of which records those are made whose digests are looked for.
+#: Makes rows of the source again, and returns the records whose rows have the searched digests.
 FindRows = Callable[[Mapping[Place, frozenset[bytes]]], Iterable[FoundRow]]
-#: Digests that are looked for in one partition: a few say what is the matter.
+#: Digests that are searched in one partition: a few show the problem.
 _LOOKED_FOR = 20
 
 
 def judge_routed(job: VerifyJob, made: RoutedFindings, read: ReadStanding, find: FindRows) -> list[RoutedVerdict]:
-    """Compare what was made for other partitions with what stands there.
+    """Compare the records made for other partitions with those on the target.
 
     Args:
         made: by all tasks.
@@ -38,11 +37,11 @@ def judge_routed(job: VerifyJob, made: RoutedFindings, read: ReadStanding, find:
     """
     checks = {check.target: check for check in job.routed.checks}
     for target, _ in (*made.made, *made.unknown):
-        # The ledger knows of nothing there.
+        # The ledger has no entry for it.
         checks.setdefault(target, RoutedCheck(target=target))
     if not checks:
         return []
-    # Where the source was not read to the end there is nothing to compare with.
+    # If the source was not read to the end there is nothing to compare with.
     readable = [_readable(check, made) for check in checks.values()]
     reading = StandingJob(
         flow=str(job.flow),
@@ -97,7 +96,7 @@ def _readable(check: RoutedCheck, made: RoutedFindings) -> RoutedCheck:
 
 
 def _unread(span: RoutedSpan, made: RoutedFindings) -> Obstacle | None:
-    """Why not all is known that the source makes for a span."""
+    """Return why the records that the source makes for a span are not completely known."""
     for share in span.shares:
         name = f"{share.source.topic}-{share.source.partition}"
         error, stopped = made.errors.get(share.source), made.stopped.get(share.source)
@@ -111,10 +110,10 @@ def _unread(span: RoutedSpan, made: RoutedFindings) -> Obstacle | None:
 
 @dataclass(slots=True)
 class _Unequal:
-    """A span whose both sides are not the same."""
+    """A span whose sides differ."""
 
     number: int
-    #: What the target has more often; None when it is too much to be told apart.
+    #: What the target has more often; None if it is too much to identify.
     surplus: tuple[Surplus, ...] | None
 
 
@@ -165,7 +164,7 @@ class _Account:
             )
 
     def _obstacle(self, span: RoutedSpan) -> Obstacle | None:
-        """Why one span cannot be compared, though it was planned."""
+        """Return why one span cannot be compared, though it was planned."""
         if self.standing.log_start > span.target_first:
             return Obstacle(EXPIRED, "retention removed a part of it while it was read.")
         return _unread(span, self.found)
@@ -206,7 +205,7 @@ class _Account:
         return self.check.target_compacted if each.times < 0 else self.check.source_compacted
 
     def _without_doubtful(self, surplus: Sequence[Surplus], doubtful: Multiset) -> tuple[Surplus, ...] | None:
-        """Without what the ledger names as left out and stands there all the same: of several rows of one record."""
+        """Drop skipped records that are on the target nevertheless: one of several rows of a record."""
         known = doubtful.surplus()
         if known is None:
             return None
@@ -233,7 +232,7 @@ class _Account:
             f"the source makes {made:,} records and {stands:,} stand there; too many differ to name them, so somebody "
             "has written there or removed records, or the transform is another one"
         )
-        # As many at least, and one if other records of the same number stand there.
+        # A lower bound; at least one if the counts are equal but the records are not.
         self.difference_count += max(abs(excess), 1)
 
     def _strangers(self) -> None:
@@ -256,11 +255,11 @@ class _Account:
 
     @property
     def says_something(self) -> bool:
-        """Whether there was anything to be looked at: often nothing has come since it was found equal."""
+        """Return True if there was anything to compare: often nothing was added since it was found equal."""
         return bool(self.check.spans or self.check.outside or self.obstacles or self.difference_count)
 
     def wanted(self) -> dict[Place, frozenset[bytes]]:
-        """The digests that a second look is to find."""
+        """Return the digests that a second read searches."""
         return {
             (self.check.target, each.number): frozenset(one.digest for one in (each.surplus or ())[:_LOOKED_FOR])
             for each in self.unequal
@@ -272,7 +271,7 @@ class _Account:
         places: Mapping[tuple[int, bytes], Sequence[int]],
         rows: Mapping[tuple[int, bytes], Sequence[FoundRow]],
     ) -> None:
-        """Take in where the records that differ are."""
+        """Add the offsets of the records that differ."""
         for each in self.unequal:
             for one in each.surplus or ():
                 self.differences += _located(
@@ -280,7 +279,7 @@ class _Account:
                 )
 
     def verdict(self) -> RoutedVerdict:
-        """What is to be said of the partition."""
+        """Return the verdict on the partition."""
         check, kept = self.check, self.differences[: self.keep]
         verdict, reason, lasting = Verdict.EQUAL, None, False
         details = list(self.remarks)
@@ -316,7 +315,9 @@ def _place(difference: RoutedDifference) -> tuple[int, int]:
 
 
 def _located(one: Surplus, places: Sequence[int], rows: Sequence[FoundRow]) -> Iterator[RoutedDifference]:
-    """Which of records that are the same is missing or too much nobody can tell: the last ones are named."""
+    """Yield the differences with offsets. Among identical records it is unknown which is missing or surplus: the last
+    are named.
+    """
     if one.times > 0:
         row = rows[-1] if rows else None
         offsets: list[int | None] = [*places[-one.times :]] or [None]

@@ -1,10 +1,10 @@
-"""What a heap of records is, whatever their order: how many, and the sum of a keyed digest of each.
+"""Multiset digests: the number of records, in any order, and the sum of a keyed digest of each.
 
-Sums of digests are added and subtracted, so heaps that were summed up apart are put together, and what both sides have
-cancels out. Beside the sum over all, the same is summed up by cells, each record in three of them, as in an invertible
-Bloom lookup table (Goodrich and Mitzenmacher, 2011): as long as two heaps differ in few records, cells are left that
-hold the digest of one of these alone, which is taken out of the other cells, and so on. So the digests of what is
-missing and of what is too much come out of the comparison itself. It takes the same memory for any number of records.
+Sums of digests can be added and subtracted, so partial sums are combined, and records that both sides have cancel out.
+In addition to the total, digests are summed in cells, each record in three of them, as in an invertible Bloom lookup
+table (Goodrich and Mitzenmacher, 2011): if two multisets differ in few records, some cells hold the digest of one of
+these alone; it is removed from its other cells, and so on. So the comparison itself yields the digests of missing and
+surplus records. It takes the same memory for any number of records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 #: Bytes of the digest of a record.
 DIGEST_BYTES = 16
 _SLOTS = DIGEST_BYTES // 4
-#: Each record is in one cell of each table. About 0.8 differing records for each cell can be told apart.
+#: Each record is in one cell of each table. About 0.8 differing records for each cell can be identified.
 _TABLES, _CELLS = 3, 64
 #: Of a cell: number of records, the four slots of their digests, and a number that only one digest has.
 _COUNT, _CHECK, _WIDTH = 0, 1 + _SLOTS, 2 + _SLOTS
@@ -35,10 +35,10 @@ Digests = NDArray[np.uint32]
 
 
 class Surplus(NamedTuple):
-    """A digest that one heap holds more often than the other."""
+    """A digest that one multiset holds more often than the other."""
 
     digest: bytes
-    #: How much more often; below zero: the other one does.
+    #: How much more often; negative if the other one does.
     times: int
 
 
@@ -63,7 +63,7 @@ def record_digests(key: bytes, times: Sequence[int] | None, tails: Sequence[byte
 
 @dataclass(slots=True, eq=False)
 class Multiset:
-    """A heap of records by their digests. Two with the same `count` and `total` are taken to be the same."""
+    """A multiset of records by their digests. Two with the same `count` and `total` are taken to be equal."""
 
     count: int = 0
     #: Of all digests, as numbers, modulo 2**128.
@@ -71,7 +71,7 @@ class Multiset:
     _cells: Int64s = field(default_factory=lambda: np.zeros((_TABLES * _CELLS, _WIDTH), dtype=np.int64), repr=False)
 
     def add(self, digests: Digests) -> None:
-        """Put records in."""
+        """Add records."""
         if not len(digests):
             return
         wide = digests.astype(np.int64)
@@ -86,23 +86,23 @@ class Multiset:
         self.total = (self.total + sum(slot << (32 * at) for at, slot in enumerate(sums))) % _MODULUS
 
     def plus(self, other: Multiset) -> Multiset:
-        """Both put together."""
+        """Return the sum of both."""
         return Multiset(self.count + other.count, (self.total + other.total) % _MODULUS, self._cells + other._cells)
 
     def minus(self, other: Multiset) -> Multiset:
-        """What is left when each record of the other is taken out; one that is not there counts below zero."""
+        """Return the difference; a record that only the other has counts below zero."""
         return Multiset(self.count - other.count, (self.total - other.total) % _MODULUS, self._cells - other._cells)
 
     def same_as(self, other: Multiset) -> bool:
-        """Whether both hold the same records, each as often."""
+        """Return True if both hold the same records, each as often."""
         return (self.count, self.total) == (other.count, other.total)
 
     def surplus(self) -> tuple[Surplus, ...] | None:
-        """The digests in it, of a difference of two; None when there are too many to be told apart."""
+        """Return the digests in a difference of two multisets; None if they are too many to identify."""
         cells = self._cells.copy()
         found: dict[bytes, int] = {}
         waiting = list(range(len(cells)))
-        # A number of steps that only cells which merely look as if they held one digest could exceed.
+        # An upper bound of steps, exceeded only if cells falsely appear to hold one digest.
         for _ in range(len(cells) * _TABLES * _TABLES):
             if not waiting:
                 break
@@ -126,7 +126,7 @@ _TABLES_FIRST = tuple(table * _CELLS for table in range(_TABLES))
 
 
 def _checks(digests: Digests) -> Int64s:
-    """A number for each digest that those of two digests do not add up to."""
+    """Return a number for each digest; numbers of a sum of digests differ from it."""
     mixed = digests[:, 0] * np.uint32(0x9E3779B1) ^ digests[:, 1] * np.uint32(0x85EBCA77)
     mixed ^= digests[:, 2] * np.uint32(0xC2B2AE3D) ^ digests[:, 3] * np.uint32(0x27D4EB2F)
     mixed = (mixed ^ (mixed >> np.uint32(15))) * np.uint32(0x2C1B3C6D)
@@ -135,7 +135,7 @@ def _checks(digests: Digests) -> Int64s:
 
 
 def _only_one(cell: Int64s) -> tuple[bytes, int]:
-    """The digest in a cell that holds no other, and how often; zero times where it holds none or several."""
+    """Return the digest in a cell that holds no other, and how often; zero times if it holds none or several."""
     count = int(cell[_COUNT])
     if not count:
         return b"", 0

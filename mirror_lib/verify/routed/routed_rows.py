@@ -1,4 +1,4 @@
-"""The rows of a task that go elsewhere than to their partition's own target: summed up by where they go."""
+"""Sum up the rows of a task that go to partitions other than their own target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNKNOWN = -3
 
 
 class FoundRow(NamedTuple):
-    """A record of the source from which a row is made whose digest was looked for."""
+    """A source record that makes a row with a searched digest."""
 
     target: TopicPartition
     span: int
@@ -56,10 +56,10 @@ _NO_RANGES = _Ranges.of(())
 
 @dataclass(slots=True)
 class Elsewhere:
-    """Takes rows apart from those that are compared by the map.
+    """Separates routed rows from those that are compared by the map.
 
     Attributes:
-        findings: of the rows that came.
+        findings: of the rows so far.
     """
 
     job: VerifyJob
@@ -69,7 +69,7 @@ class Elsewhere:
     _timed: dict[TopicPartition, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Arrange what is known by source partitions."""
+        """Group the known routes by source partition."""
         plan = self.job.routed
         self._timed = {check.target: check.timed for check in plan.checks}
         covered: dict[TopicPartition, list[tuple[int, int, int]]] = {}
@@ -85,7 +85,7 @@ class Elsewhere:
         self._known = {pair: _Ranges.of(ranges) for pair, ranges in known.items()}
 
     def without(self, check: PartitionCheck, rows: RowColumns, batch: pa.RecordBatch) -> RowColumns:
-        """The rows that go to the partition's own target; all others are summed up.
+        """Return the rows that go to the partition's own target; sum up all others.
 
         Args:
             rows: of one source partition.
@@ -110,7 +110,7 @@ class Elsewhere:
         batch: pa.RecordBatch,
         wanted: Mapping[Place, frozenset[bytes]],
     ) -> Iterator[FoundRow]:
-        """The rows among these whose digests are looked for."""
+        """Yield the rows among these with searched digests."""
         targets = {target for target, _ in wanted}
         for target, part in _by_target(check.target, rows, batch):
             if target not in targets:
@@ -161,7 +161,7 @@ def _put(heaps: dict[Place, Multiset], place: Place, digests: Digests) -> None:
 def _by_target(
     own: TopicPartition, rows: RowColumns, batch: pa.RecordBatch
 ) -> Iterator[tuple[TopicPartition, RowColumns]]:
-    """The rows by where they go, each group in the order of its rows."""
+    """Yield the rows by destination, each group in the order of its rows."""
     topics, partitions = (batch.column(batch.schema.get_field_index(name)) for name in ("topic", "partition"))
     if topics.null_count == partitions.null_count == len(rows):
         yield own, rows
@@ -171,7 +171,7 @@ def _by_target(
         groups.setdefault(where, []).append(number)
     by_target: dict[TopicPartition, list[int]] = {}
     for (topic, partition), numbers in groups.items():
-        # What is not set stays as it would be.
+        # A column that is not set keeps its default.
         target = TopicPartition(
             own.topic if topic is None else topic, own.partition if partition is None else partition
         )

@@ -1,4 +1,4 @@
-"""Reading what stands in target partitions that transforms send records to: in any order, so it is summed up."""
+"""Read target partitions that transforms send records to: in any order, so their digests are summed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mirror_lib.verify.routed.multiset import Multiset, record_digests
 
 _log = logging.getLogger(__name__)
 _CHUNK = 4 * 1024 * 1024
-#: Offsets that are kept of records where the flow has written nothing, and of records that are the same.
+#: Offsets that are kept of unexpected records, and of identical records.
 KEPT = 20
 
 
@@ -34,7 +34,7 @@ class StandingJob:
     Attributes:
         bins: each is one task.
         key: of the digests.
-        wanted: digests of records whose offsets are looked for; only what they are in is read then.
+        wanted: searched digests, whose offsets are returned; only their spans are read then.
     """
 
     flow: str
@@ -42,13 +42,13 @@ class StandingJob:
     bins: tuple[tuple[RoutedCheck, ...], ...]
     key: bytes = field(repr=False)
     retry_seconds: float = 120.0
-    #: Epoch seconds after which no other range is begun; None is no bound.
+    #: Epoch seconds after which no further range is begun; None is no bound.
     ends_at: float | None = None
     wanted: Mapping[Place, frozenset[bytes]] = field(default_factory=dict)
 
 
 def read_standing(job: StandingJob, number: int) -> list[Standing]:
-    """What stands in the partitions of bin `number`; never raises for what a partition may suffer."""
+    """Return the contents of the partitions of bin `number`; errors of a partition are in its result, never raised."""
     return asyncio.run(_read(job, job.bins[number]))
 
 
@@ -109,7 +109,7 @@ class _Reading:
         if self._stopped:
             return
         end = min(end, self._check.log_end)
-        # What a run has written and taken back again is no record.
+        # Aborted records do not count.
         reader = LogReader(
             self._target,
             self._job.target,
@@ -159,7 +159,7 @@ class _Reading:
             if digest in wanted:
                 places = self._places.setdefault((number, digest), [])
                 places.append(found.offsets[at])
-                # The last of them: what was added came behind.
+                # The last of them: additions are at the end.
                 del places[:-KEPT]
 
 
@@ -174,7 +174,7 @@ def _within(found: Columns, first: int, end: int) -> Columns:
 
 
 def bins_of(checks: Sequence[RoutedCheck], most: int) -> tuple[tuple[RoutedCheck, ...], ...]:
-    """The partitions that have something to be read, dealt into at most so many tasks."""
+    """Divide the partitions that need reading into at most `most` tasks."""
     wanted = [check for check in checks if check.spans or check.outside]
     count = min(max(most, 1), len(wanted))
     return tuple(tuple(wanted[number::count]) for number in range(count))

@@ -1,6 +1,6 @@
-"""What the newest records of the same keys on both sides say. Pure.
+"""Compare the newest records of the same keys. Pure.
 
-The source is read after the target and to its end, so a key that it does not have any more was deleted, or has expired.
+The source is read after the target and to its end, so a key that it no longer has was deleted, or has expired.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Ranges = Sequence[tuple[int, int]]
 
 
 class KeyState(StrEnum):
-    """What is so with a key that is no difference."""
+    """The state of a key that is not a difference."""
 
     EQUAL = "equal"
     #: Its newest record is not copied yet, or may have changed while both sides were read.
     PENDING = "pending"
-    #: A person or a policy has left its newest record out.
+    #: An operator or a policy skipped its newest record.
     LEFT_OUT = "left-out"
     #: The record on one side is older than the log start of the other.
     EXPIRED = "expired"
@@ -45,16 +45,16 @@ class KeyState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRules:
-    """What is known of a partition beside the records of its logs."""
+    """What is known of a partition besides the records of its logs."""
 
     #: Source offsets below it are copied.
     copied_to: int
     source_start: int
     target_start: int
     map: OffsetMap
-    #: Whether no run was writing: all that stands on the target is in the map.
+    #: True if no run was writing: all target records are in the map.
     settled: bool = True
-    #: Target offsets from here on came after the position and the map were read.
+    #: Target offsets from here on were added after the position and the map were read.
     target_end: int
     #: Source offsets [first, next) that were not copied, sorted and apart.
     left_out: Ranges = ()
@@ -66,7 +66,7 @@ class StateRules:
 
 @dataclass(slots=True)
 class StateFindings:
-    """What was found, added up over buckets."""
+    """Findings, summed over buckets."""
 
     #: Differences to keep; all are counted.
     keep: int
@@ -76,11 +76,11 @@ class StateFindings:
     differences: list[Difference] = field(default_factory=list)
     #: Target offsets of the newest records of all keys whose deletion was lost.
     lost: list[Offsets] = field(default_factory=list)
-    #: Whether `lost` is wanted; it takes 8 bytes for each key.
+    #: True if `lost` is to be filled; it takes 8 bytes for each key.
     keep_lost: bool = False
 
     def note(self, state: KeyState, chosen: NDArray[np.bool_]) -> None:
-        """Count what is no difference."""
+        """Count keys that are not a difference."""
         self.counts[state] += int(np.count_nonzero(chosen))
 
     def differ(
@@ -98,10 +98,10 @@ def compare_states(source: Entries, target: Entries, late: Entries, rules: State
     """Compare the newest entries of some keys.
 
     Args:
-        source: read after the target, to the log's end.
-        target: of the same keys, as the keys' digests choose them.
-        late: what the target got while both were read.
-        findings: gets what is found.
+        source: read after the target, to the end of the log.
+        target: of the same keys, selected by the digests of the keys.
+        late: entries that were added to the target while both were read.
+        findings: receives the result.
     """
     here, there = joined(source, target)
     _both(source[here], target[there], late, rules, findings)
@@ -130,12 +130,12 @@ def _only_on_target(target: Entries, late: Entries, rules: StateRules, findings:
     offsets, codes = _looked_up(rules.map, target["offset"], to_source=True)
     exact = codes == _EXACT
     origin = np.where(exact, offsets, _UNKNOWN)
-    # What was copied after the position was read may have been deleted since, and that is not copied yet.
+    # What was copied after the position was read may have been deleted since, and the deletion is not copied yet.
     new = (exact & (origin >= rules.copied_to)) | ((codes == _BEYOND) & (not rules.settled))
     open_ = _among(target, late) | new | (target["offset"] >= rules.target_end)
     foreign = ~open_ & _within(target["offset"], rules.foreign)
     lost_at_source = exact & _within(origin, rules.rewritten) & ~(open_ | foreign)
-    # Where the map begins later, nobody knows how old the record was.
+    # If the map begins later, the age of the record is unknown.
     older = (exact & (origin < rules.source_start)) | ((codes == _BEFORE) & (rules.source_start > 0))
     expired = older & ~(open_ | foreign | lost_at_source)
     findings.note(KeyState.PENDING, open_)
@@ -181,7 +181,7 @@ def _without(entries: Entries, places: NDArray[np.intp]) -> Entries:
 
 
 def _among(entries: Entries, others: Entries) -> NDArray[np.bool_]:
-    """Which of the keys of some entries are among those of others."""
+    """Return which of the keys of some entries are among those of others."""
     found = np.zeros(len(entries), bool)
     if len(others) and len(entries):
         found[joined(entries, others)[0]] = True
@@ -189,7 +189,7 @@ def _among(entries: Entries, others: Entries) -> NDArray[np.bool_]:
 
 
 def _within(offsets: Offsets, ranges: Ranges) -> NDArray[np.bool_]:
-    """Which offsets lie in one of some ranges, which are sorted and apart."""
+    """Return which offsets lie in one of some ranges, which are sorted and apart."""
     if not ranges:
         return np.zeros(offsets.shape, bool)
     firsts = np.array([first for first, _ in ranges], np.int64)

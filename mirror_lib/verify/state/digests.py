@@ -56,7 +56,7 @@ class Digester:
         return hashlib.blake2b(key, digest_size=_KEY_BYTES, key=self._secret).digest()
 
     def _of_content(self, content: bytes) -> bytes:
-        """The digest of value and headers. All tombstones say the same, whatever their headers."""
+        """Return the digest of value and headers. All tombstones have the same digest, regardless of their headers."""
         if decode_varint(content, 0)[0] < 0:
             return TOMBSTONE.to_bytes(_CONTENT_BYTES, "little")
         found = hashlib.blake2b(content, digest_size=_CONTENT_BYTES, key=self._secret).digest()
@@ -75,7 +75,7 @@ class Spill:
         self._read_at_once = read_at_once
         self._waiting = [bytearray() for _ in range(BUCKETS)]
         self._file: IO[bytes] | None = None
-        #: Where the parts of each bucket stand in the file: position and size.
+        #: Position and size of the parts of each bucket in the file.
         self._parts: list[list[tuple[int, int]]] = [[] for _ in range(BUCKETS)]
         self._written = 0
         self.records = 0
@@ -101,7 +101,7 @@ class Spill:
         self.records += 1
         if len(waiting) >= self._waiting_bytes:
             if self._file is None:
-                # It has no name, so that nothing of it is left behind.
+                # It has no name, so the file is gone when it is closed.
                 self._file = tempfile.TemporaryFile(prefix="mirror-verify-")  # noqa: SIM115 - closed by the context
             self._file.seek(self._written)
             self._file.write(waiting)
@@ -111,7 +111,7 @@ class Spill:
 
     @property
     def on_disk(self) -> bool:
-        """Whether it was too large for memory."""
+        """True if it was too large for memory."""
         return self._file is not None
 
     def newest(self, bucket: int) -> Entries:
@@ -146,7 +146,7 @@ def newest_of(entries: Entries) -> Entries:
 
 
 def joined(mine: Entries, theirs: Entries) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where the keys that two sides share stand in each of them; both hold a key once, sorted."""
+    """Return the positions of the shared keys on each side; both hold a key once, sorted."""
     both = np.concatenate((mine, theirs))
     side = np.repeat(np.array([0, 1], np.int8), (len(mine), len(theirs)))
     order = np.lexsort((side, both["low"], both["high"]))

@@ -1,4 +1,4 @@
-"""Finding the keys whose deletion was lost, all of them and with their offsets on the target."""
+"""Find all keys whose deletion was lost, with their offsets on the target."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from mirror_lib.verify.state.run import StateComparison, Told
 
 @dataclass(frozen=True, slots=True)
 class LostDeletions:
-    """What was found in one partition."""
+    """The findings of one partition."""
 
     source: TopicPartition
     target: TopicPartition
     #: Target offsets of the newest records of keys that the source has deleted, ascending.
     offsets: Offsets
-    #: Up to where the source was read: it had none of these keys before.
+    #: Up to where the source was read: it has none of these keys before that offset.
     source_read_to: int
     #: Differences of other kinds.
     others: int = 0
@@ -38,7 +38,7 @@ class LostDeletions:
 def find_lost_deletions(
     flow: FlowConfig, ledger: Ledger, topics: tuple[str, ...], partitions: Collection[int], told: Told
 ) -> tuple[list[LostDeletions], list[PartitionVerdict]]:
-    """Compare partitions by state; returns what was found, and the partitions that cannot be compared.
+    """Compare partitions by state; return the findings, and the partitions that cannot be compared.
 
     Args:
         topics: Java regexes.

@@ -77,7 +77,7 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
 
 
 def _by_opposite(fact: VerifyFacts) -> tuple[OffsetRun, ...]:
-    """The inverse map of what the opposite flow has copied."""
+    """Return the inverse map of what the opposite flow copied."""
     found: list[OffsetRun] = []
     for part, behind in with_ends(fact.parts):
         if part.by_opposite:

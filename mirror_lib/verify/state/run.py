@@ -1,7 +1,7 @@
-"""Comparing one partition by state: the target first, then the source to its end, then what the target got since.
+"""Compare one partition by state: first the target, then the source to its end, then new records of the target.
 
-A key that is deleted while both are read is then missing on the source only if the target has got its deletion by
-the time it is read again, or if that is not copied yet.
+A key that is deleted while both are read is then missing on the source only if the target has received its deletion by
+the time it is read again, or if the deletion is not copied yet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mirror_lib.verify.state.digests import BUCKETS, Digester, Spill
 
 _log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024
-#: Times that the source is read on to its end; a source that is written to all the time is never at rest.
+#: Maximum number of passes to the source's end; a source with steady writes never ends.
 _ROUNDS = 10
 
 Told = Callable[[int], None]
@@ -39,7 +39,7 @@ Told = Callable[[int], None]
 async def compare_by_state(
     job: VerifyJob, check: PartitionCheck, source: RawClient, target: RawClient, budget: Spent, told: Told
 ) -> PartitionVerdict:
-    """Compare one partition; never raises for what a partition may suffer."""
+    """Compare one partition; its errors are in the verdict, never raised."""
     comparison = StateComparison(job, check, source, target, budget, told)
     began, error = time.monotonic(), None
     try:
@@ -95,7 +95,7 @@ class StateComparison:
         Args:
             check: with a `state`.
             told: called with the bytes of the source's log that were read since the last call.
-            keep_lost: whether the target offsets of all keys whose deletion was lost are kept.
+            keep_lost: keep the target offsets of all keys whose deletion was lost.
         """
         self._job = job
         self._check = check
@@ -137,7 +137,7 @@ class StateComparison:
             self._range.source_first,
         )
         assert check.state is not None
-        # What a transaction has taken back is no record, whoever wrote it, unless the opposite flow has copied it.
+        # Aborted records do not count, regardless of their writer, unless the opposite flow copied them.
         shown = copied_from(decode(check.state.by_opposite))
         self._target = _Side(
             reader(target, job.target, check.target, committed=True, shown=shown),
@@ -172,7 +172,7 @@ class StateComparison:
             for bucket in range(BUCKETS):
                 newest = [side.newest(bucket) for side in (source, target, late)]
                 compare_states(newest[0], newest[1], newest[2], rules, self.findings)
-                # Other partitions' answers are to be asked for meanwhile.
+                # Responses of other partitions must be processed meanwhile.
                 await asyncio.sleep(0)
 
     def _check_readable(self) -> None:
@@ -185,9 +185,9 @@ class StateComparison:
             )
 
     async def _read_to_rest(self, spill: Spill) -> None:
-        """Read the source until nothing came while its last part was read.
+        """Read the source until nothing was added while its last part was read.
 
-        What its cleaner removes before it is read has a newer record behind it, which must be read too.
+        A record that the log cleaner removes before it is read has a newer record after it, which must be read too.
         """
         for _ in range(_ROUNDS):
             before = self._source.at
@@ -196,7 +196,7 @@ class StateComparison:
                 return
 
     async def _read(self, side: _Side, spill: Spill) -> None:
-        """Read a side from where it stands to its present end."""
+        """Read a side from its current offset to its present end."""
         end = await _offset(side, side.end)
         while side.at < end:
             self.stopped = self.stopped or self._budget.over
@@ -247,7 +247,7 @@ class StateComparison:
         )
 
     def outcome(self) -> RangeOutcome:
-        """What was found."""
+        """Return the findings."""
         found, counts = self.findings, self.findings.counts
         return RangeOutcome(
             source_first=self._range.source_first,

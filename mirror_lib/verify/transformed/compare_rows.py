@@ -1,7 +1,7 @@
 """The comparing half of a transformed comparison: rows as they come from Spark against the target's log, in order.
 
-Rows become blocks of records, and are compared as the records of the source are where nothing is transformed
-(`verify.compare`), through the same map. Those that go elsewhere are summed up (`verify.transformed.elsewhere`).
+Rows become blocks of records, and are compared like the records of an untransformed source (`verify.compare`), through
+the same map. Routed rows are summed up (`verify.routed.routed_rows`).
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _LARGEST_CHUNK = 4 * 1024 * 1024
 def compare_bin(
     job: RowVerifyJob, number: int, attempt: int, rows: Iterable[pa.RecordBatch]
 ) -> tuple[list[PartitionVerdict], RoutedFindings]:
-    """Compare the rows that are made of bin `number` with the target; a verdict for each of its partitions, and what
-    was made for others. Of partitions that are read only for the latter there is no verdict.
+    """Compare the rows of bin `number` with the target. Return a verdict for each of its partitions, and the findings
+    for other partitions. Partitions that are read only for the latter have no verdict.
 
     Args:
         rows: of `cluster.rows.layout.WRITTEN_DDL`; range after range, each in the order of its offsets.
 
     Raises:
-        MirrorError: the rows ended before the source was read to the end, or ranges come mixed.
-        ValueError: they are not what a transform gives.
+        MirrorError: the rows ended before the source was read to the end, or ranges are interleaved.
+        ValueError: they are not the output of a transform.
     """
     comparing = _Comparing(job, number, HandOver(job.secret, number, attempt))
     try:
@@ -62,10 +62,10 @@ def find_bin(
     rows: Iterable[pa.RecordBatch],
     wanted: Mapping[Place, frozenset[bytes]],
 ) -> list[FoundRow]:
-    """Of which records the rows of bin `number` are made whose digests are looked for.
+    """Return the source records of bin `number` whose rows have the searched digests.
 
     Raises:
-        ValueError: the rows are not what a transform gives.
+        ValueError: the rows are not the output of a transform.
     """
     elsewhere = Elsewhere(job.verify)
     ranges = {each.number: each for each in numbered_ranges(job, number)}
@@ -82,14 +82,14 @@ def find_bin(
 
 
 class RowNumbers:
-    """Gives the rows of one range numbers that ascend: their source offset, or with `several` as `RowPlaces` has it."""
+    """Numbers the rows of one range in ascending order: by source offset, or with `several` as in `RowPlaces`."""
 
     def __init__(self, *, several: bool) -> None:
         self._several = several
         self._last_offset, self._last_row = -1, -1
 
     def block(self, rows: RowColumns) -> RecordBlock:
-        """The rows, one at least, as records to compare.
+        """Return the rows, at least one, as records to compare.
 
         Raises:
             MirrorError: they are not in the order of their source offsets, are several where one was expected, or
@@ -131,7 +131,7 @@ def _disordered(offset: int, *, several: bool) -> MirrorError:
 
 
 class _Walk:
-    """The comparison of one range, as far as rows have come."""
+    """The comparison of one range, as far as its rows have arrived."""
 
     def __init__(self, job: RowVerifyJob, each: NumberedRange, thread: LoopThread) -> None:
         self._job = job.verify
@@ -146,11 +146,11 @@ class _Walk:
         self._left_out = 0
 
     def source_starts(self, log_start: int) -> None:
-        """Retention has moved the start of the source's log; rows behind it are yet to come."""
+        """Retention moved the start of the source's log; rows after it are still to come."""
         self._log_start = max(self._log_start, log_start)
 
     def take(self, rows: RowColumns, target: RawClient) -> None:
-        """Compare rows as far as can be.
+        """Compare rows as far as possible.
 
         Raises:
             MirrorError: the target cannot be read, or the rows cannot be records.
@@ -164,7 +164,7 @@ class _Walk:
         self._feed(rows, target)
 
     def end(self, end: RangeEnd, target: RawClient) -> None:
-        """Compare what is left; all rows before `end.source_next` have come.
+        """Compare the rest; all rows before `end.source_next` have arrived.
 
         Raises:
             MirrorError: the target cannot be read.
@@ -177,13 +177,13 @@ class _Walk:
         self._walk(target)
 
     def close(self) -> None:
-        """Let go of what was read ahead."""
+        """Drop what was read ahead."""
         if self._stream is not None:
             self._thread.run(self._stream.close())
             self._stream = None
 
     def outcome(self) -> RangeOutcome:
-        """What was found so far."""
+        """Return the findings so far."""
         found = self._comparer.outcome()
         return replace(found, left_out=found.left_out + self._left_out)
 
@@ -230,7 +230,7 @@ class _Walk:
 
 @dataclass(slots=True)
 class _Account:
-    """What is noted of one partition."""
+    """The findings of one partition."""
 
     check: PartitionCheck
     outcomes: list[RangeOutcome] = field(default_factory=list)
@@ -239,16 +239,16 @@ class _Account:
     error: MirrorError | None = None
     stopped: Stopped | None = None
     seconds: float = 0.0
-    #: Which source offsets have come as rows.
+    #: Ranges of source offsets whose rows have arrived.
     read: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be compared."""
+        """Return True if nothing more is compared."""
         return self.error is not None
 
     def verdict(self, keep: int) -> PartitionVerdict:
-        """What is to be said of it."""
+        """Return the verdict."""
         check = self.check
         return verdict_of(
             check,
@@ -272,12 +272,12 @@ class _Comparing:
         self._elsewhere = Elsewhere(job.verify)
         #: Those whose rows have not all come, in the order of reading.
         self._waiting = deque(numbered_ranges(job, number))
-        #: Of the first of them, once rows of it have come.
+        #: The comparison of the first of them, once its rows arrive.
         self._walk: _Walk | None = None
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Compare the rows of a batch."""
-        # What the reading half said before it gave them, and maybe more.
+        # Written by the reading half before it sent these rows; it may already contain more.
         told = self._word.look()
         progress = Progress() if told is None else Progress.from_json(told)
         first = 0
@@ -297,17 +297,17 @@ class _Comparing:
             self._guarded(walk.check, partial(self._take, walk, each.rows, part))
 
     def verdicts(self) -> list[PartitionVerdict]:
-        """What is to be said of each partition; all rows have come."""
+        """Return the verdict of each partition; all rows have arrived."""
         self._end(Progress.from_json(self._word.take()), before=None)
         keep = self._job.verify.keep_differences
         return [account.verdict(keep) for account in self._accounts.values() if not account.check.routed_only]
 
     def findings(self) -> RoutedFindings:
-        """What was made for other partitions; call behind `verdicts`."""
+        """Return the findings for other partitions; call after `verdicts`."""
         found = self._elsewhere.findings
         for source, account in self._accounts.items():
             if account.error is not None:
-                # How much of its last batch is in the sums is not known.
+                # It is unknown how much of its last batch is in the sums.
                 found.errors[source] = account.error
                 continue
             found.read[source] = account.read
@@ -316,7 +316,7 @@ class _Comparing:
         return found
 
     def close(self) -> None:
-        """Let go of the target."""
+        """Close the connection to the target."""
         self._thread.close()
 
     def _begun(self, each: NumberedRange) -> _Walk:
@@ -330,11 +330,11 @@ class _Comparing:
             walk.take(own, self._target())
 
     def _end(self, progress: Progress, *, before: int | None) -> None:
-        """End the ranges whose rows have all come: those before the one that rows come of now."""
+        """End the ranges whose rows have all arrived: those before the range of the current rows."""
         while self._waiting and (before is None or self._waiting[0].number < before):
             each = self._waiting.popleft()
             end = progress.ends.get(each.number)
-            # Without an end nothing of it was read: its partition had ended before.
+            # Without an end nothing of it was read: its partition ended before.
             if end is not None:
                 self._end_of(each, end)
             self._walk = None
@@ -349,7 +349,7 @@ class _Comparing:
         if each.range.routed_only:
             account.error = account.error or end.error
             return
-        # Where it was not even begun, there is nothing to say of it.
+        # A range that was not begun has no outcome.
         if end.source_next > each.range.source_first or (end.stopped is None and end.error is None):
             walk = self._begun(each)
             self._guarded(each.check, lambda: walk.end(end, self._target()))
@@ -359,7 +359,7 @@ class _Comparing:
         account.error = account.error or end.error
 
     def _guarded(self, check: PartitionCheck, work: Callable[[], None]) -> None:
-        """Do a part of the comparison; what it suffers ends that of the partition."""
+        """Do a part of the comparison; an error ends the comparison of that partition only."""
         account = self._accounts[check.source]
         if account.over:
             return

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own: Spark's workers pull and push rows without one, and clients go on meanwhile."""
+"""An event loop in its own thread: Spark's workers pull and push rows without a loop while clients continue."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LoopThread:
         return self.run(opened())
 
     def close(self) -> None:
-        """End all that is under way."""
+        """End all pending work."""
         self.run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

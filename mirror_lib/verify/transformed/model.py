@@ -1,4 +1,4 @@
-"""What the two halves of a transformed comparison are told, and what the reading one tells the comparing one."""
+"""Inputs of both halves of a transformed comparison, and the messages from the reading half to the comparing half."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 
 
 class RefusedRecord(NamedTuple):
-    """A source record that a transform cannot take."""
+    """A source record that a transform rejects."""
 
     offset: int
     error: MirrorError
@@ -25,8 +25,8 @@ class RowVerifyJob:
 
     Attributes:
         verify: bins of these partitions alone.
-        refused: records that are known to fail, by their partition, ascending. Where the ledger names one as left out,
-            it is not read; else the partition can be compared only up to the first of them.
+        refused: records that are known to fail, by partition, ascending. One that the ledger names as skipped is not
+            read; otherwise the partition can be compared only up to the first of them.
         secret: of the job's hand-overs (`cluster.rows.hand_over`).
     """
 
@@ -37,12 +37,12 @@ class RowVerifyJob:
 
 @dataclass(frozen=True, slots=True)
 class RangeEnd:
-    """How reading a range ended: all before `source_next` was given to Spark.
+    """How reading a range ended: all records before `source_next` were passed to Spark.
 
     Attributes:
         bytes: of the source's log that were read.
-        log_start: where retention has moved the start of the log meanwhile; 0: nowhere.
-        left_out: records that were not read, since the ledger names them as left out.
+        log_start: where retention moved the start of the log meanwhile; 0: nowhere.
+        left_out: records that were not read, since the ledger names them as skipped.
     """
 
     source_next: int
@@ -55,12 +55,12 @@ class RangeEnd:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the reading half says while it reads, and in the end. Ranges are read one after the other.
+    """Progress of the reading half, also sent at the end. Ranges are read one after the other.
 
     Attributes:
-        ends: of the ranges that are read, by their number; one that is missing was not begun.
+        ends: of the ranges that are read, by their number; a missing one was not begun.
         number: of the range that is being read.
-        log_start: as of a `RangeEnd`, for that one.
+        log_start: of that range, see `RangeEnd`.
     """
 
     ends: Mapping[int, RangeEnd] = field(default_factory=dict)
@@ -68,13 +68,13 @@ class Progress:
     log_start: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON can say it."""
+        """Return a value that JSON can hold."""
         ends = [[number, {**_fields(end), "error": error_to_json(end.error)}] for number, end in self.ends.items()]
         return {"ends": ends, "number": self.number, "log_start": self.log_start}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """The inverse of `to_json`."""
         return cls({number: _range_end(**end) for number, end in data["ends"]}, data["number"], data["log_start"])
 
 
@@ -87,7 +87,7 @@ def _range_end(*, stopped: str | None, error: dict[str, Any] | None, **rest: int
 
 
 class NumberedRange(NamedTuple):
-    """A range of a bin. Its number is the place of its rows (`cluster.rows.layout`)."""
+    """A range of a bin. Its number marks its rows (`cluster.rows.layout`)."""
 
     number: int
     check: PartitionCheck
@@ -104,7 +104,7 @@ def numbered_ranges(job: RowVerifyJob, bin_number: int) -> Iterator[NumberedRang
 
 
 def first_refusal(job: RowVerifyJob, check: PartitionCheck, range_: CheckRange) -> tuple[int, MirrorError | None]:
-    """Where a range ends for the sake of a record that cannot be transformed and should have been, and its error."""
+    """Return where a range ends because a record that should have been transformed cannot be, and its error."""
     for refused in job.refused.get(check.source, ()):
         if range_.source_first <= refused.offset < range_.source_next and not is_left_out(check, refused.offset):
             return refused.offset, refused.error
@@ -112,5 +112,5 @@ def first_refusal(job: RowVerifyJob, check: PartitionCheck, range_: CheckRange) 
 
 
 def is_left_out(check: PartitionCheck, offset: int) -> bool:
-    """Whether the ledger names a record as not copied."""
+    """Return True if the ledger names a record as not copied."""
     return any(gap.first_offset <= offset < gap.next_offset for gap in check.known_gaps)

@@ -1,6 +1,6 @@
 """The reading half of a transformed comparison: the ranges of a bin as rows for Spark, one after the other.
 
-What the ledger names as left out by a transform is not read: it would fail again.
+Records that, by the ledger, a transform rejected are not read: they would fail again.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ from mirror_lib.verify.transformed.model import (
 )
 
 _log = logging.getLogger(__name__)
-#: Rows take a multiple of what compressed batches do.
+#: Rows take several times the size of compressed batches.
 _LARGEST_CHUNK = 1024 * 1024
 
 
 def read_bin(job: RowVerifyJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]:
-    """The rows of bin `number` (`cluster.rows.layout.READ_SCHEMA`), those of each range in the order of their offsets.
+    """Yield the rows of bin `number` (`cluster.rows.layout.READ_SCHEMA`), those of each range in the order of their
+    offsets.
 
-    Never raises for what a partition may suffer: how each range ended is left at the task's `HandOver`, before the rows
-    of the next one.
+    Errors of a partition are never raised: the end of each range is stored in the task's `HandOver`, before the rows of
+    the next one.
     """
     reading = _Reading(job, number, HandOver(job.secret, number, attempt))
     try:
@@ -55,13 +56,13 @@ def read_bin(job: RowVerifyJob, number: int, attempt: int) -> Iterator[pa.Record
 
 @dataclass(frozen=True, slots=True)
 class RowChunk(Chunk):
-    """Some of what a fetch brought, as rows of `KAFKA_SCHEMA`."""
+    """A part of a fetch, as rows of `KAFKA_SCHEMA`."""
 
     rows: pa.RecordBatch | None = None
 
 
 class RowLogReader(LogReader):
-    """Reads one partition as `RowChunk`s, of which a fetch may make many: it is decompressed as they are taken."""
+    """Reads one partition as `RowChunk`s, several for a fetch: they are decompressed one at a time."""
 
     def __init__(self, *arguments: Any, limits: DecodeLimits, **options: Any) -> None:
         """Args:
@@ -71,7 +72,7 @@ class RowLogReader(LogReader):
         """
         super().__init__(*arguments, **options)
         self._limits = limits
-        #: What is left of the last fetch, and at which offset it goes on.
+        #: The rest of the last fetch, and the offset at which it continues.
         self._parts: Iterator[ArrowPart] = iter(())
         self._parts_at = -1
 
@@ -121,7 +122,7 @@ class _Reading:
         self._thread = LoopThread("reading")
         self._ends: dict[int, RangeEnd] = {}
         self._told = (-1, 0)
-        #: Partitions of which nothing more is to be read.
+        #: Partitions of which nothing more is read.
         self._over: set[TopicPartition] = set()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -150,7 +151,7 @@ class _Reading:
             self._over.add(each.check.source)
 
     def _tell(self, number: int, log_start: int) -> None:
-        """Say, before any row that comes behind it, which ranges are read, and what is missing in this one."""
+        """Publish, before any row that follows, which ranges are read, and what is missing in this one."""
         if (number, log_start) != self._told:
             self._word.leave(Progress(self._ends, number, log_start).to_json())
             self._told = (number, log_start)
@@ -209,7 +210,7 @@ class _Reading:
         return LogStream(reader, range_.source_first, stop)
 
     def _skipped(self, check: PartitionCheck) -> list[tuple[int, int]]:
-        """What is not given to Spark: it would fail again, as it did when it was left out."""
+        """Return the offsets that are not passed to Spark: they were skipped because they fail."""
         failed = [each for each in check.known_gaps if each.cause == UntransformableRecordError.reason]
         refused = self._job.refused.get(check.source, ())
         return [
@@ -232,7 +233,7 @@ def _without(rows: pa.RecordBatch, skipped: Sequence[tuple[int, int]]) -> pa.Rec
 
 
 def _whole_bytes(data: bytes | bytearray | memoryview) -> int:
-    """The bytes of the whole batches: a fetch is cut anywhere."""
+    """Return the bytes of whole batches: a fetch may end in the middle of one."""
     position = 0
     while position + LOG_OVERHEAD <= len(data):
         following = position + LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big")

@@ -1,7 +1,7 @@
-"""Bytes to values and back, as Connect's converters do it.
+"""Convert bytes to values and back, like Connect's converters.
 
-MM2 never decodes: its task hands out keys and values as bytes, and a converter only writes them. Decoding with the same
-converter is what gives transforms fields to work on; `chain` says when it is done.
+MM2 never decodes: its task returns keys and values as bytes, and a converter only writes them. Decoding with the same
+converter gives transforms fields to work on; `chain` says when it is done.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ from mirror_lib.transform.smt.values import (
     java_text,
 )
 
-# Asked for by their class, which is done for every record here, they would take five times as long.
+# Attribute access on the enum class, done for every record here, takes five times as long.
 _BYTES, _STRING, _JSON = ConverterKind.BYTES, ConverterKind.STRING, ConverterKind.JSON
 _OPENING, _MIDDLE = '{"schema":', ',"payload":'
 _MOST_KNOWN = 8
 _NO_SCHEMA = b"null"
-#: What stands before the payload in envelopes as they are usually written, with the schema that it says: records of a
-#: topic have few of them.
+#: The text before the payload in usual envelopes, with its schema: records of a topic have few different ones.
 _KNOWN: dict[ConverterSettings, tuple[tuple[str, Schema | None], ...]] = {}
-#: The same as it is written here.
+#: The same as written here.
 _WRITTEN: SchemaCache[bytes] = SchemaCache()
 _NO_ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields;'
@@ -46,10 +45,10 @@ _NO_ENVELOPE = (
 
 
 def decode(settings: ConverterSettings, data: bytes | None) -> tuple[Schema | None, Value]:
-    """Schema and value of a key or value (`Converter.toConnectData`).
+    """Return schema and value of a key or value (`Converter.toConnectData`).
 
     Raises:
-        DataError: the bytes are not of the converter's form. Where Java would lose something, such as characters that
+        DataError: the bytes do not have the converter's format. Where Java would lose data, such as characters that
             are not UTF-8, that is an error too.
     """
     if settings.kind is _STRING:
@@ -65,7 +64,7 @@ def decode(settings: ConverterSettings, data: bytes | None) -> tuple[Schema | No
 
 
 def _read_envelope(settings: ConverterSettings, data: bytes) -> tuple[Schema | None, Value]:
-    """The schema, and the payload as it stands there."""
+    """Return the schema, and the payload as written."""
     known = _KNOWN.get(settings, ())
     for before, schema in known:
         found = read_member(data, before)
@@ -82,7 +81,7 @@ def _read_envelope(settings: ConverterSettings, data: bytes) -> tuple[Schema | N
 
 
 def _before_payload(data: bytes) -> str | None:
-    """What stands before the payload of an envelope that has its two members once, in order and without blanks."""
+    """Return the text before the payload of an envelope that has its two members once, in order and without blanks."""
     schema = read_member(data, _OPENING)
     if schema is None or not schema[1].startswith(_MIDDLE):
         return None
@@ -92,7 +91,7 @@ def _before_payload(data: bytes) -> str | None:
 
 
 def encode(settings: ConverterSettings, schema: Schema | None, value: Value) -> bytes | None:
-    """The bytes of a key, value or header (`Converter.fromConnectData`, `HeaderConverter.fromConnectHeader`).
+    """Return the bytes of a key, value or header (`Converter.fromConnectData`, `HeaderConverter.fromConnectHeader`).
 
     Raises:
         DataError: the converter has no bytes for such a value.
@@ -104,10 +103,10 @@ def encode(settings: ConverterSettings, schema: Schema | None, value: Value) -> 
     if value is None:
         return None
     if isinstance(value, bytes) and settings.kind is not _STRING:
-        # As `connect_text` has it: the content of nearly all headers.
+        # As in `connect_text`: the content of nearly all headers.
         return base64.b64encode(value)
     text = java_text(value) if settings.kind is _STRING else connect_text(value)
-    # As Java, which has a question mark for half a character.
+    # Like Java, which writes a question mark for a lone surrogate.
     return text.encode("utf-8", "replace")
 
 

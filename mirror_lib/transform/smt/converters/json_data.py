@@ -1,7 +1,7 @@
 """Connect's schemas and values as JSON: the rules of `org.apache.kafka.connect.json.JsonConverter`.
 
-Where a payload does not fit its schema Java takes a zero, a null or a part of the number and goes on. Here the record
-is refused, for nothing is to be lost without a word.
+If a payload does not fit its schema, Java uses a zero, a null or a part of the number and continues. Here the record is
+rejected, because nothing may be lost silently.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOGICAL_TYPES = {DECIMAL_NAME: Decimal, DATE_NAME: Moment, TIME_NAME: Moment, T
 
 
 def value_from_json(schema: Schema | None, node: Any, settings: ConverterSettings) -> Value:
-    """A payload as a value of its schema; without one, as it stands there.
+    """Return a payload as a value of its schema; without one, as written.
 
     Raises:
         DataError: it does not fit.
@@ -82,7 +82,7 @@ def _plain_from_json(schema: Schema, node: Any, settings: ConverterSettings) -> 
 
 
 def _map_from_json(schema: Schema, node: Any, settings: ConverterSettings) -> Value:
-    """An object for texts as keys, else a list of pairs."""
+    """Read an object if keys are texts, else a list of pairs."""
     if schema.keys is None or schema.keys.type is SchemaType.STRING:
         if not isinstance(node, dict):
             raise DataError("Maps with string fields should be encoded as JSON objects")
@@ -114,7 +114,7 @@ def _logical_from_json(schema: Schema, node: Any) -> Value:
 
 
 def value_to_json(schema: Schema | None, value: Value, settings: ConverterSettings) -> Value:
-    """A value as JSON; bytes are base64.
+    """Return a value as JSON; bytes are base64.
 
     Raises:
         DataError: it does not fit its schema, or has no form without one.
@@ -189,10 +189,10 @@ _SAMPLES: dict[type, Value] = {Decimal: Decimal(0), Moment: Moment(0)}
 
 
 def schema_from_json(node: Any, settings: ConverterSettings) -> Schema | None:
-    """The schema of an envelope; None for a null.
+    """Return the schema of an envelope; None for a null.
 
     Raises:
-        DataError: it is none.
+        DataError: it is not a schema.
     """
     if node is None:
         return None
@@ -245,7 +245,7 @@ def _bare_schema(kind: SchemaType, node: Mapping[str, Any], settings: ConverterS
 
 
 def schema_to_json(schema: Schema | None, settings: ConverterSettings) -> dict[str, Value] | None:
-    """The schema of an envelope, its members in the order that `JsonConverter` writes them.
+    """Return the schema of an envelope, with its members in the order of `JsonConverter`.
 
     Raises:
         DataError: the default does not fit.

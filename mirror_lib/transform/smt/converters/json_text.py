@@ -1,8 +1,8 @@
-"""JSON as text, read and written as Jackson does for `JsonConverter`, except that no number loses a digit.
+"""JSON as text, read and written like Jackson does for `JsonConverter`, except that no number loses a digit.
 
 A whole number becomes an `int` of any size. One with a point or an exponent becomes a `Float64`: the `double` that
-Connect would see, with the text that stood there, which is what is written again if no transform touches the number.
-Connect itself cuts whole numbers to 64 bits and writes what is left of the others after a `double` (`1.10` as `1.1`).
+Connect would see, with its original text, which is written again if no transform changes the number. Connect itself
+cuts whole numbers to 64 bits and writes the others as a `double` (`1.10` as `1.1`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ _SPECIAL = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 
 
 def read_json(data: bytes) -> Any:
-    """The value of a text in UTF-8: None, booleans, `int`, `Float64`, `str`, lists and dicts in the text's order.
+    """Return the value of a text in UTF-8: None, booleans, `int`, `Float64`, `str`, lists and dicts in the text's
+    order.
 
-    Jackson would take some texts of which it then loses a part: an empty one, and one with something after its value.
-    Those are refused, and so are whole numbers with leading zeros. Of equal names the last one counts, as there.
+    Jackson would accept some texts and lose a part of them: an empty one, and one with something after its value. Those
+    are rejected, and so are whole numbers with leading zeros. Of equal names the last one counts, like there.
 
     Raises:
-        DataError: it is no such text.
+        DataError: it is not such a text.
     """
-    # Nearly every record goes this way, which is the fastest one: what reading costs is a large part of a chain.
+    # The fastest path, taken for nearly every record: reading is a large part of a chain's cost.
     if len(data) <= MAX_DIGITS or _TOO_LONG.search(data) is None:
         try:
             text = data.decode()
@@ -51,7 +52,7 @@ def read_json(data: bytes) -> Any:
             if end == len(text):
                 return value
         except (ValueError, StopIteration, RecursionError):
-            # Blanks or a mark around it, or what is wrong, is seen below.
+            # Blanks or a mark around it, and errors, are handled below.
             pass
     try:
         return _DECODER.decode(data.decode("utf-8-sig"))
@@ -64,9 +65,9 @@ def read_json(data: bytes) -> Any:
 
 
 def read_member(data: bytes, before: str) -> tuple[Any, str] | None:
-    """The member of an object that stands behind a text, and what follows it; None when it takes a closer look.
+    """Return the member of an object after a text, and the rest; None if full parsing is needed.
 
-    It is the value that `read_json` would find there.
+    The value is the one that `read_json` would return.
     """
     if len(data) > MAX_DIGITS and _TOO_LONG.search(data) is not None:
         return None
@@ -81,10 +82,10 @@ def read_member(data: bytes, before: str) -> tuple[Any, str] | None:
 
 
 def write_json(value: Value) -> bytes:
-    """The text of a value that consists of what `read_json` gives, and of decimals.
+    """Return the text of a value that consists of the types of `read_json`, and of decimals.
 
     Raises:
-        DataError: it consists of something else, or is nested too deeply.
+        DataError: it contains something else, or is nested too deeply.
     """
     parts: list[str] = []
     try:
@@ -95,22 +96,22 @@ def write_json(value: Value) -> bytes:
 
 
 def schemaless_json(value: Value) -> bytes | None:
-    """The text of a value without a schema, bytes as base64; None when it needs a closer look.
+    """Return the text of a value without a schema, bytes as base64; None if full encoding is needed.
 
-    What `write_json` writes for nearly all records, several times as fast.
+    The result of `write_json` for nearly all records, several times as fast.
     """
     try:
         text = _WRITERS[type(value)](value)
     except (KeyError, TypeError, RecursionError):
         return None
-    # Escapes that Jackson writes otherwise, and characters that it escapes.
+    # Escapes that Jackson writes differently, and characters that it escapes.
     if "\\u" in text or (not text.isascii() and _BEYOND.search(text) is not None):
         return None
     return text.encode()
 
 
 class _Names(dict[str, str]):
-    """Names of an object's members as they are written, colon and all: records of a topic have the same."""
+    """Names of an object's members as they are written, including the colon: records of a topic have the same."""
 
     def __missing__(self, name: str) -> str:
         if len(self) >= _MOST_NAMES:
@@ -138,7 +139,8 @@ def _integer(text: str) -> int:
 def _number(text: str) -> Float64:
     if len(text) > MAX_DIGITS:
         raise DataError(f"a number has {len(text)} characters, more than {MAX_DIGITS}")
-    # Jackson reads a decimal first, and those have no negative zero. Made as `Float64` does, without a call of its own.
+    # Jackson reads a decimal first, and those have no negative zero. Built like `Float64`, without the cost of its
+    # call.
     made = _NEW_FLOAT(Float64, float(text) + 0.0)
     made.text = text
     return made
@@ -149,7 +151,7 @@ def _no_number(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_no_number)
-#: Without a look at the lengths of whole numbers.
+#: Without checking the lengths of whole numbers.
 _SCAN: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder(parse_float=_number, parse_constant=_no_number))[
     "scan_once"
 ]
@@ -198,7 +200,7 @@ _NEW_FLOAT: Callable[[type[Float64], float], Float64] = float.__new__
 _MOST_NAMES = 4096
 _NAMES = _Names()
 _BEYOND = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
-#: Of values that are of just these types.
+#: For values of exactly these types.
 _WRITERS: Mapping[type, Callable[[Any], str]] = {
     str: encode_basestring,
     dict: _object,
@@ -222,6 +224,6 @@ def _escaped(match: re.Match[str]) -> str:
     code = ord(char)
     if code < 0x10000:
         return f"\\u{code:04X}"
-    # Jackson writes what is beyond 16 bits as the two units that Java's strings have for it.
+    # Jackson writes characters beyond 16 bits as the two surrogates of Java's strings.
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"

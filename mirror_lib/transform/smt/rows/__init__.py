@@ -1,9 +1,9 @@
-"""A chain of SMTs over rows by columns, as Spark and the reading half hand them over.
+"""A chain of SMTs over rows by columns, as Spark and the reading half provide them.
 
-What looks into no key and no value works on whole columns (`columnar`); for all else records are made of rows, one
-after the other, with no more in them than the chain looks at (`records`). Both give the same; `stage` chooses.
+SMTs that read no key and no value work on whole columns (`columnar`); for the others, records are built from rows, one
+after the other, with only the parts that the chain reads (`records`). Both give the same result; `stage` chooses.
 
-numpy and Arrow are not for the copy task: nothing that it imports may import this.
+The copy task must not load numpy and Arrow: nothing that it imports may import this package.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Arrow arrays as arrays of numpy, and back, by their buffers: neither is copied, and nothing loads pandas."""
+"""Convert Arrow arrays to numpy arrays, and back, by their buffers: without copying, and without loading pandas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDTHS: dict[Any, Any] = {4: np.int32, 8: np.int64}
 
 
 def numbers_of(column: pa.Array) -> NDArray[Any]:
-    """The numbers of a column of 32 or 64 bits; where one is null, any number."""
+    """Return the numbers of a column of 32 or 64 bits; undefined where null."""
     kind = _WIDTHS[column.type.bit_width // 8]
     content = column.buffers()[1]
     if content is None or not len(column):
@@ -25,7 +25,7 @@ def numbers_of(column: pa.Array) -> NDArray[Any]:
 
 
 def nulls_of(column: pa.Array) -> Booleans:
-    """Which members of a column are null."""
+    """Return which members of a column are null."""
     valid = column.buffers()[0] if column.null_count else None
     if valid is None:
         return np.zeros(len(column), dtype=np.bool_)
@@ -35,7 +35,9 @@ def nulls_of(column: pa.Array) -> Booleans:
 
 
 def edges_of(column: pa.Array) -> Int32s:
-    """Where the contents of a column of texts, bytes or lists begin in what it holds, and where the last one ends."""
+    """Return the offsets of the members of a column of texts, bytes or lists in its contents, and the end of the
+    last.
+    """
     content = column.buffers()[1]
     if content is None or not len(column):
         return np.zeros(1, dtype=np.int32)
@@ -43,7 +45,7 @@ def edges_of(column: pa.Array) -> Int32s:
 
 
 def column_of(numbers: Int32s | Int64s, valid: Booleans | None = None) -> pa.Array:
-    """Numbers as a column; null where `valid` says so."""
+    """Return numbers as a column; null where `valid` says so."""
     kind = pa.int32() if numbers.dtype == np.int32 else pa.int64()
     return pa.Array.from_buffers(
         kind, len(numbers), [None if valid is None else bits_of(valid), pa.py_buffer(np.ascontiguousarray(numbers))]
@@ -51,5 +53,5 @@ def column_of(numbers: Int32s | Int64s, valid: Booleans | None = None) -> pa.Arr
 
 
 def bits_of(valid: Booleans) -> pa.Buffer | None:
-    """What says which members of a column are not null; None when none is."""
+    """Return the validity bitmap of a column; None if no member is null."""
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -1,4 +1,4 @@
-"""Chains that look into no key and no value, over whole columns: routers, `Filter`, and headers from literals."""
+"""Chains that read no key and no value, over whole columns: routers, `Filter`, and headers from literals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MICROSECONDS = 1000
 
 
 class ColumnarChain:
-    """A chain for many batches; it holds nothing of them."""
+    """A chain for many batches; it keeps nothing of them."""
 
     def __init__(self, chain: SmtChain) -> None:
         """Args:
@@ -40,14 +40,14 @@ class ColumnarChain:
         self._steps = [(_condition(stage), _step(stage, converter)) for stage in settings.stages]
 
     def run(self, batch: pa.RecordBatch, target_topic: Callable[[str], str]) -> MadeRows:
-        """What the chain makes of rows.
+        """Return the result of the chain for rows.
 
         Args:
             batch: has the columns of Spark's Kafka source.
-            target_topic: what a source topic is called on the target.
+            target_topic: returns the target's name of a source topic.
 
         Raises:
-            NeedsRecordsError: only records can tell.
+            NeedsRecordsError: only single records give the result.
         """
         rows = _Rows(batch, target_topic)
         try:
@@ -70,7 +70,7 @@ class ColumnarChain:
 
 
 def runs_by_columns(chain: SmtChain) -> bool:
-    """Whether a chain looks into no key and no value, and leaves both as they are."""
+    """Return True if a chain reads no key and no value, and leaves both unchanged."""
     sides = (chain.settings.key_converter, chain.settings.value_converter)
     keeps = chain.decodes or all(side.kind is ConverterKind.BYTES for side in sides)
     stages = chain.settings.stages
@@ -78,12 +78,12 @@ def runs_by_columns(chain: SmtChain) -> bool:
 
 
 class _Rows:
-    """The rows of a batch while a chain is at work; of what it never looks at nothing is made."""
+    """The rows of a batch during a chain; columns that are not read are not built."""
 
     def __init__(self, batch: pa.RecordBatch, target_topic: Callable[[str], str]) -> None:
         self._batch = batch
         self._target_topic = target_topic
-        #: Those that are not dropped.
+        #: Rows that are not dropped.
         self.live: Booleans = np.ones(batch.num_rows, dtype=np.bool_)
 
     @cached_property
@@ -100,7 +100,7 @@ class _Rows:
 
     @cached_property
     def without_time(self) -> Booleans:
-        """Those of a time before Kafka had timestamps."""
+        """Rows in a format without timestamps."""
         types = self._batch.column("timestampType")
         before: Booleans = (numbers_of(types) == _NO_TIMESTAMP_TYPE) & ~nulls_of(types)
         return before | nulls_of(self._batch.column("timestamp"))
@@ -113,12 +113,12 @@ class _Rows:
 
 
 _Condition = Callable[[_Rows], Booleans]
-#: Given some of the rows, at least one.
+#: Called with some of the rows, at least one.
 _Action = Callable[[_Rows, Booleans], None]
 
 
 def _condition(stage: Stage) -> _Condition | None:
-    """The rows that a stage takes; None for all."""
+    """Return the rows that a stage applies to; None for all."""
     if stage.predicate is None:
         return None
     holds = _holds(stage.predicate)

@@ -1,4 +1,4 @@
-"""The headers of rows by columns: names as numbers, values by where they lie."""
+"""The headers of rows by columns: names as numbers, values by their position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mirror_lib.transform.arrow_values import array_of
 from mirror_lib.transform.smt.rows.arrays import Booleans, Int64s, bits_of, column_of, edges_of, numbers_of
 from mirror_lib.transform.smt.rows.model import NeedsRecordsError
 
-#: The content of a header that was there; gives what is written.
+#: The content of an existing header; returns the written content.
 Encode = Callable[[bytes | None], bytes | None]
 
 
@@ -35,27 +35,27 @@ class Headers:
             raise NeedsRecordsError
         self._names: list[str] = names.dictionary.to_pylist()
         self._contents: pa.Array = entries.field(1)
-        #: Of each header the number of its name.
+        #: The number of each header's name.
         self._name_numbers: Int64s = numbers_of(names.indices).astype(np.int64)
-        #: Of each header the number of its content; behind those of `_contents` are those of `_added`.
+        #: The number of each header's content; after those of `_contents` come those of `_added`.
         self._content_numbers: Int64s = np.arange(stop - first, dtype=np.int64)
         self._added: list[Callable[[], bytes | None]] = []
 
     def have(self, name: str) -> Booleans:
-        """Which rows have a header of that name."""
+        """Return which rows have a header of that name."""
         found = np.append(0, np.cumsum(self._are(frozenset({name}))))
         has: Booleans = found[self._edges[1:]] > found[self._edges[:-1]]
         return has
 
     def drop(self, rows: Booleans, names: Collection[str]) -> None:
-        """Take the headers of these names from some rows."""
+        """Remove the headers of these names from some rows."""
         self._keep(~(self._are(names) & np.repeat(rows, np.diff(self._edges))))
 
     def add(self, rows: Booleans, name: str, content: Callable[[], bytes | None]) -> None:
-        """Put a header behind those that some rows have.
+        """Add a header after the existing ones of some rows.
 
         Args:
-            content: is asked for only where the header is still there in the end.
+            content: called only if the header is still there in the end.
         """
         if name not in self._names:
             self._names.append(name)
@@ -66,10 +66,10 @@ class Headers:
         self._edges = self._edges + np.append(0, np.cumsum(rows))
 
     def column(self, rows: Booleans, encode: Encode | None) -> pa.Array:
-        """The headers of some rows; null where there are none.
+        """Return the headers of some rows; null where there are none.
 
         Args:
-            encode: None where contents are written as they are.
+            encode: None if contents are written unchanged.
         """
         counts = np.diff(self._edges)
         self._keep(np.repeat(rows, counts))
@@ -99,7 +99,7 @@ class Headers:
         )
 
     def _are(self, names: Collection[str]) -> Booleans:
-        """Which headers have one of these names."""
+        """Return which headers have one of these names."""
         wanted = np.array([name in names for name in self._names], dtype=np.bool_)
         found: Booleans = wanted[self._name_numbers]
         return found

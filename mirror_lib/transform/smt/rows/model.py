@@ -1,4 +1,4 @@
-"""What becomes of rows, and what is raised for one of them."""
+"""The result of a chain for rows, and its errors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mirror_lib.transform.smt.errors import SmtError
 
 
 class MadeRows(NamedTuple):
-    """The rows of a batch that are left.
+    """The rows of a batch that are not dropped.
 
     Attributes:
-        kept: their numbers, ascending; None when all are left.
-        columns: what was made anew of `key`, `value`, `headers` and `topic`, for the rows that are left. A topic is
-            null where it is as it was.
+        kept: their numbers, ascending; None if no row is dropped.
+        columns: the changed ones of `key`, `value`, `headers` and `topic`, for these rows. A topic is null where it is
+            unchanged.
     """
 
     kept: pa.Array | None
@@ -24,7 +24,7 @@ class MadeRows(NamedTuple):
 
 
 class RefusedRowError(Exception):
-    """A chain cannot take a row: the first one of its batch that it cannot."""
+    """A chain rejects a row: the first such row of its batch."""
 
     def __init__(self, row: int, error: SmtError) -> None:
         """Args:
@@ -37,4 +37,4 @@ class RefusedRowError(Exception):
 
 
 class NeedsRecordsError(Exception):
-    """What a chain makes of some rows can be told only one record after the other: maybe one of them fails."""
+    """The result for some rows can only be found record by record: one of them may fail."""

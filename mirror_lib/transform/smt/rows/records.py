@@ -1,4 +1,4 @@
-"""Chains that look into keys or values: a record for each row, with no more in it than the chain looks at."""
+"""Chains that read keys or values: a record for each row, with only the parts that the chain reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MICROSECONDS = 1000
 
 
 class RecordChain:
-    """A chain for many batches; it holds nothing of them."""
+    """A chain for many batches; it keeps nothing of them."""
 
     def __init__(self, chain: SmtChain) -> None:
         self._transform = chain.runner().transform
@@ -31,7 +31,7 @@ class RecordChain:
         transforms = [stage.transform for stage in stages]
         predicates = [stage.predicate for stage in stages]
         read = {side for each in transforms for side in each.sides()}
-        # A chain that does not decode writes what came by the converters, changed or not.
+        # A chain that does not decode writes everything with the converters, changed or not.
         self._writes_key = chain.may_change_key or not chain.decodes
         self._writes_value = chain.may_change_value or not chain.decodes
         self._writes_headers = chain.may_change_headers
@@ -43,14 +43,14 @@ class RecordChain:
         self._needs_times = any(isinstance(each, model.TimestampRouter | model.InsertField) for each in transforms)
 
     def run(self, batch: pa.RecordBatch, target_topic: Callable[[str], str]) -> MadeRows:
-        """What the chain makes of rows.
+        """Return the result of the chain for rows.
 
         Args:
             batch: has the columns of Spark's Kafka source.
-            target_topic: what a source topic is called on the target.
+            target_topic: returns the target's name of a source topic.
 
         Raises:
-            RefusedRowError: it cannot take one of them.
+            RefusedRowError: it rejects one of them.
         """
         rows: list[int] = []
         found: list[RawRecord] = []
@@ -75,7 +75,7 @@ class RecordChain:
         headers = _headers(batch.column("headers")) if self._needs_headers else repeat(())
         times = _times(batch) if self._needs_times else nothing
         partitions = batch.column("partition").to_pylist()
-        # By the shortest of them: some have no end.
+        # Ends with the shortest: some are infinite.
         return map(RawRecord, topics, partitions, keys, values, headers, times)
 
     def _values(self, column: pa.Array) -> Sequence[bytes | None] | Iterator[bytes | None]:
@@ -102,7 +102,7 @@ class RecordChain:
 
 
 def _times(batch: pa.RecordBatch) -> list[int | None]:
-    """Epoch milliseconds; None for records of a time before Kafka had them."""
+    """Return epoch milliseconds; None for records in a format without timestamps."""
     column, types = batch.column("timestamp"), batch.column("timestampType").to_pylist()
     times = (numbers_of(column) // _MICROSECONDS).tolist()
     return [
@@ -112,7 +112,7 @@ def _times(batch: pa.RecordBatch) -> list[int | None]:
 
 
 def _headers(column: pa.ListArray) -> list[tuple[tuple[str, bytes | None], ...]]:
-    """The headers of each row; most topics have none."""
+    """Return the headers of each row; most topics have none."""
     if column.null_count == len(column):
         return [()] * len(column)
     # Not `to_pylist` of the whole, which makes a dict of each header.
@@ -124,7 +124,7 @@ def _headers(column: pa.ListArray) -> list[tuple[tuple[str, bytes | None], ...]]
 
 
 def _header_column(rows: Sequence[tuple[tuple[str, bytes | None], ...]], kind: pa.DataType) -> pa.Array:
-    """Headers as a column, null where there are none."""
+    """Return headers as a column, null where there are none."""
     pairs = [pair for headers in rows for pair in headers]
     names, contents = (pa.string(), [name for name, _ in pairs]), (pa.binary(), [content for _, content in pairs])
     children = [array_of(members, of) for of, members in (names, contents)]

@@ -1,4 +1,4 @@
-"""A chain over the rows of batch after batch, by columns where that can be."""
+"""A chain over the rows of batch after batch, by columns where possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_lib.transform.smt.rows.records import RecordChain
 
 
 class SmtRows:
-    """A chain made ready for many batches."""
+    """A chain prepared for many batches."""
 
     def __init__(self, chain: SmtChain, target_topic: Callable[[str], str]) -> None:
         """Args:
@@ -26,15 +26,15 @@ class SmtRows:
         self._target_topic = lru_cache(maxsize=None)(target_topic)
 
     def run(self, batch: pa.RecordBatch) -> MadeRows:
-        """What the chain makes of rows with the columns of Spark's Kafka source.
+        """Return the result of the chain for rows with the columns of Spark's Kafka source.
 
         Raises:
-            RefusedRowError: it cannot take one of them.
+            RefusedRowError: it rejects one of them.
         """
         if self._by_columns is not None:
             try:
                 return self._by_columns.run(batch, self._target_topic)
             except NeedsRecordsError:
-                # Which record is the first that fails, and of what, is what one after the other tells.
+                # Processing record by record finds the first one that fails, and its error.
                 pass
         return self._by_records.run(batch, self._target_topic)

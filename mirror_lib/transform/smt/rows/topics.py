@@ -1,4 +1,4 @@
-"""The topics of rows as numbers of names: the rows of a batch are of few topics, and most often of one."""
+"""The topics of rows as numbers of names: the rows of a batch have few topics, usually one."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Topics:
         self._before = self.numbers
 
     def names(self) -> list[str]:
-        """The topic of each row."""
+        """Return the topic of each row."""
         names = self._names
         return [names[number] for number in self.numbers.tolist()]
 
     def rename(self, rows: Booleans, rename: Callable[[str], str]) -> None:
-        """Give another name to the topics of some rows, which tells itself by the one they have."""
+        """Rename the topics of some rows by their present names."""
         renamed = np.arange(len(self._names))
         for number in np.unique(self.numbers[rows]).tolist():
             renamed[number] = self._number(rename(self._names[number]))
         self.numbers = np.where(rows, renamed[self.numbers], self.numbers)
 
     def rename_by(self, rows: Booleans, facts: Int64s, rename: Callable[[str, int], str]) -> None:
-        """The same where a fact of each row counts as well.
+        """Like `rename`, with a fact of each row as second argument.
 
         Args:
             facts: of all rows.
@@ -61,14 +61,14 @@ class Topics:
         self.numbers[rows] = np.array(renamed, dtype=np.int64)[pair_numbers.reshape(-1)]
 
     def are(self, condition: Callable[[str], bool]) -> Booleans:
-        """Which rows have a topic that fulfils a condition; it is asked once for each name."""
+        """Return which rows have a topic that fulfils a condition; it is called once for each name."""
         found = np.zeros(len(self._names), dtype=np.bool_)
         for number in np.unique(self.numbers).tolist():
             found[number] = condition(self._names[number])
         return found[self.numbers]
 
     def changed(self, rows: Booleans) -> pa.Array:
-        """The topics of some rows as a column, null where they are as they were."""
+        """Return the topics of some rows as a column, null where they are unchanged."""
         numbers = self.numbers[rows]
         is_new = numbers != self._before[rows]
         if not is_new.any():
@@ -84,7 +84,7 @@ class Topics:
 
 
 def _only_name(column: pa.Array) -> str | None:
-    """The name that all rows have; None where there are several."""
+    """Return the name that all rows have; None if there are several."""
     if column.null_count:
         return None
     edges = edges_of(column)

@@ -1,4 +1,4 @@
-"""Values as Connect has them: numbers, dates, texts as Java writes them."""
+"""Connect's values: numbers, dates, texts as Java writes them."""
 
 import lazy_loader
 

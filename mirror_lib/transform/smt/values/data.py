@@ -1,8 +1,8 @@
-"""Connect's data: schemas, structs, and Python values that stand for Java's (`org.apache.kafka.connect.data`).
+"""Connect's data: schemas, structs, and Python values that represent Java's (`org.apache.kafka.connect.data`).
 
-Transforms look at the Java class of a value, so the widths of numbers are kept: a plain `int` is a Java `Long`, a plain
-`float` a `Double`; the narrower ones have classes of their own. `bytes` are `byte[]`, `Decimal` is `BigDecimal`,
-`Moment` is `java.util.Date`, `list` and `dict` are `List` and `Map`. Values are never changed in place.
+Transforms check the Java class of a value, so the widths of numbers are kept: a plain `int` is a Java `Long`, a plain
+`float` a `Double`; the narrower ones have their own classes. `bytes` are `byte[]`, `Decimal` is `BigDecimal`, `Moment`
+is `java.util.Date`, `list` and `dict` are `List` and `Map`. Values are never changed in place.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Int32(int):
 
 
 class Float64(float):
-    """A Java `Double` that remembers how the source wrote it, so that an untouched number arrives letter by letter."""
+    """A Java `Double` with its original text, so that an unchanged number is written letter by letter."""
 
     __slots__ = ("text",)
     text: str | None
@@ -109,7 +109,7 @@ class Schema:
     version: int | None = None
     doc: str | None = None
     parameters: tuple[tuple[str, str], ...] = ()
-    #: Those of a struct, in their order.
+    #: Of a struct, in their order.
     fields: tuple[Field, ...] = ()
     #: Of a map.
     keys: Schema | None = None
@@ -117,7 +117,7 @@ class Schema:
     values: Schema | None = None
 
     def struct_fields(self) -> tuple[Field, ...]:
-        """The fields.
+        """Return the fields.
 
         Raises:
             DataError: it is no struct.
@@ -127,7 +127,7 @@ class Schema:
         return self.fields
 
     def field(self, name: str) -> Field | None:
-        """The field of that name.
+        """Return the field of that name.
 
         Raises:
             DataError: it is no struct.
@@ -137,12 +137,14 @@ class Schema:
         return next((each for each in self.fields if each.name == name), None)
 
     def basics(self, **changes: object) -> Schema:
-        """Name, version, doc and parameters, not `optional` and not the default (`SchemaUtil.copySchemaBasics`)."""
+        """Return name, version, doc and parameters, not `optional` and not the default
+        (`SchemaUtil.copySchemaBasics`).
+        """
         bare = Schema(self.type, name=self.name, version=self.version, doc=self.doc, parameters=self.parameters)
         return replace(bare, **changes)  # type: ignore[arg-type]
 
     def with_default(self, default: Value) -> Schema:
-        """The same with a default value.
+        """Return the schema with a default value.
 
         Raises:
             DataError: the default does not fit.
@@ -163,7 +165,7 @@ class Struct:
 
     @classmethod
     def of(cls, schema: Schema, pairs: Iterable[tuple[str, Value]]) -> Self:
-        """A struct whose given fields are checked as `Struct.put` does.
+        """Return a struct whose given fields are checked as in `Struct.put`.
 
         Raises:
             DataError: the schema is no struct's, has no such field, or a value does not fit.
@@ -180,7 +182,7 @@ class Struct:
         return cls(schema, values)
 
     def get(self, name: str, *, default: bool = True) -> Value:
-        """The value of a field, its schema's default for a null unless `default` is false.
+        """Return the value of a field; for a null its schema's default, unless `default` is false.
 
         Raises:
             DataError: there is no such field.
@@ -193,7 +195,7 @@ class Struct:
 
 
 def struct_schema(fields: Iterable[Field], like: Schema | None = None) -> Schema:
-    """A struct's schema, with the basics of another one.
+    """Return a struct's schema, with the basics of another one.
 
     Raises:
         DataError: two fields have one name.
@@ -223,7 +225,7 @@ TIME = Schema(SchemaType.INT32, name=TIME_NAME, version=1)
 TIMESTAMP = Schema(SchemaType.INT64, name=TIMESTAMP_NAME, version=1)
 
 _LOGICAL: Mapping[str, type] = {DECIMAL_NAME: Decimal, DATE_NAME: Moment, TIME_NAME: Moment, TIMESTAMP_NAME: Moment}
-#: Python type, Java class, type of its schema; the first that fits counts. Logical types have none without a schema.
+#: Python type, Java class, type of its schema; the first that fits applies. Logical types have none without a schema.
 _CLASSES: tuple[tuple[type, str, SchemaType | None], ...] = (
     (bool, "java.lang.Boolean", SchemaType.BOOLEAN),
     (Int8, "java.lang.Byte", SchemaType.INT8),
@@ -242,24 +244,24 @@ _CLASSES: tuple[tuple[type, str, SchemaType | None], ...] = (
 )
 
 
-#: The same for what is of just that type, which nearly all values are: records have many.
+#: The same for values of exactly that type, as nearly all are: records have many.
 _SCHEMA_TYPES: Mapping[type, SchemaType | None] = {kind: found for kind, _, found in _CLASSES}
 
 
 def class_name(value: Value) -> str:
-    """The name of the Java class that a value stands for, `null` for None."""
+    """Return the name of the Java class that a value represents, `null` for None."""
     return next((name for kind, name, _ in _CLASSES if isinstance(value, kind)), "null")
 
 
 def schema_type_of(value: Value) -> SchemaType | None:
-    """`ConnectSchema.schemaType` of a value's class: None for logical types, which need a schema."""
+    """Return `ConnectSchema.schemaType` of a value's class: None for logical types, which need a schema."""
     if type(value) in _SCHEMA_TYPES:
         return _SCHEMA_TYPES[type(value)]
     return next((found for kind, _, found in _CLASSES if isinstance(value, kind)), None)
 
 
 def validate(schema: Schema, value: Value, location: str = "value") -> None:
-    """Do nothing when a value fits a schema (`ConnectSchema.validateValue`).
+    """Check that a value fits a schema (`ConnectSchema.validateValue`).
 
     Raises:
         DataError: it does not.
@@ -296,7 +298,7 @@ def _validate_struct(schema: Schema, value: Struct) -> None:
 
 
 def as_float32(value: float) -> float:
-    """The nearest number that a Java `float` holds."""
+    """Return the nearest number that a Java `float` holds."""
     try:
         return float(binary.unpack("<f", binary.pack("<f", value))[0])
     except OverflowError:

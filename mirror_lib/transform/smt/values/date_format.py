@@ -1,6 +1,6 @@
 """`java.text.SimpleDateFormat` in UTC with English names, for formatting and for lenient parsing.
 
-Java's own takes names of months and days from the JVM's locale; here they are English whatever the machine's is.
+Java takes names of months and days from the JVM's locale; here they are always English.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 _MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
 #: Letters that change within a day, the finest first, and how long each stays the same.
 _RESOLUTIONS = ((frozenset("S"), 1), (frozenset("s"), 1000), (frozenset("m"), 60_000), (frozenset("HhkKa"), 3_600_000))
-#: 15 October 1582: what is earlier is a date of the Julian calendar to Java.
+#: 15 October 1582: for Java, earlier dates belong to the Julian calendar.
 _CUTOVER = -12_219_292_800_000
 _OFFSET = re.compile(r"(?:GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?")
 _NUMBER = re.compile(r"-?[0-9]+")
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"-?[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A run of one pattern letter, or text that stands for itself (`letter` is empty)."""
+    """A sequence of one pattern letter, or literal text (`letter` is empty)."""
 
     letter: str
     count: int
@@ -38,22 +38,22 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """A pattern that was read; see `compile`."""
+    """A parsed pattern; see `compile`."""
 
     pattern: str
     parts: tuple[_Part, ...]
 
     @classmethod
     def compile(cls, pattern: str) -> DateFormat:
-        """Read a pattern.
+        """Parse a pattern.
 
         Raises:
-            ValueError: Java would refuse it, or a letter has no counterpart here; the message is one clause.
+            ValueError: Java rejects it, or a letter has no counterpart here; the message is one clause.
         """
         return cls(pattern, tuple(_read(pattern)))
 
     def format(self, milliseconds: int) -> str:
-        """A moment as text.
+        """Return a moment as text.
 
         Raises:
             DataError: it is before 15 October 1582.
@@ -65,15 +65,15 @@ class DateFormat:
 
     @property
     def resolution(self) -> int:
-        """Milliseconds of which all moments have the same text, counted from 1970."""
+        """The interval in milliseconds within which all moments have the same text, counted from 1970."""
         letters = {part.letter for part in self.parts}
         return next((width for finer, width in _RESOLUTIONS if letters & finer), _MILLISECONDS["d"])
 
     def parse(self, text: str) -> int:
-        """The moment that a text begins with, in milliseconds; what follows it is not looked at, as in Java.
+        """Return the moment at the start of a text, in milliseconds; the rest is ignored, as in Java.
 
         Raises:
-            DataError: the text does not fit the pattern, or such texts cannot be read here.
+            DataError: the text does not fit the pattern, or such texts cannot be parsed here.
         """
         if (why := self.why_not_parsed()) is not None:
             raise DataError(f"texts of the format {self.pattern} cannot be read here: {why}")
@@ -90,7 +90,7 @@ class DateFormat:
         return reading.moment()
 
     def why_not_parsed(self) -> str | None:
-        """Why texts of this pattern cannot be read here, None when they can."""
+        """Return why texts of this pattern cannot be parsed here, None if they can."""
         letters = {part.letter for part in self.parts if part.letter}
         if any(part.letter == "y" and part.count == 2 for part in self.parts):
             return "a year of two digits means another century as time goes on; write yyyy"
@@ -101,7 +101,7 @@ class DateFormat:
 
 def _read(pattern: str) -> list[_Part]:
     parts: list[_Part] = []
-    # What is quoted becomes a pair with an empty first member.
+    # Quoted text becomes a pair with an empty first member.
     pieces: list[tuple[str, str]] = []
     position, quoted = 0, False
     while position < len(pattern):
@@ -136,7 +136,9 @@ def _check(letter: str, count: int) -> None:
 
 
 def _is_number(part: _Part | None) -> bool:
-    """`SimpleDateFormat.shouldObeyCount`: before such a field, one of digits takes no more than its letters."""
+    """Return `SimpleDateFormat.shouldObeyCount`: before such a field, digits are limited to the number of its
+    letters.
+    """
     return part is not None and (part.letter in tuple("ydDHhkKmsSu") or (part.letter == "M" and part.count <= 2))
 
 
@@ -165,7 +167,7 @@ class _Moment:
         return cls(year, month, day, (days + 3) % 7, of_year, hour, minute, second, millisecond)
 
     def field(self, part: _Part) -> str:
-        """One field as text."""
+        """Return one field as text."""
         letter, count = part.letter, part.count
         if letter == "y":
             return f"{self.year % 100:02}" if count == 2 else f"{self.year:0{count}}"
@@ -215,7 +217,7 @@ class _Reading:
             self.failed = True
 
     def field(self, part: _Part, *, exact: bool) -> bool:
-        """Read one field; false when it is not there."""
+        """Read one field; return False if it is missing."""
         end = self._at + part.count if exact else len(self._text)
         while self._text[self._at : self._at + 1] in (" ", "\t"):
             self._at += 1
@@ -299,7 +301,7 @@ class _Reading:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970 of a date of the Gregorian calendar, whatever its year."""
+    """Return the days since 1970 of a date of the Gregorian calendar, for any year."""
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -307,7 +309,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day; the inverse of `_days`."""
+    """Return year, month and day; the inverse of `_days`."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)

@@ -1,6 +1,6 @@
 """Values as Java writes them: `Object.toString()` and Connect's `Values.convertToString`.
 
-Numbers are written as by Java 19 and later, which gives the fewest digits that say which `double` or `float` it is.
+Numbers are written as by Java 19 and later, with the fewest digits that identify the `double` or `float`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TIMESTAMP = DateFormat.compile("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 
 
 def number_text(value: float) -> str:
-    """`Double.toString`, or `Float.toString` for a `Float32`."""
+    """Return `Double.toString`, or `Float.toString` for a `Float32`."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""
@@ -35,8 +35,8 @@ def number_text(value: float) -> str:
 
 
 def _shortest(value: float, *, narrow: bool) -> tuple[str, int]:
-    """The decimal digits of a number and the power of ten of the first one."""
-    # Java looks for the nearest number of two digits also where one digit would do.
+    """Return the decimal digits of a number and the power of ten of the first one."""
+    # Java uses the nearest number of two digits even if one digit is enough.
     precision = 1
     text = f"{value:.{precision}e}"
     while (as_float32(float(text)) if narrow else float(text)) != value:
@@ -54,15 +54,15 @@ def _plain(digits: str, exponent: int) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """`BigDecimal.toString`; Java knows no negative zero."""
+    """Return `BigDecimal.toString`; Java has no negative zero."""
     return str(value.copy_abs()) if value.is_zero() else str(value)
 
 
 def java_text(value: Value) -> str:
-    """`Object.toString()` of a value, which is what `StringConverter` writes.
+    """Return `Object.toString()` of a value, which `StringConverter` writes.
 
     Raises:
-        DataError: Java's text of it says where the object lies in memory (`byte[]`), or depends on the machine's zone.
+        DataError: Java's text has the object's address (`byte[]`), or depends on the machine's zone.
     """
     if value is None:
         return "null"
@@ -81,12 +81,12 @@ def java_text(value: Value) -> str:
 
 
 def connect_text(value: Value) -> str:
-    """`Values.convertToString`, which is what `SimpleHeaderConverter` writes; dates are taken in UTC."""
+    """Return `Values.convertToString`, which `SimpleHeaderConverter` writes; dates are in UTC."""
     return _appended(value, embedded=False)
 
 
 def moment_text(value: Moment) -> str:
-    """ISO 8601 as `Values.dateFormatFor` chooses it: a time, a date, or both."""
+    """Return ISO 8601 as chosen by `Values.dateFormatFor`: a time, a date, or both."""
     if value.milliseconds < _MILLISECONDS_PER_DAY:
         return _TIME.format(value.milliseconds)
     if value.milliseconds % _MILLISECONDS_PER_DAY == 0:

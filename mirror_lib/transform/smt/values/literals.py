@@ -1,4 +1,4 @@
-"""The literal of `InsertHeader`: what `org.apache.kafka.connect.data.Values.parseString` makes of a text."""
+"""The literal of `InsertHeader`, parsed like `org.apache.kafka.connect.data.Values.parseString`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mirror_lib.transform.smt.values.numbers import (
 )
 
 _BLANKS = "".join(map(chr, range(0x21)))
-#: Where Connect's tokens end, unless a backslash stands before it.
+#: Ends of Connect's tokens, unless preceded by a backslash.
 _TOKEN = re.compile(r'[:,{}\[\]"]|(?:\\.|[^\\:,{}\[\]"]|\\\Z)+', re.DOTALL)
 #: Schema and pattern of a text, by its length.
 _TEMPORAL = {
@@ -40,9 +40,9 @@ _TEMPORAL = {
 
 
 def parse_literal(text: str) -> tuple[Schema | None, Value]:
-    """Schema and value of a literal: null, a boolean, the narrowest number, a date, or else the text.
+    """Return schema and value of a literal: null, a boolean, the narrowest number, a date, or else the text.
 
-    As in Connect a number ends at the first of `:,{}[]"`, and what follows is lost: `10:30` is the number 10.
+    As in Connect a number ends at the first of `:,{}[]"`, and the rest is lost: `10:30` is the number 10.
 
     Raises:
         ValueError: it begins an array or a map, which are not supported; the message completes "must be".

@@ -1,4 +1,4 @@
-"""Numbers out of texts and out of other numbers, with Java's narrowing."""
+"""Parse and convert numbers, with Java's narrowing."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _BIG_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
 _FLOAT_NAME = re.compile(r"([+-]?)(NaN|Infinity)")
-#: What `String.trim()` takes away.
+#: Characters that `String.trim()` removes.
 _BLANKS = "".join(map(chr, range(0x21)))
-#: No number of a record needs more; Jackson reads no longer ones either.
+#: Enough for any number of a record; Jackson's limit too.
 MAX_DIGITS = 1000
 
 WIDTHS = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
@@ -43,27 +43,27 @@ class NotANumberError(ValueError):
 
 
 def integer_of(kind: SchemaType, value: int) -> int:
-    """A whole number as an object of the class that stands for Java's."""
+    """Return a whole number as an object of the class for a Java type."""
     return _CLASSES[kind](value)
 
 
 def fits(kind: SchemaType, value: int) -> bool:
-    """Whether a whole number lies in the range of a type."""
+    """Return True if a whole number is in the range of a type."""
     limit = 1 << (WIDTHS[kind] - 1)
     return -limit <= value < limit
 
 
 def wrapped(value: int, bits: int) -> int:
-    """The low bits of a whole number as a signed one, as Java narrows."""
+    """Return the low bits of a whole number as a signed one, like Java's narrowing."""
     half = 1 << (bits - 1)
     return (value + half) % (1 << bits) - half
 
 
 def big_decimal(text: str) -> Decimal:
-    """`new BigDecimal(text)`.
+    """Return `new BigDecimal(text)`.
 
     Raises:
-        NotANumberError: it is no number to Java.
+        NotANumberError: it is not a number in Java.
     """
     if not _BIG_DECIMAL.fullmatch(text) or len(text) > MAX_DIGITS:
         raise NotANumberError(text[:80])
@@ -71,21 +71,21 @@ def big_decimal(text: str) -> Decimal:
 
 
 def scale(value: Decimal) -> int:
-    """`BigDecimal.scale()`: digits after the point, negative for a number with a positive exponent."""
+    """Return `BigDecimal.scale()`: digits after the point, negative for a number with a positive exponent."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int), "only finite numbers are made"
     return -exponent
 
 
 def whole(value: Decimal) -> int:
-    """`BigDecimal.longValue()` without the fraction: exact up to what 64 bits can tell apart."""
+    """Return `BigDecimal.longValue()` without the fraction, exact within 64 bits."""
     if value.is_zero() or value.adjusted() < 0:
         return 0
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "only finite numbers are made"
     number = int("".join(map(str, digits)))
     if exponent >= 64:
-        # A multiple of 2**64, whatever the digits are.
+        # A multiple of 2**64 for any digits.
         return 0
     power: int = 10 ** abs(exponent)
     shifted = number * power if exponent >= 0 else number // power
@@ -93,7 +93,9 @@ def whole(value: Decimal) -> int:
 
 
 def nearest_float32(value: int | Decimal, text: str | None = None) -> Float32:
-    """The `Float32` next to a number, rounded once as Java does: by way of a `double` some would be rounded twice."""
+    """Return the `Float32` next to a number, rounded once like Java: by way of a `double` some would be rounded
+    twice.
+    """
     if isinstance(value, Decimal) and not -400 < value.adjusted() < 400:
         return Float32(float(value), text)
     exact = Fraction(value)
@@ -102,7 +104,7 @@ def nearest_float32(value: int | Decimal, text: str | None = None) -> Float32:
     except OverflowError:
         return Float32(math.inf if value > 0 else -math.inf, text)
     if math.isfinite(double) and (rounded := Fraction(double)) != exact and not _is_odd(double):
-        # Of the two doubles around the number the odd one keeps what the second rounding must know.
+        # Of the two doubles around the number, the odd one keeps the information for the second rounding.
         double = math.nextafter(double, math.inf if exact > rounded else -math.inf)
     return Float32(double, text)
 
@@ -112,10 +114,10 @@ def _is_odd(double: float) -> bool:
 
 
 def masking_number(sample: Value, text: str) -> Value:
-    """A replacement text as a number of the class of `sample` (`Values.convertToInteger` and the like).
+    """Return a replacement text as a number of the class of `sample` (`Values.convertToInteger` and the like).
 
     Raises:
-        DataError: the text is no number, or the class is none that a replacement can stand for.
+        DataError: the text is not a number, or the class cannot be replaced.
     """
     if isinstance(sample, str):
         return text
@@ -136,10 +138,10 @@ def masking_number(sample: Value, text: str) -> Value:
 
 
 def cast_to_integer(kind: SchemaType, value: Value) -> int:
-    """What `Cast` makes of a scalar for one of the whole types.
+    """Return the result of `Cast` from a scalar to one of the whole types.
 
     Raises:
-        NotANumberError: a text is none, or out of range.
+        NotANumberError: a text is no number, or out of range.
         DataError: the class cannot be cast.
     """
     if isinstance(value, bool):
@@ -150,7 +152,7 @@ def cast_to_integer(kind: SchemaType, value: Value) -> int:
         return integer_of(kind, int(value))
     bits = WIDTHS[kind]
     if isinstance(value, int):
-        # More than 64 bits exist only here: such a number is refused rather than cut in two steps.
+        # More than 64 bits exist only here: such a number is rejected rather than cut in two steps.
         if not fits(SchemaType.INT64, value):
             raise NotANumberError(str(value)[:80])
         return integer_of(kind, wrapped(value, bits))
@@ -162,7 +164,7 @@ def cast_to_integer(kind: SchemaType, value: Value) -> int:
 
 
 def cast_to_float(kind: SchemaType, value: Value) -> float:
-    """What `Cast` makes of a scalar for one of the floating types; the errors are those of `cast_to_integer`."""
+    """Return the result of `Cast` from a scalar to one of the floating types; errors as in `cast_to_integer`."""
     narrow = kind is SchemaType.FLOAT32
     if isinstance(value, str):
         return _parsed_float(value, narrow=narrow)
@@ -174,7 +176,8 @@ def cast_to_float(kind: SchemaType, value: Value) -> float:
 
 
 def cast_to_boolean(value: Value) -> bool:
-    """What `Cast` makes of a scalar for `boolean`: a number whose whole part is not zero, the text `true`.
+    """Return the result of `Cast` to `boolean`: true for a number whose whole part is not zero, and for the text
+    `true`.
 
     Raises:
         DataError: the class cannot be cast.
