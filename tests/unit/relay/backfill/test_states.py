@@ -61,8 +61,8 @@ def program() -> Any:
 def check_exists(words: list[str]) -> None:
     """A command of the program with options that it has."""
     command = program()
-    while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
+    while hasattr(command, "list_commands"):
+        command = command.get_command(typer.Context(command), words.pop(0))
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     assert {word for word in words if word.startswith("--")} <= known
 
