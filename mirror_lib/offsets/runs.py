@@ -30,7 +30,7 @@ class OffsetRun(NamedTuple):
     source_first: int
     target_first: int
     #: Records of the run, at least one.
-    count: int  # type: ignore[assignment]  # type: ignore[assignment]  # hides tuple.count, which is not needed
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed
 
     @property
     def source_next(self) -> int:

@@ -62,7 +62,7 @@ class BatchHeader(NamedTuple):
     producer_epoch: int
     base_sequence: int
     #: Number of records; fewer than the covered offsets if compaction removed some.
-    count: int  # type: ignore[assignment]  # type: ignore[assignment]  # hides tuple.count, which is not needed
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed
 
 
 def parse_header(data: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
