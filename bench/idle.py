@@ -1,7 +1,7 @@
 """`python -m bench.idle`: what flows cost that have nothing to copy: MM2 that runs, and DAG runs in a real Airflow.
 
 Measured are Airflow without runs, a run of a DAG with one empty task, and a run of every flow, in which all sync steps
-are due. Hours are computed from these: so many runs above an Airflow that does nothing.
+are due. Hours are computed from these: the runs of an hour, in addition to an Airflow that does nothing.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _POLL_SECONDS = 1.0
 #: Internal topics of Connect.
 _STORED = ("offset", "status", "config")
 
-Tell = Callable[[str], None]
+Show = Callable[[str], None]
 _Answer = TypeVar("_Answer")
 
 
@@ -147,7 +147,7 @@ class _Bench:
     options: Options
     pair: Pair
     folder: Path
-    tell: Tell
+    show: Show
 
     def measure(self, flows: int) -> Idle:
         folder = self.folder / str(flows)
@@ -167,9 +167,9 @@ class _Bench:
             # One-time work of Airflow and the clusters is not measured.
             watched.run([_EMPTY_DAG, *dags])
             time.sleep(_WARM_SECONDS)
-            self.tell(f"{flows} flows: Airflow without runs, {self.options.seconds:g} s")
+            self.show(f"{flows} flows: Airflow without runs, {self.options.seconds:g} s")
             share = watched.without_runs(self.options.seconds)
-            self.tell(f"{flows} flows: {self.options.rounds} runs of an empty DAG, and of each flow")
+            self.show(f"{flows} flows: {self.options.rounds} runs of an empty DAG, and of each flow")
             empty = watched.measured([_EMPTY_DAG], self.options.rounds, share)
             flow = watched.measured(dags, self.options.rounds, share)
         for number in range(flows):
@@ -181,10 +181,10 @@ class _Bench:
         """Return CPU seconds a minute."""
         with MirrorMaker(directory, jvm_flags=KAFKA_DEFAULT_JVM) as maker:
             maker.start(render({**file, "plugin.discovery": "service_load"}))
-            self.tell("MM2: starting")
+            self.show("MM2: starting")
             time.sleep(2 * _WARM_SECONDS)
             used = maker.cpu_seconds
-            self.tell(f"MM2: {self.options.seconds:g} s")
+            self.show(f"MM2: {self.options.seconds:g} s")
             time.sleep(self.options.seconds)
             return (maker.cpu_seconds - used) / self.options.seconds * 60
 
@@ -197,7 +197,7 @@ class _Bench:
         config.write_text(render({**file, "mirror.ledger.url": f"sqlite:///{folder}/ledger.db"}))
         _first_copies(config)
         airflow = LocalAirflow(home=folder / "airflow", project=_PROJECT)
-        self.tell("Airflow: starting")
+        self.show("Airflow: starting")
         try:
             airflow.start(
                 {
@@ -332,7 +332,7 @@ def _measure(options: Options, file: Path | None, progress: Console) -> int:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def show(text: str) -> None:
         progress.print(f"[dim]{time.monotonic() - began:5.0f} s[/]  {text}", highlight=False)
 
     machine = describe(java=java_version(), kafka=KAFKA_VERSION)
@@ -340,7 +340,7 @@ def _measure(options: Options, file: Path | None, progress: Console) -> int:
         tempfile.TemporaryDirectory(prefix="mirror-idle-", ignore_cleanup_errors=True) as name,
         started_pair(Path(name)) as pair,
     ):
-        bench = _Bench(options, pair, Path(name), tell)
+        bench = _Bench(options, pair, Path(name), show)
         measured = [bench.measure(flows) for flows in options.flows]
     console.print(machine.line(), style="dim")
     console.print(run_table(measured))

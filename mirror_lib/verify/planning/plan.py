@@ -60,9 +60,11 @@ def plan_verification(
         check = _whole(fact, mode)
         if check is None:
             idle += 1
-            mark = _mark(fact, mode)
+            kept = _held(fact)
+            mark = _mark(fact, kept, mode)
             if mark is not None and _ends_there(fact, mark):
-                confirmed.append(PartitionVerdict.unchanged(fact.source, fact.target, mark, expired=_expired(fact)))
+                expired = _expired(fact, kept)
+                confirmed.append(PartitionVerdict.unchanged(fact.source, fact.target, mark, expired=expired))
         else:
             checks.append(check)
     held = tuple(_as_compared(fact) for fact in facts)
@@ -189,7 +191,7 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
         return None
     # Not cut at the ends of the logs: records of the map beyond them existed once, and were lost.
     held = _held(fact)
-    mark = _mark(fact, mode)
+    mark = _mark(fact, held, mode)
     passed_over = _passed_over(fact)
     if not fact.runs and mark is None:
         mark = VerifiedMark(fact.source_start + passed_over, fact.target_start)
@@ -202,18 +204,18 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
         return replace(_check_of(fact, ()), offsets_before_map=passed_over)
     return replace(
         _check_of(fact, (range_,)),
-        expired=_expired(fact),
+        expired=_expired(fact, held),
         offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else passed_over,
         population=sum(run.count for run in held),
         nothing_copied=not fact.runs,
     )
 
 
-def _mark(fact: VerifyFacts, mode: VerifyMode) -> VerifiedMark | None:
+def _mark(fact: VerifyFacts, held: Sequence[OffsetRun], mode: VerifyMode) -> VerifiedMark | None:
     """Return up to where nothing is left to compare: verified last time, or deleted by retention on either side."""
     if mode is VerifyMode.RECENT and _still_holds(fact):
         return fact.verified
-    if fact.runs and not _held(fact):
+    if fact.runs and not held:
         return VerifiedMark(*_deleted_until(fact))
     return None
 
@@ -223,9 +225,9 @@ def _held(fact: VerifyFacts) -> tuple[OffsetRun, ...]:
     return clip(fact.runs, source_first=fact.source_start, target_first=fact.target_start)
 
 
-def _expired(fact: VerifyFacts) -> int:
+def _expired(fact: VerifyFacts, held: Sequence[OffsetRun]) -> int:
     """Return how many copied records one side has deleted."""
-    return sum(run.count for run in fact.runs) - sum(run.count for run in _held(fact))
+    return sum(run.count for run in fact.runs) - sum(run.count for run in held)
 
 
 def _check_of(fact: VerifyFacts, ranges: tuple[CheckRange, ...]) -> PartitionCheck:
