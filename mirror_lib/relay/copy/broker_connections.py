@@ -103,7 +103,7 @@ def far_batch_bytes(target_max_message_bytes: int, at_least: int) -> int:
     return min(max(_FAR_BATCH_BYTES, at_least), target_max_message_bytes)
 
 
-class Lanes:
+class ConnectionSlots:
     """Assigns the partitions of each leader to its connections, whose number depends on the round-trip time."""
 
     def __init__(

@@ -27,7 +27,7 @@ from mirror_lib.cluster.protocol import ErrorCode, encode_topic_id, error_for_co
 from mirror_lib.cluster.raw import ProducedPartition, RawClient, may_pass, without_frames
 from mirror_lib.config import CopySettings
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
-from mirror_lib.relay.copy.broker_connections import Lanes
+from mirror_lib.relay.copy.broker_connections import ConnectionSlots
 from mirror_lib.relay.copy.old_records import OldRecords
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.copy.poison_records import Omissions
@@ -101,7 +101,7 @@ class TargetWriter:
         self._topic_ids: dict[str, bytes] = {}
         for copy in copies:
             self._writer_of(copy).copies.append(copy)
-        self._slots = Lanes(client, settings, self._writers.values(), tasks=tasks)
+        self._slots = ConnectionSlots(client, settings, self._writers.values(), tasks=tasks)
         self._queues: dict[ConnectionSlot, deque[PartitionWriter]] = {}
         self._outstanding: dict[ConnectionSlot, int] = {}
         #: The connection whose response is processed: only afterwards is it known what the next request can hold.

@@ -15,7 +15,7 @@ from mirror_lib.cluster.topics import PositionState, StoredPosition
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import Where, WrittenAfterCutoverError
 from mirror_lib.ledger import GapState, HandedOverRow, Ledger
-from mirror_lib.relay.backfill import FROM_CUTOVER
+from mirror_lib.relay.backfill import FROM_CUTOVER, backfill_id
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.relay.planning.facts import FlowClusters
 from mirror_lib.topology import FlowId, FlowTopology, TopicPartition
@@ -119,7 +119,7 @@ def accounted_for(ledger: Ledger, flow: FlowId, rows: Iterable[HandedOverRow]) -
     ]
     for backfill in ledger.backfills.of_flow(str(flow)):
         if backfill.definition["request"]["from"] == FROM_CUTOVER:
-            name = FlowId(flow.source, flow.target, f"backfill-{backfill.name}")
+            name = backfill_id(flow, backfill.name)
             settled += [
                 (TopicPartition(each.topic, each.partition), each.offset + 1)
                 for each in ledger.positions(str(name))

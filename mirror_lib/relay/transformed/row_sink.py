@@ -66,7 +66,7 @@ class _Writing:
     def __init__(self, sending: Sending, first: int) -> None:
         self._sending = sending
         self._first = first
-        self._whole = WholeRecords(lambda number: self._sluice(number).transaction is not None)
+        self._whole = WholeRecords(lambda number: self._output(number).transaction is not None)
 
     def take(self, slices: Iterable[Slice]) -> None:
         """Take the rows of one of Spark's batches."""
@@ -88,13 +88,13 @@ class _Writing:
         finished = enumerate(self._sending.finish(), self._first)
         return [_result(output, ends[number]) for number, output in finished]
 
-    def _sluice(self, number: int) -> Output:
+    def _output(self, number: int) -> Output:
         return self._sending.outputs[number - self._first]
 
     def _take(self, rows: Slice) -> None:
         """Take rows of one partition that have the same target partition."""
         number, codec = number_and_codec(rows.place)
-        output = self._sluice(number)
+        output = self._output(number)
         if output.failed:
             return
         columns = rows.rows
