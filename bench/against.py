@@ -59,7 +59,12 @@ class _Sides:
         path.write_text(render(properties(setup)))
         checkout = self._checkouts[side]
         done = subprocess.run(
-            [str(checkout / ".venv" / "bin" / "python"), str(_HERE / "bench" / "one_copy.py"), str(path), setup.flow],
+            [
+                str(checkout / ".venv" / "bin" / "python"),
+                str(checkout / "bench" / "one_copy.py"),
+                str(path),
+                setup.flow,
+            ],
             cwd=checkout,
             env={**os.environ, "PYTHONPATH": str(checkout)},
             capture_output=True,

@@ -35,17 +35,19 @@ def last_record(data: memoryview, *, end: int) -> LastRecord | None:
 
     None without any, in old formats, and if the batch cannot be read.
     """
-    position, last = 0, None
-    while len(data) - position >= LOG_OVERHEAD:
-        base, length = _PLACE.unpack_from(data, position)
-        following = position + LOG_OVERHEAD + length
-        if following > len(data) or base >= end or length <= 0:
+    # A fetch may have thousands of small batches.
+    size, unpack = len(data), _PLACE.unpack_from
+    start = stop = 0
+    while stop <= size - LOG_OVERHEAD:
+        base, length = unpack(data, stop)
+        following = stop + LOG_OVERHEAD + length
+        if following > size or base >= end or length <= 0:
             break
-        last, position = data[position:following], following
-    record = None if last is None else _record_at(last, 0)
-    if last is None or record is None or record.offset >= end:
+        start, stop = stop, following
+    record = _record_at(data[start:stop], 0)
+    if record is None or record.offset >= end:
         return None
-    return LastRecord(record.offset, len(last), _checksum(record))
+    return LastRecord(record.offset, stop - start, _checksum(record))
 
 
 def is_same(data: memoryview, known: LastRecord) -> bool | None:

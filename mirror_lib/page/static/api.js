@@ -39,12 +39,11 @@ export async function act(path, body) {
   });
 }
 
-/** What early.js asked for already, once. */
+/** The answer that early.js requested, for the first question only: later it would be an old one. */
 function taken(path) {
   const { early } = globalThis;
-  if (early?.path !== path) return null;
-  delete globalThis.early;
-  return early.answer;
+  globalThis.early = { path: null };
+  return early?.path === path ? early.answer : null;
 }
 
 async function ask(url, options, asked = null) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.support.page_app import Airflow, Site, page_app, served_page
 from tests.support.seeded_ledger import STORIES, write_config
@@ -218,6 +218,19 @@ def test_a_server_that_is_gone_is_said_and_can_be_tried_again(page: Page, site: 
     page.unroute("**/api/**")
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("region", name="Flows")).to_be_visible()
+
+
+def test_given_a_slow_early_request_when_refreshed_then_the_server_is_asked_again(page: Page, site: Site) -> None:
+    held: list[Route] = []
+    page.route("**/early.js", lambda route: held.append(route))
+    page.goto(site.url, wait_until="commit")
+    expect(page.get_by_role("region", name="Flows")).to_be_visible()
+    with page.expect_response("**/early.js"):
+        held[0].continue_()
+    page.wait_for_load_state()
+
+    with page.expect_request("**/api/overview"):
+        page.get_by_role("button", name="Refresh").click()
 
 
 def test_a_dag_that_is_no_flow_is_answered_in_words(page: Page, site: Site) -> None:

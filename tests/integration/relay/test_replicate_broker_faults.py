@@ -127,8 +127,10 @@ def test_retries_end_after_their_time_and_the_next_run_is_told(
 
         report = flow.run(runner=die_and_come_back)
 
-        assert len(report.errors) == _PARTITIONS
-        for error, result in zip(report.errors, seen, strict=True):
+        # A partition other than the watched one may have ended before the fault.
+        stopped = [result for result in seen if not result.complete]
+        assert 0 in {result.target.partition for result in stopped}
+        for error, result in zip(report.errors, stopped, strict=True):
             assert error.where.topic == topic_name
             assert error.action
             # What was acknowledged is there, whether or not a lost answer hides more.
