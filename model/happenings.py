@@ -110,6 +110,9 @@ class Happenings(State):
         # The new topic has no producer state of the old one: docs/reliability.md, known gaps.
         self._end_stopped()
         self._target.delete(name)
+        for (known, _), history in self._histories.items():
+            if known == topic:
+                history.held_by_deleted |= history.excused
         if again:
             self._target.create(name, len(partitions), self._configs(topic))
 

@@ -42,6 +42,8 @@ class Moves(Operations):
             return False
         self._check_moved(topic, groups=groups)
         self._moved[topic] = name
+        if groups:
+            self._moved_groups.add(name)
         return True
 
     def _take_to_the_end(self, name: str, point: Point | None) -> bool:
@@ -128,7 +130,8 @@ class Moves(Operations):
             return False
         self._check_home(topic)
         del self._moved[topic]
-        if groups:
+        # The groups of a cutover without groups stayed at the source, where nothing was translated for them.
+        if groups and there in self._moved_groups:
             self._check_groups_of(topic)
         return True
 

@@ -71,6 +71,8 @@ class State:
         self._shown_ids: dict[str, str] = {}
         #: Topics whose writers are at the target, and the cutover that moved them.
         self._moved: dict[str, str] = {}
+        #: Cutovers that moved groups.
+        self._moved_groups: set[str] = set()
         #: Partitions that an operator has given up.
         self._given_up: set[Place] = set()
         #: Partitions about which an operator has decided something.
