@@ -55,6 +55,8 @@ class GroupReason(StrEnum):
     REFUSED = "refused"
     #: The target partition no longer holds the copied records (`sync.target_changes`).
     TARGET_CHANGED = "target-changed"
+    #: The source topic was deleted and created again since it was copied: its offsets are not those of the copy.
+    SOURCE_CHANGED = "source-changed"
     #: The offset is after the target's log end offset; a consumer that continues there is reset by its own policy.
     BEYOND_TARGET_END = "beyond-target-end"
 
@@ -79,6 +81,7 @@ _STAYING = frozenset(
         GroupReason.UNREADABLE,
         GroupReason.REFUSED,
         GroupReason.TARGET_CHANGED,
+        GroupReason.SOURCE_CHANGED,
         GroupReason.BEYOND_TARGET_END,
     }
 )

@@ -29,6 +29,7 @@ _LASTING = frozenset[GroupReason | None](
         GroupReason.ROUTED_BY_TRANSFORM,
         GroupReason.UNREADABLE,
         GroupReason.TARGET_CHANGED,
+        GroupReason.SOURCE_CHANGED,
         GroupReason.BEYOND_TARGET_END,
     }
 )

@@ -18,7 +18,13 @@ from mirror_lib.topology import FlowId, TopicPartition
 
 #: Reasons that need attention; the others pass by themselves, or follow from the configuration.
 _TROUBLE = frozenset[GroupReason | None](
-    {GroupReason.UNREADABLE, GroupReason.REFUSED, GroupReason.TARGET_CHANGED, GroupReason.BEYOND_TARGET_END}
+    {
+        GroupReason.UNREADABLE,
+        GroupReason.REFUSED,
+        GroupReason.TARGET_CHANGED,
+        GroupReason.SOURCE_CHANGED,
+        GroupReason.BEYOND_TARGET_END,
+    }
 )
 
 

@@ -16,6 +16,7 @@ from mirror_lib.errors import (
     LOSS_REASONS,
     AuthorizationError,
     MirrorError,
+    SourceRecreatedError,
     TopicMissingError,
     Where,
 )
@@ -250,6 +251,7 @@ def _targets(
     if not targets:
         return _Targets({}, {}, {}, {}, {}, {})
     described = target.describe_topics({each.topic for each in targets.values()})
+    recreated = _recreated_topics(source, targets, positions)
     there = {
         each
         for each in targets.values()
@@ -263,6 +265,9 @@ def _targets(
     refused: dict[str, MirrorError] = {}
     ends: dict[TopicPartition, int] = {}
     for each, place in targets.items():
+        if each in recreated:
+            errors[each] = recreated[each]
+            continue
         error = described.errors.get(place.topic)
         fact = found.get(place)
         if fact is not None and fact.error is None:
@@ -296,6 +301,25 @@ def _targets(
         {each: fact.offset for each, fact in source_begins.items() if fact.error is None},
         {each: fact.offset for each, fact in source_finishes.items() if fact.error is None},
     )
+
+
+def _recreated_topics(
+    source: ClusterAdmin, partitions: Iterable[TopicPartition], positions: Mapping[TopicPartition, Position]
+) -> dict[TopicPartition, MirrorError]:
+    """Partitions whose source topic has another id than the copied one: the copy's offsets are those of the old topic."""
+    copied = {each: topic_id for each in partitions if each in positions and (topic_id := positions[each].topic_id)}
+    described = source.describe_topics({each.topic for each in copied})
+    errors: dict[TopicPartition, MirrorError] = {}
+    for each, topic_id in copied.items():
+        now = described[each.topic].topic_id if each.topic in described else None
+        if now not in (None, "", topic_id):
+            errors[each] = SourceRecreatedError(
+                f"the source topic was deleted and created again: it had id {topic_id} when it was copied last, and has "
+                f"{now} now.",
+                where=Where(topic=each.topic, partition=each.partition),
+                action="Run the flow, and decide about the partition (`mirror gaps list`).",
+            )
+    return errors
 
 
 def _timeout(flow: FlowConfig) -> float:

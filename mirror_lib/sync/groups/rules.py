@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster.admin import CommittedOffset, GroupState, ListedGroup
 from mirror_lib.cluster.topics import Checkpoint
-from mirror_lib.errors import MirrorError, ReplicationError
+from mirror_lib.errors import MirrorError, ReplicationError, SourceRecreatedError
 from mirror_lib.offsets import (
     BEFORE_ALL,
     CheckpointOffsets,
@@ -75,7 +75,8 @@ class GroupFacts:
     #: Committed offsets follow the maps; MM2's rule applies only without a map.
     exact: bool = False
     findings: tuple[GroupFinding, ...] = ()
-    #: Why the target partition does not hold the copied records, or cannot be read, by source partition.
+    #: Why the partition's offsets cannot be translated: the target partition does not hold the copied records, or cannot
+    #: be read; or the source topic is another one than the copied one. By source partition.
     target_errors: Mapping[TopicPartition, MirrorError] = field(default_factory=dict)
     #: Known log end offsets of target partitions, by source partition.
     target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -161,6 +162,12 @@ def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> 
     return replace(plan, rows=tuple(rows))
 
 
+def _reason_of(error: MirrorError) -> GroupReason:
+    if isinstance(error, SourceRecreatedError):
+        return GroupReason.SOURCE_CHANGED
+    return GroupReason.TARGET_CHANGED if isinstance(error, ReplicationError) else GroupReason.UNREADABLE
+
+
 def _compared(row: GroupRow, groups: TargetGroups) -> GroupRow:
     """A translated row with its due commit, or the reason why there is none."""
     if row.group in groups.errors:
@@ -207,8 +214,7 @@ class _Planner:
                 reason = GroupReason.MERGED_TARGET
             error = self._facts.target_errors.get(partition)
             if reason is None and error is not None:
-                changed = isinstance(error, ReplicationError)
-                reason = GroupReason.TARGET_CHANGED if changed else GroupReason.UNREADABLE
+                reason = _reason_of(error)
                 row = replace(row, what=str(error))
             yield self._translated(row) if reason is None else replace(row, reason=reason)
         for partition, error in sorted(self._untold.get(group, {}).items()):

@@ -19,6 +19,7 @@ from mirror_lib.errors import (
     AuthorizationError,
     BrokerUnreachableError,
     MirrorError,
+    SourceRecreatedError,
     TargetRecreatedError,
     TopicMissingError,
 )
@@ -397,6 +398,7 @@ def test_every_reason_is_explained_where_people_look_it_up() -> None:
     ("error", "reason"),
     [
         (TargetRecreatedError("A.orders was created again."), GroupReason.TARGET_CHANGED),
+        (SourceRecreatedError("orders was created again."), GroupReason.SOURCE_CHANGED),
         (BrokerUnreachableError("no answer."), GroupReason.UNREADABLE),
     ],
 )
