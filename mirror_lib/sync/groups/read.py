@@ -306,7 +306,7 @@ def _targets(
 def _recreated_topics(
     source: ClusterAdmin, partitions: Iterable[TopicPartition], positions: Mapping[TopicPartition, Position]
 ) -> dict[TopicPartition, MirrorError]:
-    """Partitions whose source topic has another id than the copied one: the copy's offsets are those of the old topic."""
+    """Partitions whose source topic has another id than the copied one: the map has the offsets of the old topic."""
     copied = {each: topic_id for each in partitions if each in positions and (topic_id := positions[each].topic_id)}
     described = source.describe_topics({each.topic for each in copied})
     errors: dict[TopicPartition, MirrorError] = {}
@@ -314,8 +314,8 @@ def _recreated_topics(
         now = described[each.topic].topic_id if each.topic in described else None
         if now not in (None, "", topic_id):
             errors[each] = SourceRecreatedError(
-                f"the source topic was deleted and created again: it had id {topic_id} when it was copied last, and has "
-                f"{now} now.",
+                f"the source topic was deleted and created again: it had id {topic_id} when it was copied last, and "
+                f"has {now} now.",
                 where=Where(topic=each.topic, partition=each.partition),
                 action="Run the flow, and decide about the partition (`mirror gaps list`).",
             )

@@ -75,8 +75,8 @@ class GroupFacts:
     #: Committed offsets follow the maps; MM2's rule applies only without a map.
     exact: bool = False
     findings: tuple[GroupFinding, ...] = ()
-    #: Why the partition's offsets cannot be translated: the target partition does not hold the copied records, or cannot
-    #: be read; or the source topic is another one than the copied one. By source partition.
+    #: Why the partition's offsets cannot be translated, by source partition: the target partition does not hold the
+    #: copied records, or cannot be read; or the source topic is another one than the copied one.
     target_errors: Mapping[TopicPartition, MirrorError] = field(default_factory=dict)
     #: Known log end offsets of target partitions, by source partition.
     target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
