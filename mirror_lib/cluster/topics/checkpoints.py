@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.mm2_formats import Checkpoint, OffsetSync, RecordFormatError
-from mirror_lib.cluster.topics.reader import NewRecord, RecordPlace, SmallTopicReader, SmallTopicWriter
+from mirror_lib.cluster.topics.reader import InternalTopicWriter, NewRecord, RecordPlace, SmallTopicReader
 from mirror_lib.errors import TopicMissingError
 
 _Entry = TypeVar("_Entry", Checkpoint, OffsetSync)
@@ -65,21 +64,8 @@ def _read(
     return TopicEntries(tuple(entries), unreadable)
 
 
-class CheckpointWriter:
-    """Writes checkpoints as MM2 does: to partition 0, with the time of the pass."""
-
-    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
-        self.topic = topic
-        # A duplicate checkpoint does no harm.
-        self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.close()
+class CheckpointWriter(InternalTopicWriter):
+    """Writes checkpoints as MM2 does: to partition 0, with the time of the pass. A duplicate does no harm."""
 
     def write(self, checkpoints: Iterable[Checkpoint], *, timestamp_ms: int) -> tuple[RecordPlace, ...]:
         """Write checkpoints and wait for their acknowledgement.
@@ -88,5 +74,4 @@ class CheckpointWriter:
             TopicMissingError: the topic does not exist.
             MirrorError: a record was not acknowledged; others may have been.
         """
-        self._writer.partitions()
-        return self._writer.write(NewRecord(0, each.key(), each.value(), timestamp_ms) for each in checkpoints)
+        return self._write(NewRecord(0, each.key(), each.value(), timestamp_ms) for each in checkpoints)

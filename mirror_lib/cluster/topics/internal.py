@@ -28,7 +28,14 @@ from mirror_lib.cluster.topics.positions import (
     split_map,
     supersedes,
 )
-from mirror_lib.cluster.topics.reader import NewRecord, RecordPlace, SmallTopicReader, SmallTopicWriter, TopicRecord
+from mirror_lib.cluster.topics.reader import (
+    InternalTopicWriter,
+    NewRecord,
+    RecordPlace,
+    SmallTopicReader,
+    SmallTopicWriter,
+    TopicRecord,
+)
 from mirror_lib.errors import TopicMissingError
 from mirror_lib.offsets import OffsetRun, merge
 from mirror_lib.topology import TopicPartition
@@ -394,21 +401,11 @@ def _read(source: TopicPartition, record: TopicRecord) -> StoredPosition | Unrea
     return StoredPosition(position, place) if position is not None else None
 
 
-class OffsetSyncWriter:
-    """Writes offset-syncs as MM2 does: to partition 0, without explicit timestamps or headers."""
+class OffsetSyncWriter(InternalTopicWriter):
+    """Writes offset-syncs as MM2 does: to partition 0, without explicit timestamps or headers.
 
-    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
-        self.topic = topic
-        # A duplicate sync costs MM2 readers some history; half a second per round would cost more.
-        self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.close()
+    A duplicate sync costs MM2's readers some history.
+    """
 
     def write(self, syncs: Iterable[OffsetSync]) -> tuple[RecordPlace, ...]:
         """Write syncs and wait for their acknowledgement.
@@ -421,26 +418,18 @@ class OffsetSyncWriter:
             TopicMissingError: the topic does not exist.
             MirrorError: a record was not acknowledged; others may have been.
         """
-        self._writer.partitions()
-        return self._writer.write(NewRecord(0, sync.key(), sync.value()) for sync in syncs)
+        return self._write(NewRecord(0, sync.key(), sync.value()) for sync in syncs)
 
 
-class HeartbeatWriter:
-    """Writes heartbeats as MM2 does: to partition 0, with the heartbeat's time as the record's timestamp."""
+class HeartbeatWriter(InternalTopicWriter):
+    """Writes heartbeats as MM2 does: to partition 0, with the heartbeat's time as the record's timestamp.
 
-    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
-        self.topic = topic
-        # A duplicate heartbeat does no harm.
-        self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
+    A duplicate does no harm.
+    """
 
     def __enter__(self) -> Self:
         self._writer.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.close()
+        return super().__enter__()
 
     def write(self, heartbeats: Iterable[Heartbeat]) -> tuple[RecordPlace, ...]:
         """Write heartbeats and wait for their acknowledgement.
@@ -449,8 +438,7 @@ class HeartbeatWriter:
             TopicMissingError: the topic does not exist.
             MirrorError: a record was not acknowledged; others may have been.
         """
-        self._writer.partitions()
-        return self._writer.write(NewRecord(0, each.key(), each.value(), each.timestamp) for each in heartbeats)
+        return self._write(NewRecord(0, each.key(), each.value(), each.timestamp) for each in heartbeats)
 
 
 @dataclass(frozen=True, slots=True)

@@ -371,3 +371,30 @@ class SmallTopicWriter(_Client):
             settings = {**_PRODUCER_SETTINGS, **self._guarantee, **timeout}
             self._producer = self._new(confluent_kafka.Producer, settings)
         return self._producer
+
+
+class InternalTopicWriter:
+    """Base of the writers of MM2's internal topics, which use partition 0 alone.
+
+    A retried request may write a record twice: readers accept that, and an idempotent producer would take half a second
+    more for each round.
+    """
+
+    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
+        """Args:
+        timeout: maximum seconds of one call.
+        """
+        self.topic = topic
+        self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+    def _write(self, records: Iterable[NewRecord]) -> tuple[RecordPlace, ...]:
+        self._writer.partitions()
+        return self._writer.write(records)
