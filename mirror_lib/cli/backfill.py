@@ -31,32 +31,31 @@ from mirror_lib.spark import LOCAL_MASTER
 
 _app = typer.Typer(
     name="backfill",
-    help="Copies of a range, beside the flow: history, or what is to be copied again.",
+    help="Copy a bounded range of topics next to a flow: history, or records to copy again.",
     no_args_is_help=True,
 )
 
 TopicsOption = Annotated[
     list[str] | None,
-    typer.Option("--topics", help="Source topics that match this Java regex; may be given several times."),
+    typer.Option("--topics", help="Java regex of source topics; repeatable."),
 ]
 _BOUND = "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z."
 FromOption = Annotated[
-    str, typer.Option("--from", help=f"Where it begins: {_BOUND} `cutover`: records written after it.")
+    str, typer.Option("--from", help=f"Start of the range: {_BOUND} `cutover`: records written after it.")
 ]
-ToOption = Annotated[str, typer.Option("--to", help=f"Where it ends, that offset not included: {_BOUND}")]
-IntoOption = Annotated[str | None, typer.Option("--into", help="The target topic, for one source topic.")]
+ToOption = Annotated[str, typer.Option("--to", help=f"End of the range, exclusive: {_BOUND}")]
+IntoOption = Annotated[str | None, typer.Option("--into", help="Target topic; for one source topic.")]
 SuffixOption = Annotated[
-    str | None, typer.Option("--into-suffix", help="Target topics called as the flow's, with this behind: .backfill")
+    str | None, typer.Option("--into-suffix", help="Suffix of the target topics, after the flow's own names: .backfill")
 ]
-SameOption = Annotated[
-    bool, typer.Option("--into-same", help="Into the topics that the flow itself writes, behind what they hold.")
-]
+SameOption = Annotated[bool, typer.Option("--into-same", help="Append to the target topics of the flow itself.")]
 NameOption = Annotated[
     str | None,
-    typer.Option("--name", help="What it is called; the same choices have the same name by default."),
+    typer.Option("--name", help="Name of the backfill; by default derived from topics and range."),
 ]
 RateOption = Annotated[
-    int | None, typer.Option("--bytes-per-second", min=1, help="Read no faster from the source, over all tasks.")
+    int | None,
+    typer.Option("--bytes-per-second", min=1, help="Maximum read rate from the source in bytes/s, across all tasks."),
 ]
 
 _LIST_COLUMNS = ("backfill", "state", "offsets left", "what it copies", "defined")
@@ -82,7 +81,7 @@ def plan(
     bytes_per_second: RateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a backfill would copy, or has left to copy, and how long that may take; changes nothing."""
+    """Show what a backfill would copy or has left to copy, with its expected duration; changes nothing."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -109,19 +108,22 @@ def run(
     into_same: SameOption = False,
     name: NameOption = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", min=1, help="Copy about so much; repeat it for the rest.")
+        int | None,
+        typer.Option(
+            "--max-bytes", min=1, help="Maximum number of bytes to copy in this run; repeat the command for the rest."
+        ),
     ] = None,
     bytes_per_second: RateOption = None,
     accept_gaps: Annotated[
-        bool, typer.Option("--accept-gaps", help="Go on behind what the source has deleted meanwhile.")
+        bool, typer.Option("--accept-gaps", help="Skip records that the source has already deleted.")
     ] = False,
     tasks: TasksOption = None,
-    master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
+    master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy what is left of a backfill. Repeated, it goes on where it stood; a finished one has nothing to do.
+    """Copy the rest of a backfill. If repeated, it continues at its last position; a finished backfill copies nothing.
 
-    The first run fixes topics and offsets; after that --name alone is enough.
+    The first run fixes topics and offsets; afterwards --name is enough.
     """
 
     with reporting(as_json) as output:
@@ -159,7 +161,7 @@ def run(
 
 @_app.command(name="list")
 def list_(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
-    """Show the backfills of a flow, their states, and what to do about each. Reads the ledger only."""
+    """List the backfills of a flow with their states and the next action for each. Reads only the ledger."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -186,10 +188,10 @@ def list_(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -
 
 @_app.command()
 def states(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the part of docs/backfill.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables of docs/backfill.md.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the states of a backfill, why partitions of it stop, and the way on from each."""
+    """Show the states of a backfill, the reasons that stop a partition, and how each continues."""
 
     with reporting(as_json) as output:
         if markdown and not as_json:
@@ -234,14 +236,14 @@ def _show_estimate(output: Output, expected: BackfillEstimate) -> None:
     # An offset may have no record (compaction, markers).
     output.note(
         f"Backfill {expected.backfill.name} of flow {expected.backfill.request.flow}: at most {expected.offsets:,} "
-        f"records, about {megabytes(expected.bytes):,.2f} MB are left; "
+        f"records, about {megabytes(expected.bytes):,.2f} MB left to copy; "
         + _in_minutes(seconds, at_most=expected.at_least)
     )
     if expected.backfill.into_live:
-        output.note("It goes into the topics of the flow itself, which waits while a run of the backfill copies.")
+        output.note("It writes to the flow's own topics: the flow waits while a run of the backfill copies.")
 
 
 def _in_minutes(seconds: float | None, *, at_most: bool) -> str:
     if seconds is None:
-        return "how long that takes is not known, since the flow has copied nothing lately."
-    return f"{'at most ' if at_most else ''}about {seconds / 60:,.1f} minutes."
+        return "expected duration unknown: the flow has not copied anything recently."
+    return f"expected duration: {'at most ' if at_most else ''}about {seconds / 60:,.1f} minutes."

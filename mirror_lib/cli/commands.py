@@ -26,55 +26,60 @@ class Command:
 #: In the order of `mirror --help`.
 COMMANDS: Mapping[str, Command] = {
     "config": Command(
-        "mirror_lib.cli.config.commands", "Check and explain a properties file, or import another replicator's."
+        "mirror_lib.cli.config.commands",
+        "Check and explain a properties file, or import the configuration of another replicator.",
     ),
     "plan": Command(
         "mirror_lib.cli.plan",
-        "Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person.",
+        "Show what a run would copy now; changes nothing. Exit code 3 if a partition needs operator action.",
     ),
     "run": Command(
         "mirror_lib.cli.run.command",
-        "Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it.",
+        "Copy new records once, then exit: a run of the flow's DAG without Airflow. Ctrl-C stops it.",
     ),
     "status": Command(
-        "mirror_lib.cli.status", "Show the newest runs, or one run with its partitions; changes nothing."
+        "mirror_lib.cli.status", "List the latest runs, or one run with its partitions; changes nothing."
     ),
     "verify": Command(
         "mirror_lib.cli.verify",
-        "Compare the target with its source. Exit code 0: equal, 1: could not be verified, 3: different.",
+        "Compare the target with its source. Exit codes: 0 equal, 1 not verifiable, 3 different.",
     ),
     "topics": Command("mirror_lib.cli.sync.topics", "Create missing target topics and partitions."),
-    "configs": Command("mirror_lib.cli.sync.configs", "Carry changed topic configs to the target."),
-    "acls": Command("mirror_lib.cli.sync.acls", "Carry topic ACLs to the target, and list what the flow itself needs."),
+    "configs": Command("mirror_lib.cli.sync.configs", "Synchronize topic configs to the target."),
+    "acls": Command(
+        "mirror_lib.cli.sync.acls",
+        "Synchronize topic ACLs to the target, and list the permissions that the flow itself needs.",
+    ),
     "groups": Command("mirror_lib.cli.sync.groups", "Checkpoints and committed offsets of consumer groups."),
-    "heartbeat": Command("mirror_lib.cli.sync.heartbeat", "Write heartbeats, and check those that arrived."),
-    "gaps": Command("mirror_lib.cli.repair.gaps", "Records that sources lost, and how to go on."),
-    "position": Command("mirror_lib.cli.repair.position", "How far partitions are copied; setting it by hand."),
-    "clusters": Command("mirror_lib.cli.repair.clusters", "Cluster ids that a flow's state is about."),
-    "map": Command("mirror_lib.cli.repair.offset_map", "The exact offset map of a flow."),
+    "heartbeat": Command("mirror_lib.cli.sync.heartbeat", "Emit heartbeats, and check received heartbeats."),
+    "gaps": Command("mirror_lib.cli.repair.gaps", "Records lost at the source (gaps), and their resolution."),
+    "position": Command("mirror_lib.cli.repair.position", "Show and set the positions of partitions."),
+    "clusters": Command("mirror_lib.cli.repair.clusters", "The cluster ids that the state of a flow belongs to."),
+    "map": Command("mirror_lib.cli.repair.offset_map", "The offset map of a flow."),
     "translate": Command(
         "mirror_lib.cli.translate",
-        "Translate offsets by the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.",
+        "Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.",
     ),
     "backfill": Command(
-        "mirror_lib.cli.backfill", "Copies of a range, beside the flow: history, or what is to be copied again."
+        "mirror_lib.cli.backfill", "Copy a bounded range of topics next to a flow: history, or records to copy again."
     ),
-    "transform": Command("mirror_lib.cli.transform.commands", "What a flow does to records on their way."),
+    "transform": Command("mirror_lib.cli.transform.commands", "The transforms of a flow."),
     "cutover": Command(
-        "mirror_lib.cli.cutover", "Move writers and readers to the target, with a gate at every step, and back."
+        "mirror_lib.cli.cutover", "Move producers and consumers to the target in steps with gates, and back."
     ),
     "observe": Command(
         "mirror_lib.cli.observe",
-        "Read both clusters once and note in the ledger how the flow stands, for `mirror metrics` and the page.",
+        "Read both clusters once and store the lag of the flow in the ledger, for `mirror metrics` and the page.",
     ),
     "metrics": Command(
         "mirror_lib.cli.metrics",
-        "Print metrics of all flows in Prometheus' text format. Only the ledger is asked, never a cluster.",
+        "Print metrics of all flows in Prometheus text format. Reads only the ledger.",
     ),
-    "spark": Command("mirror_lib.cli.spark", "What a Spark cluster needs to run the jobs."),
+    "spark": Command("mirror_lib.cli.spark", "Package what a Spark cluster needs to run the jobs."),
     "dev": Command("mirror_lib.cli.dev", "Run two local Kafka clusters, A and B."),
     "demo": Command(
-        "mirror_lib.cli.demo", "Run the main job on this machine: brokers, input, Airflow, one flow, proof."
+        "mirror_lib.cli.demo",
+        "Run a demo on this machine: brokers, input, Airflow, one flow, comparison of both sides.",
     ),
 }
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-NoteOption = Annotated[str | None, typer.Option("--note", help="Why; kept in the ledger.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before it is done.")]
+NoteOption = Annotated[str | None, typer.Option("--note", help="Reason, stored in the ledger.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 def confirmed(question: str) -> bool:

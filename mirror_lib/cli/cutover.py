@@ -46,7 +46,7 @@ from mirror_lib.spark import LOCAL_MASTER, job_file
 
 _app = typer.Typer(
     name="cutover",
-    help="Move writers and readers to the target, with a gate at every step, and back.",
+    help="Move producers and consumers to the target in steps with gates, and back.",
     no_args_is_help=True,
 )
 _POLL_SECONDS = 0.5
@@ -54,8 +54,8 @@ _LINE_COLUMNS = ("step", "state", "seconds", "found")
 _LIST_COLUMNS = ("cutover", "flow", "state", "step", "begun", "by")
 _GATE_COLUMNS = ("step", "gate", "passed", "found", "what to do")
 
-_NameArgument = Annotated[str, typer.Argument(help="The cutover's name.")]
-_StepOption = Annotated[Step | None, typer.Option("--until", help="The last step to take; default: to the end.")]
+_NameArgument = Annotated[str, typer.Argument(help="Name of the cutover.")]
+_StepOption = Annotated[Step | None, typer.Option("--until", help="Last step to run; default: all steps.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -68,54 +68,59 @@ def new(
     name: _NameArgument,
     config: ConfigOption,
     flow: FlowOption,
-    topics: Annotated[
-        list[str], typer.Option("--topics", help="Java regex for source topics that move; may be given several times.")
-    ],
+    topics: Annotated[list[str], typer.Option("--topics", help="Java regex of source topics to move; repeatable.")],
     groups: Annotated[
-        list[str] | None, typer.Option("--groups", help="Java regex for groups that move; default: all of the flow.")
+        list[str] | None,
+        typer.Option("--groups", help="Java regex of consumer groups to move; default: all groups of the flow."),
     ] = None,
-    style: Annotated[Style, typer.Option("--style", help="Who moves first.")] = Style.TOGETHER,
+    style: Annotated[Style, typer.Option("--style", help="Order in which clients move.")] = Style.TOGETHER,
     fence: Annotated[
-        Fence, typer.Option("--fence", help="How writers are kept from the source: by you, or by ACLs.")
+        Fence, typer.Option("--fence", help="How producers are stopped on the source: by the operator, or by ACLs.")
     ] = Fence.OPERATOR,
     writers: Annotated[
         list[str] | None,
-        typer.Option("--writer", help="With `--fence acl`: a principal to keep out, such as User:app; several times."),
+        typer.Option("--writer", help="With `--fence acl`: principal to deny, such as User:app; repeatable."),
     ] = None,
     compare: Annotated[
-        VerifyScope, typer.Option("--compare", help="What the rehearsal compares: all, or what never was.")
+        VerifyScope,
+        typer.Option("--compare", help="What the rehearsal compares: everything, or only ranges not compared before."),
     ] = VerifyScope.RECENT,
     max_read_again: Annotated[
-        int, typer.Option("--max-read-again", min=0, help="Records that all groups together may read again.")
+        int,
+        typer.Option("--max-read-again", min=0, help="Maximum duplicates on failover (records), across all groups."),
     ] = 0,
     max_skipped: Annotated[
-        int, typer.Option("--max-skipped", min=0, help="Records that all groups together may skip.")
+        int, typer.Option("--max-skipped", min=0, help="Maximum skipped records, across all groups.")
     ] = 0,
     may_split: Annotated[
         list[str] | None,
-        typer.Option("--may-split", help="Java regex for groups and transactional ids that may be split; repeatable."),
+        typer.Option("--may-split", help="Java regex of groups and transactional ids that may be split; repeatable."),
     ] = None,
     still_seconds: Annotated[
-        float, typer.Option("--still-seconds", min=0, help="How long the source must have stood still.")
+        float,
+        typer.Option(
+            "--still-seconds", min=0, help="Seconds without a new source record before producers count as stopped."
+        ),
     ] = 10.0,
     drain_seconds: Annotated[
-        float, typer.Option("--drain-seconds", min=0, help="The time in which the drain must come to an end.")
+        float, typer.Option("--drain-seconds", min=0, help="Maximum duration of the drain step in seconds.")
     ] = 600.0,
     max_lag: Annotated[
-        int, typer.Option("--max-lag", min=0, help="How much may be left to copy when the writers are stopped.")
+        int, typer.Option("--max-lag", min=0, help="Maximum lag (records) when producers are stopped.")
     ] = 10_000,
     watch_seconds: Annotated[
-        float, typer.Option("--watch-seconds", min=0, help="The time in which clients must arrive; 0: do not wait.")
+        float,
+        typer.Option(
+            "--watch-seconds", min=0, help="Seconds to wait for clients to arrive on the target; 0: do not wait."
+        ),
     ] = 300.0,
-    way_back: Annotated[
-        bool, typer.Option("--way-back/--no-way-back", help="Whether a way back is a condition.")
-    ] = True,
+    way_back: Annotated[bool, typer.Option("--way-back/--no-way-back", help="Require a failback flow.")] = True,
     with_withdrawn: Annotated[
-        bool, typer.Option("--with-withdrawn", help="Release grants that the source has withdrawn since, too.")
+        bool, typer.Option("--with-withdrawn", help="Also release grants that the source has withdrawn.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Define a cutover; nothing is done yet. `mirror cutover run NAME --until preflight` tells what is in its way."""
+    """Define a cutover; nothing is executed. `mirror cutover run NAME --until preflight` lists what blocks it."""
 
     with reporting(as_json) as output:
         definition = CutoverDefinition(
@@ -140,7 +145,7 @@ def new(
         with _desk_of(config, definition) as context:
             create(context.ledger, definition, by=context.by, context=context)
         output.document({"cutover": definition.to_dict()})
-        output.note(f"Cutover {name} is defined. Begin it by: mirror cutover run {name}")
+        output.note(f"Cutover {name} is defined. Start it: mirror cutover run {name}")
 
 
 @_app.command()
@@ -149,20 +154,21 @@ def run(
     config: ConfigOption,
     until: _StepOption = None,
     wait: Annotated[
-        float, typer.Option("--wait", min=0, help="Seconds to wait for a person at each step that needs one.")
+        float,
+        typer.Option("--wait", min=0, help="Seconds to wait for the operator at each step that needs confirmation."),
     ] = 0.0,
     word: Annotated[
         Step | None,
-        typer.Option("--confirm", help="Answer what the last run asked (freeze, approve) by yes, and go on."),
+        typer.Option("--confirm", help="Confirm the pending step (freeze, approve) and continue."),
     ] = None,
     note: NoteOption = None,
-    master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
+    master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
     as_json: JsonOption = False,
 ) -> None:
-    """Take the cutover on from where it is, as far as it goes. Exit code 3 when a gate fails or a person is needed.
+    """Run the next steps of a cutover. Exit code 3 if a gate fails or operator action is needed.
 
-    With `--wait`, one Spark session stays warm over all steps: confirm from another console, and the writers stand
-    still for seconds only.
+    With `--wait`, one Spark session stays warm across all steps: confirm from another console, and producers are
+    stopped for only a few seconds.
     """
     from mirror_lib.runbook import CutoverArguments, progress
 
@@ -172,7 +178,7 @@ def run(
             config.absolute(), name, context.by, until, wait, files.report, confirm=word, note=note
         )
         code = _run_job(output, arguments.command_line(), name, files, master, context)
-        output.note(f"Log of the job: {files.log}")
+        output.note(f"Job log: {files.log}")
         done = progress(context.ledger, context.definition)
         _show(output, done)
         _fail_as(files, output, code)
@@ -181,35 +187,35 @@ def run(
 @_app.command()
 def confirm(
     name: _NameArgument,
-    step: Annotated[Step, typer.Argument(help="freeze: the writers are stopped; approve: everything is agreed on.")],
+    step: Annotated[Step, typer.Argument(help="freeze: producers are stopped; approve: the switch is approved.")],
     config: ConfigOption,
     note: NoteOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that the writers are stopped (freeze), or agree on the switch (approve), to the process that asks.
+    """Confirm a step to the process that waits for it: freeze (producers are stopped), or approve (the switch).
 
-    Refused when no process carries the cutover out: `mirror cutover run NAME --confirm STEP` then does both.
+    Refused if no process runs the cutover: use `mirror cutover run NAME --confirm STEP` then.
     """
 
     with reporting(as_json) as output, _context(config, name) as context:
         present = machine.progress(context.ledger, context.definition)
         _show(output, present)
         require(present.present, Event.YES)
-        if not yes and not confirmed(f"{step.value} of cutover {name}: is it so?"):
-            output.note("Nothing was confirmed.")
+        if not yes and not confirmed(f"Confirm {step.value} of cutover {name}?"):
+            output.note("Not confirmed.")
             output.exit_code = 3
             return
         asked = answer(context.ledger, name, step, yes=True, by=context.by, note=note or "")
-        with output.progress("Waiting for the process that asked"):
+        with output.progress("Waiting for the process that runs the cutover"):
             await_taken(context.ledger, asked)
         output.exit_code = 0
-        output.note(f"{step.value} is confirmed; the cutover goes on where it runs.")
+        output.note(f"{step.value} is confirmed; the cutover continues.")
 
 
 @_app.command()
 def status(name: _NameArgument, config: ConfigOption, as_json: JsonOption = False) -> None:
-    """Where a cutover is: steps, gates, times. Reads the ledger only. Exit code 3 when a person has to do something."""
+    """Show the steps, gates and times of a cutover. Reads only the ledger. Exit code 3 if operator action is needed."""
     from mirror_lib.runbook import progress
 
     with reporting(as_json) as output, _context(config, name) as context:
@@ -225,12 +231,12 @@ def status(name: _NameArgument, config: ConfigOption, as_json: JsonOption = Fals
 
 @_app.command()
 def states(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the part of docs/runbooks.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables of docs/runbooks.md.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the states of a cutover, what each event does in each, and the states of a return after a disaster.
+    """Show the states of a cutover with the effect of each event, and the states of a failback after a disaster.
 
-    Checks that each state has a way out.
+    Checks that each state can be left.
     """
 
     with reporting(as_json) as output:
@@ -245,12 +251,12 @@ def states(
             output.note(f"FAILED {each}")
         output.exit_code = 1 if found else 0
         if not found:
-            output.note("passed: every state has a way out, and nobody can answer a cutover that nobody carries out.")
+            output.note("passed: every state can be left, and a cutover that no process runs cannot be confirmed.")
 
 
 @_app.command(name="list")
 def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
-    """All cutovers, the newest first."""
+    """List all cutovers, newest first."""
 
     with reporting(as_json) as output, without_lookups(), open_ledger(load(config)) as ledger:
         rows = [
@@ -275,11 +281,11 @@ def rollback(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a cutover back, as long as nobody has written to the target. Then start the writers on the source again."""
+    """Roll a cutover back before anything is produced to the target. Then start producers on the source again."""
 
     with reporting(as_json) as output, _context(config, name) as context:
-        if not yes and not confirmed(f"Take cutover {name} back?"):
-            output.note("Nothing was done.")
+        if not yes and not confirmed(f"Roll back cutover {name}?"):
+            output.note("Nothing was changed.")
             output.exit_code = 3
             return
         undone = roll_back(context, note=note or "")
@@ -288,24 +294,24 @@ def rollback(
         output.document({"undone": [gate.to_dict() for gate in undone]})
         output.exit_code = 0 if all(gate.passed for gate in undone) else 1
         if output.exit_code == 0:
-            output.note(f"Cutover {name} was taken back: writers and readers may go on on the source.")
+            output.note(f"Cutover {name} was rolled back: producers and consumers may continue on the source.")
 
 
 @_app.command()
 def back(
     name: _NameArgument,
     config: ConfigOption,
-    as_name: Annotated[str | None, typer.Option("--as", help="The new cutover's name; default NAME-back.")] = None,
+    as_name: Annotated[str | None, typer.Option("--as", help="Name of the new cutover; default NAME-back.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Define the cutover that brings home what NAME has moved: only what changed since is copied."""
+    """Define the failback of cutover NAME: it moves the same topics and groups back and copies only later changes."""
 
     with reporting(as_json) as output, _context(config, name) as context:
         definition = failback_of(context.config, context.ledger, name, as_name)
         context.definition = definition
         create(context.ledger, definition, by=context.by, context=context)
         output.document({"cutover": definition.to_dict()})
-        output.note(f"Cutover {definition.name} is defined. Begin it by: mirror cutover run {definition.name}")
+        output.note(f"Cutover {definition.name} is defined. Start it: mirror cutover run {definition.name}")
 
 
 @_app.command()
@@ -313,17 +319,18 @@ def after_disaster(
     config: ConfigOption,
     flow: FlowOption,
     topics: Annotated[
-        list[str] | None, typer.Option("--topics", help="Java regex for source topics; default: all of the flow.")
+        list[str] | None, typer.Option("--topics", help="Java regex of source topics; default: all topics of the flow.")
     ] = None,
     note: NoteOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")] = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """The source was lost and is there again: let the flow back go on behind what it has.
+    """Continue the failback flow after the lost source cluster is available again.
 
-    Tells, and keeps in the ledger, what never came to the target. The flow copies these topics no more; the flow back
-    brings home what was written to the target since. Exit code 3 when a partition needs a person.
+    Reports the records that never reached the target, and stores them in the ledger. The flow no longer copies these
+    topics; the failback flow copies records written to the target since. Exit code 3 if a partition needs operator
+    action.
     """
 
     with reporting(as_json) as output:
@@ -337,7 +344,7 @@ def after_disaster(
             output.note(plan.staying_text)
         back, done = plan.opposite, False
         if not plan.errors and not dry_run:
-            if yes or confirmed(f"Hand these {len(plan.partitions)} partitions over to flow {back.flow}?"):
+            if yes or confirmed(f"Hand over these {len(plan.partitions)} partitions to flow {back.flow}?"):
                 with open_ledger(file) as ledger:
                     agreed = plan.fingerprint
                     plan = apply_return(settings, back, ledger, patterns, agreed=agreed, by=person(), note=note)
@@ -383,7 +390,8 @@ def _run_job(
         file=job_file().with_name("cutover.py"),
         arguments=arguments,
         interrupted=f"cutover {name} was interrupted.",
-        what_then=f"Nothing is lost: go on by `mirror cutover run {name}`, or take it back by rollback.",
+        what_then=f"Nothing is lost. Continue: `mirror cutover run {name}`; or roll it back: `mirror cutover rollback "
+        f"{name}`.",
         transforms=any(
             each.transforms for each in context.config.enabled_flows if str(each.flow) == context.definition.flow
         ),
@@ -424,7 +432,7 @@ def _fail_as(files: RunFiles, output: Output, code: int) -> None:
     try:
         told = json.loads(files.report.read_text())
     except (OSError, ValueError):
-        raise MirrorError("the job ended without a report.", action=f"Its log tells why: {files.log}") from None
+        raise MirrorError("the job ended without a report.", action=f"See its log: {files.log}") from None
     if "error" in told:
         output.note(f"error: {told['error']['what']} {told['error'].get('action', '')}")
     output.exit_code = int(told["exit_code"])

@@ -11,7 +11,9 @@ import typer
 from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
 from mirror_lib.dev import DemoOutcome, Steps, run_demo, stop_demo
 
-_app = typer.Typer(name="demo", help="Run the main job on this machine: brokers, input, Airflow, one flow, proof.")
+_app = typer.Typer(
+    name="demo", help="Run a demo on this machine: brokers, input, Airflow, one flow, comparison of both sides."
+)
 _COLUMNS = ("topic", "records", "MB", "seconds", "on the target", "expected", "equal")
 
 
@@ -23,10 +25,12 @@ def register(app: typer.Typer) -> None:
 @_app.callback(invoke_without_command=True)
 def demo(
     context: typer.Context,
-    records: Annotated[int, typer.Option("--records", min=1, help="Records to write, over all topics.")] = 300_000,
+    records: Annotated[
+        int, typer.Option("--records", min=1, help="Number of records to produce, across all topics.")
+    ] = 300_000,
     as_json: JsonOption = False,
 ) -> None:
-    """Start what does not run yet, write new input, trigger the flow's DAG and show what it copied."""
+    """Start brokers and Airflow, produce records, trigger the flow's DAG and show what it copied."""
     if context.invoked_subcommand is not None:
         return
     with reporting(as_json) as output:
@@ -37,12 +41,12 @@ def demo(
 
 @_app.command()
 def stop(as_json: JsonOption = False) -> None:
-    """End Airflow and the brokers; their data stays for the next demo."""
+    """Stop Airflow and the brokers; their data is kept for the next demo."""
     with reporting(as_json) as output:
         with output.progress("Stopping"):
             ended = stop_demo()
         output.document({"ended": ended})
-        output.note(f"Ended: {', '.join(ended)}." if ended else "Nothing was running.")
+        output.note(f"Stopped: {', '.join(ended)}." if ended else "Nothing was running.")
 
 
 def _steps(output: Output) -> Steps:
@@ -81,4 +85,4 @@ def _tell(output: Output, outcome: DemoOutcome) -> None:
             "Airflow": outcome.airflow_url,
         },
     )
-    output.note("Run it again: new orders are written and only those are copied. To end everything: ./run stop")
+    output.note("Run it again: new orders are produced and only those are copied. Stop all processes: ./run stop")

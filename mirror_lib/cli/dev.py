@@ -23,22 +23,21 @@ def register(app: typer.Typer) -> None:
 def up(
     warm: Annotated[
         bool,
-        typer.Option(
-            "--warm", help="Start a Spark Connect server and a driver host too, which runs need not wait for."
-        ),
+        typer.Option("--warm", help="Also start a Spark Connect server and a driver host, so that runs start faster."),
     ] = False,
     spark_port: Annotated[
-        int | None, typer.Option("--spark-port", help="Where it answers; by default 15002, or a free port.")
+        int | None,
+        typer.Option("--spark-port", help="Port of the Spark Connect server; default 15002, or a free port."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch Kafka once, start both clusters in the background, and write a properties file for A->B."""
+    """Download Kafka once, start both clusters in the background, and write a properties file for A->B."""
 
     with reporting(as_json) as output:
         with output.progress("Kafka") as progress:
 
             def fetching(now: FetchProgress) -> None:
-                progress.update(now.done, now.total, f"Fetching Kafka {now.jar_set}: {now.what}")
+                progress.update(now.done, now.total, f"Downloading Kafka {now.jar_set}: {now.what}")
 
             def step(text: str) -> None:
                 progress.update(0, None, text)
@@ -60,10 +59,10 @@ def up(
 
 @_app.command()
 def down(
-    delete_data: Annotated[bool, typer.Option("--delete-data", help="Remove their topics and records too.")] = False,
+    delete_data: Annotated[bool, typer.Option("--delete-data", help="Also delete their topics and records.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop both clusters, and Spark; their data stays for the next start."""
+    """Stop both clusters and Spark; their data is kept for the next start."""
 
     with reporting(as_json) as output:
         with output.progress("Kafka") as progress:
@@ -84,24 +83,24 @@ def status(as_json: JsonOption = False) -> None:
 
 @_app.command()
 def fetch(
-    mirror_maker: Annotated[bool, typer.Option("--mirror-maker", help="MirrorMaker 2 and its client too.")] = False,
+    mirror_maker: Annotated[bool, typer.Option("--mirror-maker", help="Also MirrorMaker 2 and its client.")] = False,
     kafka: Annotated[
-        list[str] | None, typer.Option("--kafka", metavar="VERSION", help="Brokers of another version too; repeatable.")
+        list[str] | None, typer.Option("--kafka", metavar="VERSION", help="Also brokers of this version; repeatable.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch Kafka's jars now, so that nothing waits for them later."""
+    """Download Kafka's jars now, so that later commands need not wait."""
 
     with reporting(as_json) as output:
         sets = [jars.kafka_broker(), *((jars.mirror_maker(), jars.mirror_client()) if mirror_maker else ())]
         sets += [jars.kafka_broker(version) for version in kafka or ()]
         folders = {}
         for jar_set in sets:
-            with output.progress(f"Fetching Kafka {jar_set.name}") as progress:
+            with output.progress(f"Downloading Kafka {jar_set.name}") as progress:
                 found = jars.fetch(
                     jar_set,
                     report=lambda now: progress.update(
-                        now.done, now.total, f"Fetching Kafka {now.jar_set}: {now.what}"
+                        now.done, now.total, f"Downloading Kafka {now.jar_set}: {now.what}"
                     ),
                 )
             folders[jar_set.name] = str(found)

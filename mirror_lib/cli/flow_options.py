@@ -19,13 +19,11 @@ ConfigOption = Annotated[Path, typer.Option("--config", help="The MirrorMaker 2 
 FlowOption = Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")]
 TopicsOption = Annotated[
     list[str] | None,
-    typer.Option("--topics", help="Only source topics that match this Java regex; may be given several times."),
+    typer.Option("--topics", help="Java regex of source topics; repeatable."),
 ]
-NowOption = Annotated[
-    bool,
-    typer.Option("--now", help="Whatever the interval says. That is so in any case: runs keep it, people need not."),
+TasksOption = Annotated[
+    int | None, typer.Option("--tasks", min=1, help="Maximum number of Spark tasks; default tasks.max.")
 ]
-TasksOption = Annotated[int | None, typer.Option("--tasks", min=1, help="Spark tasks at the most; default tasks.max.")]
 
 #: The columns of every table of failures.
 FAILURE_COLUMNS = ("topic", "partition", "reason", "what", "what to do")

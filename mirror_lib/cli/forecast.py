@@ -17,7 +17,7 @@ def show_forecast(output: Output, expected: FlowForecast | MirrorError) -> None:
     """Show when a flow will have caught up and which partitions retention endangers; an error is a note."""
     if isinstance(expected, MirrorError):
         output.document({"forecast": None, "forecast_error": expected.attributes()})
-        output.note(f"There is no forecast: {expected}")
+        output.note(f"No forecast: {expected}")
         return
     capped_table(output, "forecast", _COLUMNS, [_cells(each) for each in expected.worries])
     # Programs get all partitions, including those without problems.
@@ -50,7 +50,7 @@ def _deletion(each: PartitionForecast) -> str:
 def in_words(seconds: float | None) -> str:
     """Return a time from now for display."""
 
-    return "not known" if seconds is None else deadline(seconds)
+    return "unknown" if seconds is None else deadline(seconds)
 
 
 def _summary(expected: FlowForecast) -> str:
@@ -58,9 +58,9 @@ def _summary(expected: FlowForecast) -> str:
     counts = {outlook: sum(each.outlook is outlook for each in expected.partitions) for outlook in Outlook}
     told = ", ".join(f"{count:,} {outlook.value}" for outlook, count in counts.items() if count)
     seconds = expected.catch_up_seconds
-    caught_up = "not known" if seconds is None else in_words(seconds)
+    caught_up = "unknown" if seconds is None else in_words(seconds)
     text = f"Forecast: {told}; caught up: {caught_up}."
     if expected.speed is None:
         return text
     at_least = "at least " if expected.speed.at_least else ""
-    return f"{text} Copying reached {at_least}{megabytes(round(expected.speed.bytes_per_second)):,.2f} MB/s lately."
+    return f"{text} Recent copy rate: {at_least}{megabytes(round(expected.speed.bytes_per_second)):,.2f} MB/s."

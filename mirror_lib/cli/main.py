@@ -20,7 +20,7 @@ _DISTRIBUTION = "batch-mirror"
 app = typer.Typer(
     name="mirror",
     cls=CommandGroup,
-    help="Kafka replication as scheduled batches, configured by MirrorMaker 2's properties file.",
+    help="Replicate Kafka topics in scheduled batches, configured by MirrorMaker 2's properties file.",
     no_args_is_help=True,
     # Local variables hold passwords of clusters.
     pretty_exceptions_show_locals=False,
@@ -40,10 +40,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Kafka replication as scheduled batches, configured by MirrorMaker 2's properties file."""
+    """Replicate Kafka topics in scheduled batches, configured by MirrorMaker 2's properties file."""
 
 
 def main() -> None:

@@ -26,14 +26,17 @@ def metrics(
         Path | None,
         typer.Option(
             "--textfile",
-            help="Write them here instead, for node_exporter's textfile collector; the name ends in .prom.",
+            help="Output file for node_exporter's textfile collector, ending in .prom; default stdout.",
             metavar="PATH",
         ),
     ] = None,
     worst_partitions: Annotated[
         int,
         typer.Option(
-            "--worst-partitions", min=0, max=1000, help="Name so many partitions of each flow, those furthest behind."
+            "--worst-partitions",
+            min=0,
+            max=1000,
+            help="Number of partitions to report for each flow, those with the highest lag first.",
         ),
     ] = 0,
     as_json: JsonOption = False,

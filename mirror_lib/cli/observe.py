@@ -49,11 +49,11 @@ def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: 
     """Observe the flow at the end of a run, without effect on its outcome; errors are notes."""
 
     try:
-        with output.progress(f"Looking at {flow.flow}"):
+        with output.progress(f"Observing {flow.flow}"):
             seen = observe_flow(flow, ledger, run_id=run_id)
     except Exception as error:
         # The records are copied, whatever the error is.
-        output.note(f"How far the flow is behind now is not known: {error}")
+        output.note(f"The current lag of the flow is unknown: {error}")
         return
     output.document({"observed": seen.summary()})
 
@@ -100,5 +100,5 @@ def _cells(row: PartitionObservationRow) -> tuple[object, ...]:
 def _duration(seconds: float | None) -> str:
 
     if seconds is None:
-        return "not known"
+        return "unknown"
     return "never" if isinf(seconds) else duration(seconds)

@@ -26,6 +26,39 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 _PIPE_WIDTH = 240
 
+#: Labels on the console for names that the JSON document keeps.
+_LABELS: Mapping[str, str] = {
+    "MB behind": "lag (MB)",
+    "as of": "observed",
+    "backlogs": "lag",
+    "behind": "lag (records)",
+    "denials left out": "skipped DENY ACLs",
+    "goes on at": "continues at",
+    "left": "lag (offsets)",
+    "left out": "skipped",
+    "left out groups": "skipped groups",
+    "left to copy": "time to copy",
+    "offsets left": "lag (offsets)",
+    "offsets outstanding": "lag (offsets)",
+    "partitions behind": "lagging partitions",
+    "read again": "duplicates",
+    "records behind": "lag (records)",
+    "seconds behind": "lag (seconds)",
+    "seconds of copying": "copying (seconds)",
+    "see to": "first",
+    "standing still": "stalled partitions",
+    "the same result twice": "deterministic",
+    "way": "path",
+    "way on": "resolution",
+    "what": "details",
+    "what it copies": "range",
+    "what it is": "meaning",
+    "what to do": "action",
+    "who acts": "meaning",
+    "with nothing new": "idle partitions",
+    "with something to copy": "lagging partitions",
+}
+
 
 class Progress(Protocol):
     """A long operation."""
@@ -81,7 +114,7 @@ class ConsoleOutput:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for index, column in enumerate(columns):
             numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
-            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+            table.add_column(_label(column), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text(printable(_cell(value))) for value in row))
         self._out.print(Text(_heading(name), style="bold italic"))
@@ -90,7 +123,7 @@ class ConsoleOutput:
     def values(self, name: str, values: Mapping[str, Any]) -> None:
         grid = Table.grid(padding=(0, 2))
         for key, value in values.items():
-            grid.add_row(Text(printable(key), style="bold"), _visible(_cell(value)))
+            grid.add_row(Text(printable(_label(key)), style="bold"), _visible(_cell(value)))
         self._out.print(Text(_heading(name), style="bold italic"))
         self._out.print(grid)
 
@@ -203,7 +236,11 @@ def reporting(as_json: bool) -> Iterator[Output]:
 
 
 def _heading(name: str) -> str:
-    return name.replace("_", " ")
+    return _label(name.replace("_", " "))
+
+
+def _label(name: str) -> str:
+    return _LABELS.get(name, name)
 
 
 def _is_number(value: Any) -> bool:

@@ -76,9 +76,9 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     output.document(plan.to_dict())
     # An offset may have no record (compaction, markers), and not every broker reports sizes.
     output.note(
-        f"Flow {plan.flow}: {len(plan.partitions):,} partitions to copy in {len(plan.bins)} tasks, at most {offsets:,} "
-        f"records, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} have nothing new, "
-        f"{len(plan.problems):,} cannot be copied."
+        f"Flow {plan.flow}: {len(plan.partitions):,} partitions to copy in {len(plan.bins)} tasks, at most "
+        f"{offsets:,} records, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} idle, "
+        f"{len(plan.problems):,} failed."
     )
     if plan.expected is not None and plan.partitions:
         output.note(_expected(plan.expected))
@@ -86,11 +86,11 @@ def show_plan(output: Output, plan: RunPlan) -> None:
         output.note(f"Warning: {warning}")
     if plan.hidden:
         output.note(
-            f"{plan.hidden_offsets:,} offsets in {len(plan.hidden):,} partitions are hidden by open transactions of "
-            "the source; a run copies them once the transactions have ended."
+            f"{plan.hidden_offsets:,} offsets in {len(plan.hidden):,} partitions are hidden by open transactions on "
+            "the source; a run copies them after the transactions have ended."
         )
     if plan.stopped:
-        output.note(f"{plan.stopped:,} partitions are not replicated any more: `mirror gaps list` says why.")
+        output.note(f"{plan.stopped:,} partitions are stopped: see `mirror gaps list`.")
     if any(problem.error.exit_code == 3 for problem in plan.problems):
         output.exit_code = 3
 
@@ -102,17 +102,17 @@ def _open_transactions(plan: RunPlan) -> Iterable[str]:
 
 def _expected(expected: Expectation) -> str:
 
-    size = "not known" if expected.bytes is None else f"about {megabytes(expected.bytes):,.2f} MB"
+    size = "unknown size" if expected.bytes is None else f"about {megabytes(expected.bytes):,.2f} MB"
     if expected.seconds is None:
-        return f"Expected: {size}; how long it takes is not known before a round of the flow has copied something."
+        return f"Expected: {size}; duration unknown until a round of the flow has copied something."
     rate = expected.task_bytes_per_second
-    speed = "" if rate is None else f" and {megabytes(round(rate)):,.2f} MB/s for each task"
+    speed = "" if rate is None else f" plus copying at {megabytes(round(rate)):,.2f} MB/s per task"
     made_of = (
-        f"By {expected.rounds:,} earlier rounds: {expected.fixed_seconds or 0.0:.1f} s whatever there is to copy"
-        f"{speed}; planning and Spark's start come on top."
+        f"Estimated from {expected.rounds:,} earlier rounds: {expected.fixed_seconds or 0.0:.1f} s fixed per "
+        f"round{speed}, without planning and the start of Spark."
     )
     if expected.beyond_experience:
-        made_of += " No earlier round had nearly as much to copy: this goes by the best speed of any."
+        made_of += " No earlier round copied nearly as much: the estimate assumes the best rate of all rounds."
     return f"Expected: {size} in about {duration(expected.seconds)}. {made_of}"
 
 

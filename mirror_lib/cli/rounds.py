@@ -35,12 +35,12 @@ def show_rounds(output: Output, rounds: Sequence[RoundRow]) -> None:
         {"rounds": [row.to_dict() for row in rounds], "expectations": None if good is None else good.to_dict()}
     )
     if not rounds:
-        output.note("There are no such rounds.")
+        output.note("No rounds found.")
     if good is not None:
-        sizes = "" if good.bytes is None else f" and copied {good.bytes:.2f} times the bytes"
+        sizes = "" if good.bytes is None else f" and copied {good.bytes:.2f} times the expected bytes"
         output.note(
-            f"{good.rounds:,} rounds with expectations took {good.seconds:.2f} times the seconds that were expected"
-            f"{sizes} (medians); the furthest off took {good.worst_seconds:.2f} times."
+            f"{good.rounds:,} rounds took {good.seconds:.2f} times the expected duration{sizes} (medians); the worst "
+            f"took {good.worst_seconds:.2f} times."
         )
 
 
@@ -74,12 +74,12 @@ def show_run_rounds(output: Output, rounds: Sequence[Mapping[str, Any]]) -> None
     judged = [row for row in committed if row["expected_seconds"] is not None]
     if judged:
         expected, took = (sum(row[name] for row in judged) for name in ("expected_seconds", "seconds"))
-        output.note(f"Its rounds were expected to take {expected:.1f} s after their plans, and took {took:.1f} s.")
+        output.note(f"Expected duration of its rounds after planning: {expected:.1f} s; actual: {took:.1f} s.")
     last = committed[-1]
     if last["oldest_age_ms"] is not None and last["newest_age_ms"] is not None:
         output.note(
-            "When the last round that copied was committed, the oldest record of it was "
-            f"{age_in_words(last['oldest_age_ms'])} old, the newest {age_in_words(last['newest_age_ms'])}."
+            f"Last round that copied: at its commit the oldest record was {age_in_words(last['oldest_age_ms'])} old, "
+            f"the newest {age_in_words(last['newest_age_ms'])}."
         )
 
 

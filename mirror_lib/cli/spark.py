@@ -10,7 +10,7 @@ import typer
 from mirror_lib.cli.output import JsonOption, reporting
 from mirror_lib.spark import environment_settings, executor_environment, write_archive
 
-_app = typer.Typer(name="spark", help="What a Spark cluster needs to run the jobs.", no_args_is_help=True)
+_app = typer.Typer(name="spark", help="Package what a Spark cluster needs to run the jobs.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -20,19 +20,19 @@ def register(app: typer.Typer) -> None:
 
 @_app.callback()
 def _group() -> None:
-    """What a Spark cluster needs to run the jobs."""
+    """Package what a Spark cluster needs to run the jobs."""
 
 
 @_app.command()
 def pack(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the archive here, replacing it.", metavar="PATH")
+        Path, typer.Option("--output", "-o", help="Output file; an existing file is overwritten.", metavar="PATH")
     ] = Path("mirror-environment.tar.gz"),
     as_json: JsonOption = False,
 ) -> None:
-    """Pack the Python packages that executors need, from what is installed here; nothing is downloaded.
+    """Pack the Python packages that executors need from this installation; nothing is downloaded.
 
-    Executors unpack the archive by themselves: see the settings that it prints.
+    Executors unpack the archive themselves: use the settings that the command prints.
     """
     with reporting(as_json) as told:
         environment = executor_environment()

@@ -40,15 +40,19 @@ def status(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", help="The properties file that names the ledger; without it the local one.", metavar="FILE"
+            "--config", help="Properties file that names the ledger; default: the local ledger.", metavar="FILE"
         ),
     ] = None,
     flow: Annotated[str | None, typer.Option("--flow", help="Only runs of this flow, SOURCE->TARGET.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="So many of the newest runs.")] = 20,
-    run: Annotated[str | None, typer.Option("--run", help="One run with its partitions.", metavar="RUN_ID")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Number of runs to list, newest first.")] = 20,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Show one run with its partitions.", metavar="RUN_ID")
+    ] = None,
     rounds: Annotated[
         bool,
-        typer.Option("--rounds", help="The newest rounds: expected and actual cost, and how old their records were."),
+        typer.Option(
+            "--rounds", help="List the latest rounds: expected and actual cost, and the age of their records."
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,7 +63,7 @@ def status(
             output.document({"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": []})
             if run is not None:
                 raise _no_such_run(run)
-            output.note("There is no ledger yet: the first run makes it.")
+            output.note("No ledger yet: the first run creates it.")
             return
 
         with Ledger.open(url) as ledger:
@@ -101,7 +105,7 @@ def _show_runs(output: Output, ledger: Ledger, runs: Sequence[RunRow], now: date
     if runs:
         output.table("runs", _RUN_COLUMNS, [_run_cells(run, now, run.id in dead) for run in runs])
     else:
-        output.note("There are no such runs.")
+        output.note("No runs found.")
     output.document({"runs": [_run_data(run, now, run.id in dead) for run in runs]})
 
 
@@ -114,7 +118,7 @@ def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
     capped_table(output, "backlogs", _BACKLOG_COLUMNS, [_backlog_cells(left, seconds) for left, seconds in timed])
     output.document({"backlogs": [_plain(left._asdict()) | {"seconds_left": seconds} for left, seconds in timed]})
     if found:
-        output.note("Offsets as the newest runs planned them; `mirror plan` asks the clusters how it is now.")
+        output.note("Offsets as planned by the latest runs; `mirror plan` shows the current lag.")
 
 
 def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
@@ -135,7 +139,7 @@ def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
         left.planned,
         left.left,
         left.unfinished,
-        "not known" if seconds is None else "nothing" if not left.left else duration(seconds),
+        "unknown" if seconds is None else "nothing" if not left.left else duration(seconds),
     )
 
 
@@ -203,7 +207,14 @@ def _error_text(run: RunRow, now: datetime, died: bool) -> str:
     if run.error is not None:
         return f"{run.error.get('reason', 'error')}: {run.error.get('what', '')}"
     # It no longer holds its flow's lock.
-    return f"run-died: no sign of life for {_silence(run, now):.0f} s; the next run continues there" if died else ""
+    return (
+        (
+            f"run-died: the run has not renewed its lock for {_silence(run, now):.0f} s; the next run continues at its last "
+            "position"
+        )
+        if died
+        else ""
+    )
 
 
 def _seconds(run: RunRow, now: datetime) -> float:
@@ -241,6 +252,6 @@ def _is_missing(url: str) -> bool:
 def _no_such_run(run_id: str) -> Exception:
 
     return ConfigurationError(
-        f"the ledger has no run {run_id}.",
-        action="`mirror status` lists the newest runs; --config names the file whose ledger is meant.",
+        f"run {run_id} is not in the ledger.",
+        action="`mirror status` lists the latest runs; --config selects the ledger.",
     )

@@ -36,25 +36,29 @@ def register(app: typer.Typer) -> None:
 def translate(
     config: ConfigOption,
     flow: FlowOption,
-    topic: Annotated[str | None, typer.Option("--topic", help="The topic on the source.")] = None,
-    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Its partition.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Source topic.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Partition of the topic.")] = None,
     offset: Annotated[
-        list[int] | None, typer.Option("--offset", min=0, help="An offset; may be given several times.")
+        list[int] | None, typer.Option("--offset", min=0, help="Offset to translate; repeatable.")
     ] = None,
     timestamp: Annotated[
         list[str] | None,
-        typer.Option("--timestamp", help="A time (epoch ms or ISO): the source's first record not older. Several."),
+        typer.Option(
+            "--timestamp", help="Time (epoch ms or ISO 8601): the first source record that is not older; repeatable."
+        ),
     ] = None,
-    to_source: Annotated[
-        bool, typer.Option("--to-source", help="The offsets are of the target; tell those of the source.")
-    ] = False,
-    group: Annotated[str | None, typer.Option("--group", help="All that this consumer group has committed.")] = None,
+    to_source: Annotated[bool, typer.Option("--to-source", help="Translate target offsets to source offsets.")] = False,
+    group: Annotated[
+        str | None, typer.Option("--group", help="Translate all committed offsets of this consumer group.")
+    ] = None,
     checkpoint_folder: Annotated[
         Path | None,
-        typer.Option("--checkpoint-folder", help="A checkpoint folder of Spark structured streaming.", metavar="PATH"),
+        typer.Option(
+            "--checkpoint-folder", help="Checkpoint folder of a Spark Structured Streaming query.", metavar="PATH"
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where its copy for the target goes.", metavar="PATH")
+        Path | None, typer.Option("--out", help="Output folder for the translated checkpoint.", metavar="PATH")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,8 +87,8 @@ def translate(
 def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
     if sum(ways) != 1 or not complete:
         raise ConfigurationError(
-            "it is not clear what is to be translated.",
-            action="Give either --topic and --partition with --offset (and --to-source) or --timestamp, or --group, or "
+            "the selection of offsets is ambiguous.",
+            action="Pass either --topic and --partition with --offset (and --to-source) or --timestamp, or --group, or "
             "--checkpoint-folder with --out.",
         )
 
@@ -114,7 +118,7 @@ def _partition(
     milliseconds = [parse_time(time) for time in times]
     rows = [maps.to_source(source, each) if to_source else maps.to_target(source, each) for each in offsets]
     if milliseconds:
-        with output.progress(f"Asking {settings.flow.source} for the offsets of {len(times)} times"):
+        with output.progress(f"Reading offsets of {len(times)} timestamps on {settings.flow.source}"):
             found = source_offsets_at(settings, source, milliseconds)
         rows += [maps.to_target(source, each) for each in found]
     _show(output, rows)
@@ -128,8 +132,8 @@ def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> 
     _show(output, found.rows)
     output.values("landings", landing_counts(found.rows))
     output.note(
-        f"{len(found.rows):,} partitions; {sum(row.read_again for row in found.rows):,} records at most would be read "
-        "again, which the group has read before they were copied."
+        f"{len(found.rows):,} partitions; duplicates on failover: at most "
+        f"{sum(row.read_again for row in found.rows):,} records, read by the group before they were copied."
     )
     if found.foreign:
         output.note(f"Not replicated by the flow: {', '.join(found.foreign)}.")
@@ -140,20 +144,20 @@ def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> 
 
 def _checkpoint(output: Output, maps: FlowMaps, folder: Path, out: Path) -> None:
 
-    with output.progress(f"Rewriting {folder}"):
+    with output.progress(f"Translating {folder}"):
         done = translate_checkpoint(maps, folder, out)
     output.document({"out": str(out), "rewritten": done.folder.rewritten, "copied": done.folder.copied})
     _show(output, done.newest)
     output.values("landings", landing_counts(done.newest))
     output.note(
-        f"{out}: {len(done.folder.rewritten):,} files were rewritten and {done.folder.copied:,} copied. Start the "
-        "query from it with the target's bootstrap servers and the names of the target topics."
+        f"{out}: {len(done.folder.rewritten):,} files translated, {done.folder.copied:,} copied. Start the query "
+        "from this folder with the target's bootstrap servers and target topic names."
     )
     ahead = sum(row.read_again for row in done.newest)
     if ahead:
         output.note(
-            f"The query is ahead of the copy: it would read up to {ahead:,} records again. Run the flow, and translate "
-            "the folder once more."
+            f"The query is ahead of the copy: it would re-read up to {ahead:,} records. Run the flow, then translate "
+            "the folder again."
         )
     _warn(output, done.newest)
 
@@ -162,8 +166,8 @@ def _warn(output: Output, rows: Sequence[Translation]) -> None:
     missing = [row for row in rows if row.may_miss]
     if missing:
         output.note(
-            f"{len(missing):,} partitions land before their map, on a target that began earlier. If the ledger was "
-            "lost once, records would be missed: run `mirror map rebuild` first."
+            f"{len(missing):,} partitions translate to an offset before their map, on a target that started earlier. "
+            "If the ledger was ever lost, records would be skipped: run `mirror map rebuild` first."
         )
         output.exit_code = 3
 

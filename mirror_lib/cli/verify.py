@@ -73,29 +73,32 @@ def verify(
         str,
         typer.Option(
             "--mode",
-            help="full: all that both sides hold; sample: random spans; recent: what is new; state: the newest "
+            help="full: everything on both sides; sample: random spans; recent: new records; state: the newest "
             "record of each key of compacted topics.",
         ),
     ] = "full",
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", min=1, help="Read no more than about so much of the source's logs.")
+        int | None,
+        typer.Option("--max-bytes", min=1, help="Maximum number of bytes to read from the source, approximately."),
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option("--max-seconds", min=0, help="Stop comparing after this time.")
+        float | None, typer.Option("--max-seconds", min=0, help="Maximum duration of the comparison in seconds.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the sample: the same seed chooses the same spans.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample: the same seed selects the same spans.")] = 0,
     processes: Annotated[
         int | None,
-        typer.Option("--processes", min=1, help="Processes at the most; default tasks.max, at most a core each."),
+        typer.Option(
+            "--processes", min=1, help="Maximum number of processes; default tasks.max, at most one per core."
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be compared and read nothing.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report as a page to this file.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; read no records.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report as an HTML page to this file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the target with its source. Exit code 0: equal, 1: could not be verified, 3: different."""
     with reporting(as_json) as output:
         if mode not in list(VerifyMode):
-            raise ConfigurationError(f"--mode {mode} does not exist.", action=f"Take one of {', '.join(VerifyMode)}.")
+            raise ConfigurationError(f"unknown --mode {mode}.", action=f"Use one of {', '.join(VerifyMode)}.")
         file, settings = load_flow_as_it_runs(config, flow)
         at_once = processes or min(settings.tasks_max, cores())
         options = VerifyOptions(
@@ -158,7 +161,7 @@ def _show(output: Output, report: VerifyReport) -> None:
     if report.confidence is not None:
         output.note(report.confidence.sentence)
     output.note(
-        f"{report.sentence} {report.source_bytes / 1e6:,.1f} MB of the source's logs read in {report.seconds:,.1f} s."
+        f"{report.sentence} {report.source_bytes / 1e6:,.1f} MB read from the source in {report.seconds:,.1f} s."
     )
     output.exit_code = report.exit_code
 

@@ -207,7 +207,7 @@ class OffsetMap:
 
     def _sides(self) -> tuple[Offsets, Offsets]:
         if self.empty:
-            raise ValueError("an empty offset map translates nothing")
+            raise ValueError("an empty offset map cannot translate offsets")
         return self._source, self._target
 
     def _look_up(self, here: Offsets, there: Offsets, offsets: ArrayLike) -> Lookups:

@@ -193,7 +193,7 @@ def _checked(runs: RunColumns) -> RunColumns:
         back = (runs.source_first[1:] < runs.source_next[:-1]).any()
         back_on_target = (runs.target_first[1:] < runs.target_next[:-1]).any()
         if empty or negative or back or back_on_target:
-            raise ValueError("runs do not ascend on both sides")
+            raise ValueError("runs are not in ascending order on both sides")
     return runs
 
 

@@ -111,7 +111,7 @@ def translate(runs: Sequence[OffsetRun], source_offset: int) -> int:
         ValueError: there are no runs.
     """
     if not runs:
-        raise ValueError("an empty list of runs translates nothing")
+        raise ValueError("an empty list of runs cannot translate offsets")
     after = bisect_right(runs, source_offset, key=attrgetter("source_first"))
     if after == 0:
         return runs[0].target_first
@@ -140,7 +140,9 @@ def encode(runs: Sequence[OffsetRun]) -> bytes:
             source_next = source_first + count
             target_next = target_first + count
     except OverflowError as error:
-        raise ValueError(f"runs do not ascend before source {source_first}, target {target_first}") from error
+        raise ValueError(
+            f"runs are not in ascending order before source {source_first}, target {target_first}"
+        ) from error
     return pack(b"".join(_planes(column) for column in (source_gaps, target_gaps, counts)))
 
 
@@ -180,7 +182,7 @@ def unpack(data: bytes, *, largest: int = _LARGEST) -> bytes:
     """
     if data[:1] != bytes((_FORMAT,)):
         raise OffsetMapError(
-            f"an offset map begins with {data[:1].hex() or 'nothing'} instead of format {_FORMAT}.",
+            f"an offset map starts with {data[:1].hex() or 'nothing'} instead of format {_FORMAT}.",
             action="If a newer version of this project wrote it, use that version.",
         )
     inflater = zlib.decompressobj()
@@ -190,20 +192,20 @@ def unpack(data: bytes, *, largest: int = _LARGEST) -> bytes:
     except zlib.error as error:
         raise damaged(str(error)) from error
     if len(body) > largest:
-        raise damaged(f"it becomes more than {largest} bytes")
+        raise damaged(f"it is larger than {largest} bytes")
     if not inflater.eof or inflater.unused_data:
-        raise damaged("it does not end where its bytes end")
+        raise damaged("its length does not match its content")
     if len(body) % (_COLUMNS * _WIDTH):
-        raise damaged(f"{len(body)} bytes are not whole runs")
+        raise damaged(f"{len(body)} bytes are not a whole number of runs")
     return body
 
 
 def damaged(why: str) -> OffsetMapError:
     """The error for inconsistent stored runs."""
     return OffsetMapError(
-        f"an offset map is damaged: {why}.",
-        action="Restore the ledger from a backup, or derive the map anew with `mirror map rebuild`; positions in Kafka "
-        "are unharmed.",
+        f"an offset map is malformed: {why}.",
+        action="Restore the ledger from a backup, or rebuild the map with `mirror map rebuild`; positions in Kafka are "
+        "not affected.",
     )
 
 
@@ -257,7 +259,7 @@ class Segment:
         """
         merged = merge(runs)
         if not merged and None in (source_first, source_next, target_first, target_next):
-            raise ValueError("a segment without records needs its ranges")
+            raise ValueError("a segment without records needs explicit ranges")
         segment = cls(
             source_first=merged[0].source_first if source_first is None else source_first,
             source_next=merged[-1].source_next if source_next is None else source_next,

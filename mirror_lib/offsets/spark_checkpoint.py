@@ -57,7 +57,7 @@ class OffsetLog:
         """
         lines = text.split("\n")
         if lines[0] not in ("v1", "v2") or len(lines) < 2:
-            raise ValueError(f"it begins with {lines[0][:20]!r} instead of v1 or v2")
+            raise ValueError(f"it starts with {lines[0][:20]!r} instead of v1 or v2")
         version, metadata, offsets = int(lines[0][1:]), lines[1], lines[2:]
         if not offsets:
             raise ValueError("it has no source")
@@ -120,7 +120,7 @@ def parse_initial_offsets(data: bytes) -> KafkaOffsets:
         ValueError: the data is not such a file.
     """
     if not data.startswith(_INITIAL):
-        raise ValueError(f"it begins with {data[:4]!r} instead of the initial offsets of a Kafka source")
+        raise ValueError(f"it starts with {data[:4]!r} instead of the initial offsets of a Kafka source")
     return parse_offsets(data[len(_INITIAL) :].decode())
 
 
@@ -134,7 +134,7 @@ def translated(offsets: KafkaOffsets, translate: Translate) -> KafkaOffsets:
     for source, offset in offsets.items():
         target, there = translate(source, None if offset in _SYMBOLIC else offset)
         if target in found:
-            raise ValueError(f"{source} and another partition both become {target}")
+            raise ValueError(f"{source} and another partition both translate to {target}")
         found[target] = offset if offset in _SYMBOLIC else there
     return found
 
@@ -147,7 +147,7 @@ def read_newest(folder: Path) -> dict[str, KafkaOffsets]:
     """
     logs = sorted(int(path.name) for path in _files(folder / _OFFSETS))
     if not logs:
-        raise _refused(folder, folder / _OFFSETS, "it holds no batch")
+        raise _refused(folder, folder / _OFFSETS, "it contains no batch")
     log = _parsed(folder, folder / _OFFSETS / str(logs[-1]))
     return {name: offsets for name, offsets in log.sources if offsets is not None}
 
@@ -166,7 +166,7 @@ def rewrite_checkpoint(folder: Path, out: Path, translate: Translate) -> Rewritt
         CheckpointFolderError: a file cannot be parsed; the error names it, and `out` is removed.
     """
     if out.exists():
-        raise _refused(folder, out, "it exists already", action="Name a folder that does not exist.")
+        raise _refused(folder, out, "the folder already exists", action="Pass a folder that does not exist.")
     done = RewrittenCheckpoint(newest=read_newest(folder))
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -197,7 +197,7 @@ def _rewrite(folder: Path, path: Path, to: Path, translate: Translate, done: Rew
             for file in _files(source):
                 _write(done, folder, file, to / source.name, _initial(folder, file, translate))
     elif not _TEMPORARY.fullmatch(path.name):
-        raise _refused(folder, path, "no checkpoint of a query on Kafka that this version knows has it")
+        raise _refused(folder, path, "it is not part of a checkpoint of a Kafka query in a supported version")
 
 
 def _translated_log(folder: Path, file: Path, log: OffsetLog, translate: Translate) -> OffsetLog:
@@ -232,12 +232,12 @@ def _files(folder: Path) -> Iterator[Path]:
         CheckpointFolderError: the folder contains another file, or does not exist.
     """
     if not folder.is_dir():
-        raise _refused(folder.parent, folder, "it is not a folder, so this is no checkpoint of a query")
+        raise _refused(folder.parent, folder, "it is not a folder, so it is not the checkpoint of a query")
     for path in sorted(folder.iterdir()):
         if path.is_file() and _NUMBER.fullmatch(path.name):
             yield path
         elif not (_TEMPORARY.fullmatch(path.name) or _NUMBER.fullmatch(_main_name(path))):
-            raise _refused(folder.parent, path, "a log of Spark's has no such file")
+            raise _refused(folder.parent, path, "a Spark log has no such file")
 
 
 def _main_name(path: Path) -> str:
@@ -257,7 +257,7 @@ def _write(done: RewrittenCheckpoint, folder: Path, file: Path, to: Path, conten
 def _name_and_offset(line: str) -> tuple[str, str]:
     name, colon, offset = line.partition(":")
     if not colon:
-        raise ValueError(f"the line {line[:60]!r} names no source")
+        raise ValueError(f"the line {line[:60]!r} has no source")
     return name, offset
 
 
@@ -267,7 +267,7 @@ def _of_source(name: str, line: str) -> KafkaOffsets | None:
     try:
         return parse_offsets(line)
     except ValueError as error:
-        raise ValueError(f"source {name} is not one that can be translated: {error}") from error
+        raise ValueError(f"source {name} cannot be translated: {error}") from error
 
 
 def _partition(topic: Any, partition: str) -> TopicPartition:

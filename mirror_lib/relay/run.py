@@ -194,7 +194,7 @@ def _replicate(
                 if not wanted(run.look_ahead(seen), seen):
                     return None
             for dead in ledger.close_dead_runs(name, living=options.run_id):
-                _log.warning("flow %s: run %s has died; this one continues where it came to.", name, dead)
+                _log.warning("flow %s: run %s has died; this run continues at its last position.", name, dead)
             ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
             try:
                 clusters = seen or stack.enter_context(FlowClusters.connect(flow, connector=connector))

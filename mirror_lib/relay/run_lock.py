@@ -211,7 +211,7 @@ class RunLease:
             if dead is None:
                 time.sleep(min(present.lease_seconds / _LOOKS_PER_LEASE, _LONGEST_LOOK_SECONDS))
         if watched is not None:
-            _log.info("flow %s: the lock of run %s, held by %s, is ours now.", *_named(watched))
+            _log.info("flow %s: acquired the lock of run %s, held by %s.", *_named(watched))
         self._renewed = asked
         self._thread.start()
 
@@ -223,7 +223,7 @@ class RunLease:
         try:
             self._ledger.release_lock(flow=self.flow, run_id=self.run_id, holder=self.holder)
         except LedgerError as error:
-            _log.warning("flow %s: the run lock could not be released, its lease will end: %s", self.flow, error)
+            _log.warning("flow %s: the run lock was not released; its lease will expire: %s", self.flow, error)
 
     def _keep(self) -> None:
         pause = self.lease_seconds / _RENEWALS_PER_LEASE
@@ -234,7 +234,7 @@ class RunLease:
                 present = None if renewed else self._ledger.lock_holder(self.flow)
             except LedgerError as error:
                 if self._silence is None:
-                    _log.warning("flow %s: the run lock could not be renewed yet: %s", self.flow, error)
+                    _log.warning("flow %s: the run lock was not renewed yet: %s", self.flow, error)
                 with self._guard:
                     self._silence = error
                 pause = self.lease_seconds / _LOOKS_PER_LEASE
@@ -252,16 +252,16 @@ class RunLease:
 
     def _taken(self, present: RunLockRow | None) -> RunLockedError:
         if present is None:
-            what = f"the lock of run {self.run_id} has been taken away from it."
+            what = f"the lock of run {self.run_id} was taken away."
         else:
             what = (
-                f"run {present.run_id} ({shown_holder(present.holder)}) has taken over the lock of run {self.run_id} "
-                f"at {_time(present.acquired_at)}."
+                f"run {present.run_id} ({shown_holder(present.holder)}) took over the lock of run {self.run_id} at "
+                f"{_time(present.acquired_at)}."
             )
-        return RunLockedError(what, where=Where(flow=self.flow), action="Nothing is left to do: the next run goes on.")
+        return RunLockedError(what, where=Where(flow=self.flow), action="No action needed: the next run continues.")
 
     def _not_renewed(self) -> RunLockedError:
-        why = "the ledger did not answer." if self._silence is None else self._silence.what
+        why = "the ledger did not respond." if self._silence is None else self._silence.what
         return RunLockedError(
             f"run {self.run_id} could not renew its lock for {self.lease_seconds:g} s: {why}",
             where=Where(flow=self.flow),

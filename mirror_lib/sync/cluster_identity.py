@@ -99,7 +99,7 @@ def compare_reachable_clusters(flow: FlowConfig, ledger: Ledger) -> tuple[str, .
         target=None if isinstance(target, MirrorError) else target,
     )
     return tuple(
-        f"Cluster {alias} was not compared with the one that the ledger is about: {error.what}"
+        f"Cluster {alias} was not compared with the cluster id in the ledger: {error.what}"
         for alias, error in ((flow.flow.source, source), (flow.flow.target, target))
         if isinstance(error, MirrorError)
     )
@@ -122,17 +122,17 @@ def _compare(flow: FlowId, known: ClusterPairRow, *, source: str | None, target:
     ):
         if here and then != here:
             raise error(
-                f"alias {alias} names cluster {here}, but what the ledger holds of flow {name} is about cluster {then} "
-                f"(since {known.since:%Y-%m-%d %H:%M}Z).",
+                f"alias {alias} points to cluster {here}, but the ledger's state of flow {name} belongs to cluster "
+                f"{then} (since {known.since:%Y-%m-%d %H:%M}Z).",
                 where=Where(flow=name),
                 action=_ACTION.format(flow=name),
             )
 
 
 _ACTION = (
-    "If bootstrap.servers is wrong, correct it; if another team's flow has the same name, use another alias or another "
-    "mirror.ledger.url. If the cluster was replaced: `mirror clusters accept --flow '{flow}' --same` when the new one "
-    "holds the same records at the same offsets, `--new` to copy everything as a new flow."
+    "If bootstrap.servers is wrong, correct it. If the flow of another team has the same name, use another alias or "
+    "another mirror.ledger.url. If the cluster was replaced: `mirror clusters accept --flow '{1}' --same` if the "
+    "new cluster has the same records at the same offsets, `--new` to copy everything as a new flow."
 )
 
 

@@ -44,7 +44,7 @@ class Interval:
         if last is None or now - last >= timedelta(seconds=self.seconds * (1 - _EARLY)):
             return None
         due = last + timedelta(seconds=self.seconds)
-        return f"it was done at {last:%H:%M:%S} UTC and {_DUE_AGAIN} {due:%H:%M:%S} ({self.interval_key})"
+        return f"it last ran at {last:%H:%M:%S} UTC and {_DUE_AGAIN} {due:%H:%M:%S} ({self.interval_key})"
 
 
 def is_due_again(why_not: str) -> bool:

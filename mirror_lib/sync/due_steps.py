@@ -28,7 +28,7 @@ def why_not_emitted(flow: FlowConfig) -> str | None:
     if not flow.emit_checkpoints_enabled:
         return "emit.checkpoints.enabled is false"
     if not flow.emit_offset_syncs_enabled:
-        return "emit.offset-syncs.enabled is false, and groups are translated by offset syncs"
+        return "emit.offset-syncs.enabled is false, and groups are translated by offset-syncs"
     return None
 
 

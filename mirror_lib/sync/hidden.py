@@ -66,7 +66,7 @@ def about_missing(flow: FlowConfig, missing: Sequence[str]) -> Iterator[str]:
         shown = ", ".join(missing[:_TOPICS_SHOWN]) + (", ..." if len(missing) > _TOPICS_SHOWN else "")
         yield (
             f"`topics` of flow {flow.flow} names {shown}, which cluster {flow.flow.source} does not have or does not "
-            "show: check the spelling; it is copied once it exists."
+            "show: check the spelling; the topic is copied as soon as it exists."
         )
 
 

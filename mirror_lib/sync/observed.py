@@ -31,7 +31,7 @@ def save_groups(ledger: Ledger, plan: GroupPlan, *, applied: bool) -> None:
         applied: True if the plan was applied.
     """
     flow = str(plan.flow)
-    with observing(flow, "where its consumer groups stand"):
+    with observing(flow, "the offsets of its consumer groups"):
         ledger.observations.save_groups(flow, group_rows(plan, datetime.now(UTC), applied=applied))
 
 
@@ -128,7 +128,7 @@ def save_step(ledger: Ledger, flow: str, step: str, done: Mapping[str, Any]) -> 
     """
     if done["skipped"] is not None and is_due_again(done["skipped"]):
         return
-    with observing(flow, f"how {step} ended"):
+    with observing(flow, f"the outcome of {step}"):
         ledger.observations.save_step(step_row(flow, step, done, datetime.now(UTC)))
 
 

@@ -69,7 +69,7 @@ def source_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> 
     if then is None or now is None or then.source == now.source:
         return None
     return SourceClusterChangedError(
-        f"records were copied from cluster {then.source}, and the source is cluster {now.source} now."
+        f"records were copied from cluster {then.source}, but the source is now cluster {now.source}."
     )
 
 
@@ -78,7 +78,7 @@ def target_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> 
     if then is None or now is None or then.target == now.target:
         return None
     return TargetClusterChangedError(
-        f"records were copied to cluster {then.target}, and the target is cluster {now.target} now."
+        f"records were copied to cluster {then.target}, but the target is now cluster {now.target}."
     )
 
 
@@ -96,25 +96,25 @@ def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationErr
     until = "" if then.log_end is None else f", up to offset {then.log_end}"
     if then.topic is not None and then.topic != now.topic:
         return TargetRenamedError(
-            f"records were copied to topic {then.topic}{until}; by the flow's rules the target is {now.topic} now.",
+            f"records were copied to topic {then.topic}{until}, but by the flow's rules the target is now {now.topic}.",
         )
     if now.log_end is None and then.topic is None:
         return TargetDeletedError(
             f"{now.topic} does not exist on the target, but records were copied{until}. The position (of MirrorMaker "
-            "2, or of version 0.1.0) does not name the topic: either this one was deleted, or the flow's rules named "
-            "another one then.",
+            "2, or of version 0.1.0) does not contain the topic name: either this topic was deleted, or the flow's "
+            "rules selected another one then.",
         )
     if now.log_end is None:
-        return TargetDeletedError(f"{now.topic} was deleted on the target: it held copied records{until}.")
+        return TargetDeletedError(f"{now.topic} was deleted on the target: it contained copied records{until}.")
     if None not in (then.topic_id, now.topic_id) and then.topic_id != now.topic_id:
         return TargetRecreatedError(
             f"{now.topic} was deleted on the target and created again: the topic with copied records had id "
-            f"{then.topic_id}{until}; this one has id {now.topic_id} and ends at offset {now.log_end}.",
+            f"{then.topic_id}{until}; the present topic has id {now.topic_id}, log end offset {now.log_end}.",
         )
     # MirrorMaker 2 stores no target offset, but a log that has never had a record holds no copy.
     if not then.undecided and now.log_end < (1 if then.log_end is None else then.log_end):
         return TargetTruncatedError(
-            f"the log of {now.topic} ends at offset {now.log_end} on the target, but records were copied to it{until}.",
+            f"log end offset of {now.topic} is {now.log_end} on the target, but records were copied to it{until}.",
         )
     return None
 

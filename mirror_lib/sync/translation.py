@@ -17,7 +17,7 @@ from mirror_lib.offsets import Landing, Lookup, OffsetMap, RewrittenCheckpoint, 
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.topology import FlowTopology, TopicPartition
 
-_REBUILD = "Run the flow if nothing was copied yet; if the ledger was lost, derive the map with `mirror map rebuild`."
+_REBUILD = "Run the flow if nothing was copied yet; if the ledger was lost, rebuild the map with `mirror map rebuild`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class FlowMaps:
             raise TopologyError(
                 f"the flow does not replicate {source.topic}.",
                 where=Where(flow=str(self._flow.flow), topic=source.topic),
-                action="Name a topic of the source cluster that the flow's topics take in.",
+                action="Use a source topic that matches the flow's topics.",
             )
         return TopicPartition(self._topology.remote_topic(source.topic), source.partition)
 
@@ -164,7 +164,7 @@ def parse_time(text: str) -> int:
         milliseconds = -1
     if milliseconds < 0:
         raise ConfigurationError(
-            f"{text!r} is no time.", action="Give epoch milliseconds, or a time such as 2026-01-31T00:00:00Z."
+            f"{text!r} is not a valid time.", action="Use epoch milliseconds, or a time such as 2026-01-31T00:00:00Z."
         )
     return milliseconds
 
@@ -201,9 +201,9 @@ def translate_group(flow: FlowConfig, maps: FlowMaps, group: str) -> GroupTransl
     offsets = {partition: each.offset for partition, each in committed.offsets.get(group, {}).items()}
     if not offsets:
         raise ConfigurationError(
-            f"group {group} has committed nothing on cluster {flow.flow.source}.",
+            f"group {group} has no committed offset on cluster {flow.flow.source}.",
             where=Where(flow=str(flow.flow)),
-            action="`mirror groups status` lists the groups that have.",
+            action="`mirror groups status` lists groups with committed offsets.",
         )
     return translate_committed(maps, group, offsets)
 

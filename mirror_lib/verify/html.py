@@ -38,7 +38,7 @@ _PARTITION_COLUMNS = (
     "MB",
     "compacted",
     "expired",
-    "left out",
+    "skipped",
     "differences",
     "digest",
     "remarks",
@@ -50,7 +50,7 @@ _DIFFERENCE_COLUMNS = (
     "source offset",
     "target offset",
     "records",
-    "what differs",
+    "difference",
     "source digest",
     "target digest",
 )
@@ -64,7 +64,7 @@ ROUTED_COLUMNS = (
     "standing",
     "compacted",
     "expired",
-    "left out",
+    "skipped",
     "differences",
     "remarks",
 )
@@ -90,7 +90,7 @@ def to_html(report: VerifyReport) -> str:
         ("Began", f"{report.started:%Y-%m-%d %H:%M:%S} UTC"),
         ("Seconds", f"{report.seconds:,.1f}"),
         ("Source log read", f"{report.source_bytes / 1e6:,.1f} MB"),
-        ("Partitions", f"{len(report.verdicts):,} ({report.idle:,} more had nothing to compare)"),
+        ("Partitions", f"{len(report.verdicts):,} ({report.idle:,} more had no records to compare)"),
         ("Verification", report.verification_id),
     ]
     if report.confidence is not None:
@@ -105,7 +105,7 @@ def to_html(report: VerifyReport) -> str:
         "<h2>Partitions</h2>",
         _table(_PARTITION_COLUMNS, (_partition(verdict) for verdict in report.verdicts), verdict_at=_VERDICT_AT),
         "<h2>Differences</h2>",
-        "<p>Offsets say where; digests stand for the content, which is not shown.</p>",
+        "<p>Differences are shown as offsets and digests, not as record contents.</p>",
         _table(_DIFFERENCE_COLUMNS, _differences(report.verdicts)),
         *_routed(report.routed),
         "</body>\n</html>\n",
@@ -135,12 +135,12 @@ def _routed(verdicts: Sequence[RoutedVerdict]) -> Iterator[str]:
     """Return the section on records that transforms send to other partitions; most flows have none."""
     if not verdicts:
         return
-    yield "<h2>Partitions of the target that transforms send records to</h2>"
-    yield "<p>Compared as heaps: the same records, each as often, in any order.</p>"
+    yield "<h2>Target partitions of routes</h2>"
+    yield "<p>Compared by multiset digest: the same records with the same counts, in any order.</p>"
     yield _table(ROUTED_COLUMNS, (routed_cells(verdict) for verdict in verdicts), verdict_at=_VERDICT_AT)
     differences = [cells for verdict in verdicts for cells in routed_difference_cells(verdict)]
     if differences:
-        yield "<h2>Differences there</h2>"
+        yield "<h2>Differences in target partitions of routes</h2>"
         yield _table(ROUTED_DIFFERENCE_COLUMNS, differences)
 
 
@@ -183,25 +183,25 @@ def remarks(verdict: PartitionVerdict) -> Iterator[str]:
     if verdict.detail:
         yield verdict.detail
     if verdict.stopped is not None:
-        yield f"ended early by the budget of {verdict.stopped.value}"
+        yield f"stopped by the budget of {verdict.stopped.value}"
     if not verdict.timestamps_compared:
         yield "timestamps not compared (log-append time on the target)"
     if verdict.offsets_before_map:
         yield f"{verdict.offsets_before_map:,} source offsets before the map were not compared"
     if verdict.deletions_lost:
         yield (
-            f"{verdict.deletions_lost:,} keys live on the target that the source has deleted: "
-            f"`mirror gaps delete-keys --topic {verdict.source.topic} --partition {verdict.source.partition}`"
+            f"{verdict.deletions_lost:,} keys exist on the target that the source has deleted: `mirror gaps "
+            f"delete-keys --topic {verdict.source.topic} --partition {verdict.source.partition}`"
         )
     if verdict.pending:
         yield f"{verdict.pending:,} keys have changed and are not copied yet"
     if verdict.before_map:
-        yield f"{verdict.before_map:,} keys of the source are from before the map and not on the target"
+        yield f"{verdict.before_map:,} keys of the source are older than the map and not on the target"
     if verdict.without_key:
         yield f"{verdict.without_key:,} records have no key and were not compared"
     outside = sum(each.outside_map for each in verdict.outcomes)
     if outside:
-        yield f"{outside:,} records are equal though the map does not know them"
+        yield f"{outside:,} records are equal but not in the map"
 
 
 def _differences(verdicts: Iterable[PartitionVerdict]) -> Iterator[tuple[object, ...]]:

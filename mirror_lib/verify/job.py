@@ -126,16 +126,16 @@ def _write(path: Path | None, content: Mapping[str, Any]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="verify.py", description="Compare one flow's target with its source.")
+    parser = argparse.ArgumentParser(prog="verify.py", description="Compare the target of one flow with its source.")
     parser.add_argument("--config", required=True, type=Path, help="the MirrorMaker 2 properties file")
     parser.add_argument("--flow", required=True, help="the flow to verify, as SOURCE->TARGET")
-    parser.add_argument("--verification-id", default="", help="its id in the ledger; a new one by default")
+    parser.add_argument("--verification-id", default="", help="id in the ledger; default: a new one")
     parser.add_argument("--mode", choices=[mode.value for mode in VerifyMode], default=VerifyMode.RECENT.value)
-    parser.add_argument("--topics", action="append", default=[], help="a topic or regex; may be repeated")
-    parser.add_argument("--tasks", type=int, default=None, help="Spark tasks at the most; default tasks.max")
-    parser.add_argument("--max-bytes", type=int, default=None, help="of the source's logs to read")
-    parser.add_argument("--max-seconds", type=float, default=None, help="stop comparing after this time")
-    parser.add_argument("--seed", type=int, default=0, help="of a sample")
+    parser.add_argument("--topics", action="append", default=[], help="topic or regex to compare; repeatable")
+    parser.add_argument("--tasks", type=int, default=None, help="maximum number of Spark tasks; default tasks.max")
+    parser.add_argument("--max-bytes", type=int, default=None, help="maximum number of bytes to read from the source")
+    parser.add_argument("--max-seconds", type=float, default=None, help="maximum duration of the comparison in seconds")
+    parser.add_argument("--seed", type=int, default=0, help="seed of a sample")
     parser.add_argument("--report", type=Path, default=None, help="write the report as JSON to this file")
-    parser.add_argument("--html", type=Path, default=None, help="write the report as a page to this file")
+    parser.add_argument("--html", type=Path, default=None, help="write the report as an HTML page to this file")
     return parser

@@ -122,7 +122,7 @@ class LogReader(Patience):
                 action="Compare the replicas of this partition (kafka-dump-log).",
             ) from error
         if not spans:
-            raise TransientError("the broker does not send a whole record batch.", where=where)
+            raise TransientError("the broker does not return a whole record batch.", where=where)
         return Chunk(spans, spans[-1].next_offset, size)
 
     def _parsed(self, answer: FetchedPartition) -> tuple[Sequence[Span | RecordBlock], int]:
@@ -133,7 +133,7 @@ class LogReader(Patience):
         log_start = await asyncio.to_thread(self._log_start)
         if log_start <= offset:
             raise TransientError(
-                "the broker says that it does not hold this offset, though its log begins before it.",
+                "the broker reports that it does not have this offset, although its log starts before it.",
                 where=where,
                 action="The log may have been truncated: check the partition's replicas.",
             )
@@ -153,9 +153,9 @@ class LogReader(Patience):
         where = replace(self._where, offset=offset)
         if readable_to < end:
             raise TransientError(
-                f"records are shown only up to offset {readable_to}, though there were some up to {end}.",
+                f"the broker returns records only up to offset {readable_to}, but the log end offset was {end}.",
                 where=where,
-                action="A replica is behind or the log was truncated: check the partition's replicas.",
+                action="A replica is lagging, or the log was truncated: check the partition's replicas.",
             )
         if not surely_empty:
             return None
@@ -163,8 +163,8 @@ class LogReader(Patience):
         local_start = await self._client.local_log_start(leader, self._partition)
         if local_start is not None and local_start > offset:
             raise TransientError(
-                f"no records come though the broker's own disks begin at offset {local_start} only: its remote storage "
-                "is slow or does not answer.",
+                f"the broker returns no records, because its local log starts at offset {local_start}: its remote "
+                "storage is slow or does not respond.",
                 where=where,
                 action="Check the remote storage.",
             )

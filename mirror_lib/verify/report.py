@@ -48,9 +48,10 @@ class Confidence:
         """For people."""
         return (
             f"{self.sampled:,} of {self.population:,} records in {self.spans:,} random spans. If at least "
-            f"{self.share_found:.4%} of the records differed, spread at random, this would have shown one with 95 % "
-            f"confidence (1 - (1 - p)^n); for {_SHARE:.1%} the confidence is {self.of(_SHARE):.2%}. Differences that "
-            f"come in blocks count by spans: for 1 % of all blocks the confidence is {self.of_blocks(0.01):.2%}."
+            f"{self.share_found:.4%} of the records differed, at random, the sample would have found one with 95 % "
+            f"confidence (1 - (1 - p)^n); for {_SHARE:.1%} the confidence is {self.of(_SHARE):.2%}. For differences "
+            "in blocks the number of spans counts: for 1 % of all blocks the confidence is "
+            f"{self.of_blocks(0.01):.2%}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,14 +159,12 @@ class VerifyReport:
         if self.exit_code == NOT_VERIFIED:
             return f"NOT VERIFIED: {self.count(Verdict.UNVERIFIABLE):,} partitions could not be compared."
         if not self.verdicts and not self.routed:
-            why = ": no chosen topic is compacted at the source" if self.mode is VerifyMode.STATE else ""
-            return f"There was nothing to compare{why}."
+            why = ": no selected topic is compacted on the source" if self.mode is VerifyMode.STATE else ""
+            return f"Nothing to compare{why}."
         if not self.routed and all(verdict.is_empty for verdict in self.verdicts):
-            return (
-                f"There was nothing to compare: {len(self.verdicts):,} partitions hold no record that was to be copied."
-            )
-        ended = f" A budget ended {self.cut:,} partitions before their end." if self.cut else ""
-        sent = f" (and {len(self.routed):,} that transforms send records to)" if self.routed else ""
+            return f"Nothing to compare: {len(self.verdicts):,} partitions have no records to copy."
+        ended = f" A budget stopped {self.cut:,} partitions before their end." if self.cut else ""
+        sent = f" (and {len(self.routed):,} target partitions of routes)" if self.routed else ""
         what = "keys" if self.mode is VerifyMode.STATE else "records"
         return f"EQUAL: {self.records:,} {what} in {len(self.verdicts):,} partitions{sent}.{ended}"
 

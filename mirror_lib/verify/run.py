@@ -149,7 +149,7 @@ def _marred(verdict: PartitionVerdict, marred: Mapping[TopicPartition, RoutedVer
     if routed is None or verdict.verdict is not Verdict.EQUAL:
         return verdict
     place = f"{routed.target.topic}-{routed.target.partition}"
-    detail = f"what its transforms send to {place} is {routed.verdict.value}: {routed.detail or 'see the report'}"
+    detail = f"verdict for its records routed to {place}: {routed.verdict.value}: {routed.detail or 'see the report'}"
     return replace(verdict, verdict=routed.verdict, reason=routed.reason, detail=detail)
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
 _app = typer.Typer(
-    name="config", help="Check and explain a properties file, or import another replicator's.", no_args_is_help=True
+    name="config",
+    help="Check and explain a properties file, or import the configuration of another replicator.",
+    no_args_is_help=True,
 )
 
 
@@ -35,16 +37,16 @@ def register(app: typer.Typer) -> None:
 def check(
     file: FileArgument,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Write a corrected copy, and check the copy. Values are not changed.")
+        bool, typer.Option("--fix", help="Write a corrected copy and check it. Values are not changed.")
     ] = False,
     output_file: Annotated[
-        Path | None, typer.Option("--output", help="Where --fix writes; default FILE.fixed.", metavar="PATH")
+        Path | None, typer.Option("--output", help="Output file of --fix; default FILE.fixed.", metavar="PATH")
     ] = None,
-    in_place: Annotated[bool, typer.Option("--in-place", help="Let --fix write over the file itself.")] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Allow --fix to overwrite FILE itself.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List every problem of a file; exit code 2 when one of them is an error."""
+    """List all problems of a file; exit code 2 if one of them is an error."""
     from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
 
@@ -101,7 +103,7 @@ def _loadable_problems(file: Path) -> Iterator[Problem]:
     if clusters and (missing := missing_for_kerberos()) is not None:
         yield Problem(
             severity=Severity.WARNING,
-            message=f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, for {missing}",
+            message=f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, missing: {missing}",
         )
 
 
@@ -129,10 +131,10 @@ def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem
 def show(
     file: FileArgument,
     flow: Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")],
-    only_set: Annotated[bool, typer.Option("--set", help="Leave out settings that have their default.")] = False,
+    only_set: Annotated[bool, typer.Option("--set", help="Hide settings that have their default.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what counts for a flow: every setting with its origin, also those of its clients, and its transforms."""
+    """Show the effective settings of a flow with their origin, its client properties, and its transforms."""
     from mirror_lib.config import explain_with_transforms
     from mirror_lib.config.secrets import shown
     from mirror_lib.config.transforms import described
@@ -154,7 +156,7 @@ def keys(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/configuration.md.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List every key with its type, default and meaning."""
+    """List all keys with type, default and meaning."""
     from mirror_lib.config.settings import all_definitions, markdown_reference, transform_keys
 
     with reporting(as_json) as output:

@@ -59,11 +59,11 @@ def import_to_file(
 
 
 def _lines(imported: ImportedConnectors, problems: Sequence[Problem]) -> list[str]:
-    lines = [f"{len(imported.placed)} settings have a place, {len(imported.listed)} are comments with reasons."]
+    lines = [f"{len(imported.placed)} settings imported, {len(imported.listed)} kept as comments with reasons."]
     lines += [f"Note: {note}" for note in imported.notes]
     lines += [load.describe(problem) for problem in problems]
     if imported.questions:
-        lines.append(f"Open questions: {len(imported.questions)}. No flow is enabled before each has an answer.")
+        lines.append(f"Open questions: {len(imported.questions)}. No flow is enabled until each has an answer.")
     for question in imported.questions:
         text, *options = question.lines()
         lines += [f"- {text}", *(f"    {option}" for option in options)]

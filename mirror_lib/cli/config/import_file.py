@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FilesArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        help="Files of any known kind, told apart by their content; - or none is standard input.",
+        help="Files to import; the kind is detected from the content. `-` or no file: standard input.",
         metavar="FILE",
         show_default=False,
     ),
@@ -46,19 +46,17 @@ _ProducerOption = Annotated[
 ]
 _IncludeOption = Annotated[
     str | None,
-    typer.Option(
-        "--include", "--whitelist", help="MirrorMaker 1: its regex of topics; a comma stands for an alternative."
-    ),
+    typer.Option("--include", "--whitelist", help="MirrorMaker 1: its topic regex; a comma separates alternatives."),
 ]
 _StreamsOption = Annotated[
     int,
-    typer.Option("--num.streams", "--num-streams", min=1, help="MirrorMaker 1: its streams, which become tasks.max."),
+    typer.Option("--num.streams", "--num-streams", min=1, help="MirrorMaker 1: number of streams; becomes tasks.max."),
 ]
 _SourceOption = Annotated[
-    str | None, typer.Option("--source", help="MirrorMaker 1: a name for the cluster that it read.")
+    str | None, typer.Option("--source", help="MirrorMaker 1: alias for the cluster that it read from.")
 ]
 _TargetOption = Annotated[
-    str | None, typer.Option("--target", help="MirrorMaker 1: a name for the cluster that it wrote to.")
+    str | None, typer.Option("--target", help="MirrorMaker 1: alias for the cluster that it wrote to.")
 ]
 _CommitOption = Annotated[
     str | None,
@@ -70,24 +68,31 @@ _CommitOption = Annotated[
 ]
 _AbortOption = Annotated[
     str | None,
-    typer.Option("--abort.on.send.failure", "--abort-on-send-failure", help="MirrorMaker 1: listed with advice."),
+    typer.Option("--abort.on.send.failure", "--abort-on-send-failure", help="MirrorMaker 1: reported with advice."),
 ]
-_HandlerOption = Annotated[str | None, typer.Option("--message.handler", "--message-handler", help="The same.")]
+_HandlerOption = Annotated[
+    str | None, typer.Option("--message.handler", "--message-handler", help="MirrorMaker 1: reported with advice.")
+]
 _HandlerArgumentsOption = Annotated[
-    str | None, typer.Option("--message.handler.args", "--message-handler-args", help="The same.")
+    str | None,
+    typer.Option("--message.handler.args", "--message-handler-args", help="MirrorMaker 1: reported with advice."),
 ]
 _ListenerOption = Annotated[
-    str | None, typer.Option("--consumer.rebalance.listener", "--consumer-rebalance-listener", help="The same.")
+    str | None,
+    typer.Option(
+        "--consumer.rebalance.listener", "--consumer-rebalance-listener", help="MirrorMaker 1: reported with advice."
+    ),
 ]
 _ListenerArgumentsOption = Annotated[
-    str | None, typer.Option("--rebalance.listener.args", "--rebalance-listener-args", help="The same.")
+    str | None,
+    typer.Option("--rebalance.listener.args", "--rebalance-listener-args", help="MirrorMaker 1: reported with advice."),
 ]
 _AnswerOption = Annotated[
     list[str] | None,
-    typer.Option("--answer", help="Answer a question of the import; repeat for each.", metavar="QUESTION=ANSWER"),
+    typer.Option("--answer", help="Answer to a question of the import; repeatable.", metavar="QUESTION=ANSWER"),
 ]
 _SecretsOption = Annotated[
-    str, typer.Option("--secrets-folder", help="Folder with the secrets of Kubernetes, one folder for each.")
+    str, typer.Option("--secrets-folder", help="Folder with the Kubernetes secrets, one subfolder per secret.")
 ]
 
 
@@ -157,8 +162,8 @@ def _read_all(files: Sequence[Path] | None) -> tuple[tuple[str, bytes], ...]:
 
     if files is None and sys.stdin.isatty():
         raise ConfigurationError(
-            "no file was given.",
-            action="Name files, or pipe one in: kubectl get kmm2 NAME -o yaml | mirror config import.",
+            "no input file.",
+            action="Pass files as arguments, or pipe one: kubectl get kmm2 NAME -o yaml | mirror config import.",
         )
     standard_input = Path("-")
     return tuple(
@@ -187,7 +192,8 @@ def _mirror_maker_1(
     ]
     if consumer is None or producer is None or include is None:
         raise ConfigurationError(
-            f"of MirrorMaker 1, {' and '.join(missing)} is missing.", action="Give both files and its regex of topics."
+            f"missing from the MirrorMaker 1 configuration: {' and '.join(missing)}.",
+            action="Pass both files and the topic regex.",
         )
     return MirrorMaker1(consumer, producer, include, num_streams, tuple(options.items()))
 
@@ -207,7 +213,7 @@ def _import_mirror_maker_1(
 
     if source is None or target is None:
         raise ConfigurationError(
-            "MirrorMaker 1 has no names for its clusters.", action="Give them: --source primary --target backup."
+            "MirrorMaker 1 files have no cluster aliases.", action="Pass them: --source primary --target backup."
         )
     imported = import_mirror_maker_1(old, source=source, target=target)
     write_or_print(imported.text, output_file, force=force, as_json=as_json)
@@ -237,6 +243,6 @@ def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: boo
         }
     )
     if not as_json:
-        counts = f"{len(imported.placed)} settings have a place, {len(imported.listed)} are comments with reasons."
+        counts = f"{len(imported.placed)} settings imported, {len(imported.listed)} kept as comments with reasons."
         problem_lines = [load.describe(problem) for problem in problems]
-        say([counts, *(f"To be settled: {remark}" for remark in imported.remarks), *problem_lines])
+        say([counts, *(f"To do: {remark}" for remark in imported.remarks), *problem_lines])

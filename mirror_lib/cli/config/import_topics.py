@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from mirror_lib.config.importers import TranslatedFile
 
 _FileArgument = Annotated[
-    Path, typer.Argument(help="A properties file with source.replication.topic.X=Y.", metavar="FILE")
+    Path, typer.Argument(help="Properties file with source.replication.topic.X=Y.", metavar="FILE")
 ]
-_SourceOption = Annotated[
-    str, typer.Option("--source", help="A name for the source, where the file names no clusters.")
-]
-_TargetOption = Annotated[str, typer.Option("--target", help="The same for the target.")]
+_SourceOption = Annotated[str, typer.Option("--source", help="Alias of the source, if the file defines no clusters.")]
+_TargetOption = Annotated[str, typer.Option("--target", help="Alias of the target, if the file defines no clusters.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -81,6 +79,6 @@ def _tell(output: Output, translated: TranslatedFile, path: Path | None, *, as_j
     if not as_json:
         lines = len({each.line for each in translated.translated})
         left = [f"line {each.line}: {each.name}: {each.reason}" for each in translated.untranslated]
-        counts = f"Lines that are translated: {lines}; lines that are comments now, with reasons: {len(left)}."
+        counts = f"Lines translated: {lines}; lines turned into comments, with reasons: {len(left)}."
         problem_lines = [load.describe(problem) for problem in problems]
-        say([counts, *left, *(f"To be settled: {remark}" for remark in translated.remarks), *problem_lines])
+        say([counts, *left, *(f"To do: {remark}" for remark in translated.remarks), *problem_lines])

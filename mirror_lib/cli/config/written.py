@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", help="Write here, readable for you alone, instead of to stdout.", metavar="FILE"),
+    typer.Option("--output", help="Output file, readable only by its owner; default stdout.", metavar="FILE"),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file that is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 def read_bytes(path: Path) -> bytes:
@@ -34,7 +34,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.", action="Name another file.") from error
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.", action="Pass another file.") from error
 
 
 def write_or_print(text: str, path: Path | None, *, force: bool, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
     from mirror_lib.errors import ConfigurationError
 
     if path.exists() and not force:
-        raise ConfigurationError(f"{path} exists.", action="Name another file, or replace it with --force.")
+        raise ConfigurationError(f"{path} already exists.", action="Pass another file, or overwrite it with --force.")
     partial = path.with_name(f".{path.name}.new")
     try:
         partial.unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
             file.write(data)
         partial.replace(path)
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.", action="Name another file.") from error
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.", action="Pass another file.") from error
 
 
 def problems_of(text: str) -> tuple[Problem, ...]:

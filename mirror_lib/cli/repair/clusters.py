@@ -18,7 +18,7 @@ from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import ClusterDecision, apply_cluster_change, plan_cluster_change
 from mirror_lib.sync import flow_admins, ledger_name
 
-_app = typer.Typer(name="clusters", help="Cluster ids that a flow's state is about.", no_args_is_help=True)
+_app = typer.Typer(name="clusters", help="The cluster ids that the state of a flow belongs to.", no_args_is_help=True)
 
 _COLUMNS = ("side", "alias", "cluster id", "in the ledger")
 
@@ -30,20 +30,20 @@ def register(app: typer.Typer) -> None:
 
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
-    """Show both cluster ids of a flow and those in the ledger. Exit code 3 when they differ."""
+    """Show the cluster ids of a flow and those stored in the ledger. Exit code 3 if they differ."""
 
     with reporting(as_json) as output:
         file, settings = load_flow(config, flow)
         with existing_ledger(file) or nullcontext() as ledger, flow_admins(settings) as (source, target):
             known = None if ledger is None else ledger.cluster_pairs.find(ledger_name(settings.flow))
-            with output.progress(f"Asking both clusters of {settings.flow}"):
+            with output.progress(f"Reading the cluster ids of {settings.flow}"):
                 now = source.cluster_id(), target.cluster_id()
         then = (None, None) if known is None else (known.source_id, known.target_id)
         sides = ("source", "target")
         aliases = (settings.flow.source, settings.flow.target)
         output.table("clusters", _COLUMNS, list(zip(sides, aliases, now, then, strict=True)))
         if known is not None and then != now:
-            output.note("The state of the flow is about other clusters; decide with `mirror clusters accept`.")
+            output.note("The state of the flow belongs to other clusters; decide with `mirror clusters accept`.")
             output.exit_code = 3
 
 
@@ -51,15 +51,19 @@ def show(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) ->
 def accept(
     config: ConfigOption,
     flow: FlowOption,
-    same: Annotated[bool, typer.Option("--same", help="Continue: same records at the same offsets.")] = False,
-    new: Annotated[bool, typer.Option("--new", help="Copy everything as a new flow; set earlier state aside.")] = False,
+    same: Annotated[
+        bool, typer.Option("--same", help="Continue: the cluster has the same records at the same offsets.")
+    ] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Discard earlier state and copy everything as a new flow.")
+    ] = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept that an alias of the flow names another cluster than before."""
+    """Accept that an alias of the flow points to another cluster than before."""
 
     if same == new:
-        raise typer.BadParameter("give one of them", param_hint="--same, --new")
+        raise typer.BadParameter("one of them is required", param_hint="--same, --new")
     decision = ClusterDecision.SAME if same else ClusterDecision.NEW
     with reporting(as_json) as output:
         file, settings = load_flow(config, flow)
@@ -73,11 +77,11 @@ def accept(
                 change = plan_cluster_change(settings, clusters, ledger, decision)
             output.document({"change": change.to_dict()})
             output.note(str(change))
-            if yes or confirmed("Carry it out?"):
+            if yes or confirmed("Apply this?"):
                 lease.check()
                 apply_cluster_change(change, clusters, ledger, by=person())
                 output.document({"done": True})
-                output.note("Done; the audit log of the ledger keeps who decided.")
+                output.note("Done; the decision is in the ledger's audit log.")
             else:
                 output.document({"done": False})
                 output.note("Nothing was changed.")

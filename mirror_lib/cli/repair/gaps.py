@@ -32,11 +32,11 @@ from mirror_lib.relay.repair import plan_key_deletion
 from mirror_lib.sync import check_clusters
 from mirror_lib.verify.state import find_lost_deletions
 
-_app = typer.Typer(name="gaps", help="Records that sources lost, and how to go on.", no_args_is_help=True)
+_app = typer.Typer(name="gaps", help="Records lost at the source (gaps), and their resolution.", no_args_is_help=True)
 
-TopicOption = Annotated[str | None, typer.Option("--topic", help="The gaps of this source topic.")]
-PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="Only those of this partition.")]
-IdOption = Annotated[str | None, typer.Option("--id", help="One gap, by its id or the beginning of it.")]
+TopicOption = Annotated[str | None, typer.Option("--topic", help="Source topic of the gaps.")]
+PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="Only gaps of this partition.")]
+IdOption = Annotated[str | None, typer.Option("--id", help="Id of a gap, or its first characters.")]
 AllOption = Annotated[bool, typer.Option("--all", help="All gaps of the flow.")]
 
 _COLUMNS = ("id", "topic", "partition", "cause", "from", "to", "since", "found", "state", "decided by", "note")
@@ -53,10 +53,10 @@ def register(app: typer.Typer) -> None:
 def list_gaps(
     config: ConfigOption,
     flow: FlowOption,
-    only_open: Annotated[bool, typer.Option("--open", help="Only those that nobody has decided about.")] = False,
+    only_open: Annotated[bool, typer.Option("--open", help="Only gaps without a resolution.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the gaps of a flow, newest first. Exit code 3 when some are open."""
+    """List the gaps of a flow, newest first. Exit code 3 if a gap is open."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -67,10 +67,12 @@ def list_gaps(
         for gap in waiting:
             output.note(f"{gap.id[:_ID_SHOWN]} {gap.topic}-{gap.partition}: {gap.detail}")
         if waiting:
-            output.note("Decide with `mirror gaps accept`, `recopy` or `stop`; each shows first what it would do.")
+            output.note(
+                "Resolve gaps with `mirror gaps accept`, `recopy` or `stop`; each first shows what it would do."
+            )
             output.exit_code = 3
         else:
-            output.note(f"Flow {settings.flow}: nothing waits for a decision.")
+            output.note(f"Flow {settings.flow}: no gap needs a decision.")
 
 
 def _row(gap: GapRow) -> tuple[object, ...]:
@@ -101,7 +103,7 @@ def accept(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on behind what is lost: it will never be on the target."""
+    """Skip the lost records and continue after them: they will never be on the target."""
     _decide("accept", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
 
 
@@ -117,7 +119,7 @@ def recopy(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy the source again from its start, behind what stands on the target: consumers see records again."""
+    """Copy the source again from its log start offset, appended to the target: consumers see records again."""
     _decide("recopy", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
 
 
@@ -127,12 +129,12 @@ def delete_keys(
     flow: FlowOption,
     topic: Annotated[str, typer.Option("--topic", help="The source topic.")],
     partition: PartitionOption = None,
-    show: Annotated[int, typer.Option("--show", min=0, help="Number of keys to show, of each partition.")] = 10,
+    show: Annotated[int, typer.Option("--show", min=0, help="Number of keys to show per partition.")] = 10,
     note: NoteOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the deletions that were lost to the target: of keys that a compacted source has deleted."""
+    """Write tombstones for keys that a compacted source has deleted and whose deletion was not copied."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -143,14 +145,15 @@ def delete_keys(
             FlowClusters.connect(settings) as clusters,
         ):
             check_clusters(settings, ledger, clusters.ids())
-            with output.progress(f"Comparing {topic} by state"):
+            with output.progress(f"Comparing the state of {topic}"):
                 chosen = () if partition is None else (partition,)
                 found, impossible = find_lost_deletions(settings, ledger, (re.escape(topic),), chosen, lambda _: None)
                 if not found and not impossible:
                     raise ConfigurationError(
-                        f"nothing of topic {topic} can be compared by state: it is not compacted at the source, or "
+                        f"topic {topic} has no partition to compare by state: it is not compacted on the source, or "
                         f"flow {name} has not copied it.",
-                        action="`mirror position show` lists what was copied; cleanup.policy must contain compact.",
+                        action="Check that its cleanup.policy contains compact, and that `mirror position show` lists "
+                        "it.",
                     )
                 planned = [
                     plan_key_deletion(
@@ -177,14 +180,14 @@ def delete_keys(
                 output.note(f"{others:,} differences are of other kinds: `mirror verify --mode state` lists them.")
             total = sum(len(each.keys) for each in planned)
             if not total:
-                output.note(f"Flow {name}: no key of {topic} lives on the target that the source has deleted.")
-            elif yes or confirmed(f"Write {total:,} deletions to the target?"):
+                output.note(f"Flow {name}: the target has no key of {topic} that the source has deleted.")
+            elif yes or confirmed(f"Write {total:,} tombstones to the target?"):
                 done = 0
                 for each in planned:
                     lease.check()
                     done += write(settings, clusters, ledger, lease, each, run_id=run_id, by=person(), note=note)
                 output.document({"deleted": done})
-                output.note(f"{done:,} deletions are written; the ledger keeps who decided (`mirror gaps list`).")
+                output.note(f"{done:,} tombstones were written; the decision is in the ledger (`mirror gaps list`).")
             else:
                 output.note("Nothing was changed.")
                 output.exit_code = 1
@@ -202,7 +205,7 @@ def stop(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Replicate the partitions no more, until `resume`."""
+    """Stop replicating the partitions until `resume`."""
     _decide("stop", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
 
 
@@ -218,7 +221,7 @@ def resume(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a stop back; the gap is open again and wants another decision."""
+    """Undo a stop: the gap is open again and needs a new decision."""
     _decide("resume", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
 
 
@@ -237,8 +240,8 @@ class _Choice:
         ways = sum((self._topic is not None, self._id is not None, self._every))
         if ways != 1 or (self._partition is not None and self._topic is None):
             raise ConfigurationError(
-                "it is not clear which gaps are meant.",
-                action="Give either --topic, with or without --partition, or --id, or --all.",
+                "the selection of gaps is ambiguous.",
+                action="Pass either --topic (with or without --partition), or --id, or --all.",
             )
 
     def of(self, gaps: Sequence[GapRow]) -> tuple[GapRow, ...]:
@@ -288,7 +291,7 @@ def _decide(
                     lease.check()
                     apply_decisions(settings, clusters, ledger, feasible, by=person(), note=note)
                     output.document({"done": len(feasible)})
-                    output.note(f"Done for {len(feasible)} partitions; the ledger keeps who decided.")
+                    output.note(f"Done for {len(feasible)} partitions; the decision is in the ledger.")
                 else:
                     output.document({"done": 0})
                     output.note("Nothing was changed.")
@@ -296,8 +299,8 @@ def _decide(
 
 
 def _nothing(decision: Decision, flow: str) -> str:
-    what = "is stopped" if decision == "resume" else "waits for a decision"
-    return f"Flow {flow}: no such gap {what}; `mirror gaps list` shows them all. Nothing was changed."
+    what = "stopped" if decision == "resume" else "open"
+    return f"Flow {flow}: no matching gap is {what}; `mirror gaps list` shows all gaps. Nothing was changed."
 
 
 def _show(output: Output, planned: Sequence[Resolution]) -> None:

@@ -26,7 +26,7 @@ from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import RebuildPlan, Rebuilt
 from mirror_lib.sync import check_clusters
 
-_app = typer.Typer(name="map", help="The exact offset map of a flow.", no_args_is_help=True)
+_app = typer.Typer(name="map", help="The offset map of a flow.", no_args_is_help=True)
 
 _SIZE_COLUMNS = (
     "topic",
@@ -63,7 +63,7 @@ def register(app: typer.Typer) -> None:
 
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
-    """Show for every partition what is mapped and how many bytes the ledger keeps for it."""
+    """Show the mapped range of each partition and the size of its map in the ledger."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -102,14 +102,14 @@ def rebuild(
     topics: TopicsOption = None,
     partition: Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")] = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Write the maps that differ into the ledger; else only show them.")
+        bool, typer.Option("--apply", help="Write maps that differ to the ledger; default: show them.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Derive the map again from what both logs still hold, and compare it with the ledger's.
+    """Rebuild the map from both logs, and compare it with the ledger's map.
 
-    Reads both logs from their starts, twice. Exit code 3 when the logs of a partition do not match; the others are
-    done all the same.
+    Reads both logs from their start, twice. Exit code 3 if the logs of a partition do not match; all other partitions
+    are still rebuilt.
     """
     with reporting(as_json) as output:
         _rebuild(output, config, flow, topics or (), partition, apply=apply)

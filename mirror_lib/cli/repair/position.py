@@ -19,13 +19,13 @@ from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import apply_changes, plan_changes
 from mirror_lib.sync import check_clusters
 
-_app = typer.Typer(name="position", help="How far partitions are copied; setting it by hand.", no_args_is_help=True)
+_app = typer.Typer(name="position", help="Show and set the positions of partitions.", no_args_is_help=True)
 
-TopicOption = Annotated[str, typer.Option("--topic", help="The source topic.")]
+TopicOption = Annotated[str, typer.Option("--topic", help="Source topic.")]
 AnyTopicOption = Annotated[str | None, typer.Option("--topic", help="Only this source topic.")]
 PartitionsOption = Annotated[
     list[int] | None,
-    typer.Option("--partition", min=0, help="Only this partition; may be given several times. Default: all."),
+    typer.Option("--partition", min=0, help="Only this partition; repeatable. Default: all."),
 ]
 ToOption = Annotated[
     str, typer.Option("--to", help="earliest, latest, an offset (4711), or a time such as 2026-01-31T00:00:00Z.")
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, topic: AnyTopicOption = None, as_json: JsonOption = False) -> None:
-    """Show the positions as the target cluster keeps them; changes nothing."""
+    """Show the positions stored on the target cluster; changes nothing."""
 
     with reporting(as_json) as output:
         _, settings = load_flow_as_it_runs(config, flow)
@@ -80,9 +80,9 @@ def set_positions(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on copying at another place of the source, behind what stands on the target.
+    """Continue copying at another source offset, appended to the target.
 
-    Records may be passed over or copied again: it says which, and asks.
+    Shows which records would be skipped or copied again, and asks for confirmation.
     """
     _change(config, flow, topic, partition or (), _parsed(to), note, yes=yes, as_json=as_json)
 
@@ -97,7 +97,7 @@ def reset(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget positions: the next run is the first of these partitions, by mirror.first.start."""
+    """Delete positions: the next run starts these partitions by mirror.first.start."""
     _change(config, flow, topic, partition or (), None, note, yes=yes, as_json=as_json)
 
 
@@ -148,7 +148,7 @@ def _change(
                 lease.check()
                 apply_changes(settings, clusters, ledger, planned, by=person(), note=note, run_id=run_id)
                 output.document({"done": len(planned)})
-                output.note(f"Done for {len(planned)} partitions; the ledger keeps who decided (`mirror gaps list`).")
+                output.note(f"Done for {len(planned)} partitions; the decision is in the ledger (`mirror gaps list`).")
             else:
                 output.document({"done": 0})
                 output.note("Nothing was changed.")

@@ -54,26 +54,31 @@ def run(
     tasks: TasksOption = None,
     max_seconds: Annotated[
         float | None,
-        typer.Option("--max-seconds", min=0, help="Begin no new round after this; default mirror.run.max.seconds."),
+        typer.Option(
+            "--max-seconds", min=0, help="Start no new round after this many seconds; default mirror.run.max.seconds."
+        ),
     ] = None,
     bytes_per_second: Annotated[
         int | None,
-        typer.Option("--bytes-per-second", min=1, help="Read no faster; default mirror.rate.limit.bytes."),
+        typer.Option(
+            "--bytes-per-second", min=1, help="Maximum read rate in bytes/s; default mirror.rate.limit.bytes."
+        ),
     ] = None,
     gaps: Annotated[
         Literal["ask", "accept", "recopy"],
         typer.Option(
-            "--gaps", help="What to do where the source lost records; ask: the partition stands still (`mirror gaps`)."
+            "--gaps", help="Resolution of gaps (records lost at the source); ask: the partition stops (`mirror gaps`)."
         ),
     ] = "ask",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")] = False,
     no_topics: Annotated[
         bool,
         typer.Option(
-            "--no-topics", help="Set up no topics and write no heartbeats; topics that lack on the target fail."
+            "--no-topics",
+            help="Create no topics and emit no heartbeats. Partitions whose target topic is missing fail.",
         ),
     ] = False,
-    master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
+    master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
     as_json: JsonOption = False,
 ) -> None:
     """Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it."""
@@ -134,7 +139,7 @@ def _set_up_topics(
 ) -> None:
 
     topology = flow_topology(flow, topics or ())
-    with output.progress(f"Topics of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
+    with output.progress(f"Setting up topics of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
         done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology, known)
     output.document({"topics": done.to_dict()})
     show_topics(output, done)
@@ -226,7 +231,7 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
     for warning in report.warnings:
         output.note(f"Warning: {warning}")
     # A path in a table would be cut at a narrow terminal.
-    output.note(f"Log of the job: {files.log}")
+    output.note(f"Job log: {files.log}")
     told = {name: getattr(report, name) for name in _TOLD}
     output.document(
         {
@@ -237,7 +242,7 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
         }
     )
     if not report.exit_code and not report.records:
-        output.note("There was nothing new to copy.")
+        output.note("Nothing to copy.")
     # Setup errors count even if there was nothing to copy.
     output.exit_code = report.exit_code or output.exit_code
 

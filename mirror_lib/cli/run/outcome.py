@@ -48,9 +48,9 @@ def read_report(files: RunFiles, exit_code: int) -> JobReport:
     report = JobReport.read(files.report)
     if report is None:
         raise SparkJobError(
-            f"the Spark job ended with exit code {exit_code} and without a report. The end of its log:\n"
-            f"{tail(files.log, _LOG_LINES)}",
-            action=f"See {files.log}. Nothing is lost: repeat the command, which continues where this run came to.",
+            f"the Spark job ended with exit code {exit_code} and without a report. The end of its "
+            f"log:\n{tail(files.log, _LOG_LINES)}",
+            action=f"See {files.log}. Nothing is lost: repeat the command; it continues at the last stored position.",
         )
     if report.error is not None:
         raise RunFailedError(report.error, report.exit_code)
@@ -66,7 +66,7 @@ def close_abandoned(ledger: Ledger, run_id: str) -> None:
         row = ledger.run(run_id)
         if row is not None and row.state == RunState.RUNNING:
             error = SparkJobError(
-                "the Spark job ended before its run did.",
-                action="Nothing is lost: the next run continues where this one came to (of a backfill: repeat it).",
+                "the Spark job ended before its run.",
+                action="Nothing is lost: the next run continues at the last stored position (repeat a backfill).",
             )
             ledger.finish_run(run_id, state=RunState.FAILED.value, error=error.attributes())

@@ -84,9 +84,8 @@ class Job:
             file=job_file(),
             arguments=arguments.command_line(),
             interrupted=f"the run {arguments.run_id} was interrupted.",
-            what_then="What was copied is kept, and the next run (of a backfill: its repetition) takes over where it "
-            "stopped. "
-            f"See it by: mirror status --run {arguments.run_id}",
+            what_then="Copied records are kept; the next run takes over (repeat a backfill). See: mirror status --run "
+            f"{arguments.run_id}",
             transforms=transforms,
         )
 

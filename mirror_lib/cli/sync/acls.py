@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.access import AccessTask, RequiredAccess, acl_commands, required_access, scheduled
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, JsonOutput, Output, reporting
 from mirror_lib.cluster.auth import parse_jaas
 from mirror_lib.config import ClientSettings, flow_topology, load_flow
@@ -21,19 +21,17 @@ from mirror_lib.sync.acls import AclSync, StagedAclChange, apply_flow_acls, plan
 from mirror_lib.topology import AclBinding
 
 _app = typer.Typer(
-    name="acls", help="Carry topic ACLs to the target, and list what the flow itself needs.", no_args_is_help=True
+    name="acls",
+    help="Synchronize topic ACLs to the target, and list the permissions that the flow itself needs.",
+    no_args_is_help=True,
 )
 
 _COLUMNS = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 _TargetTopicsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--topics", help="Only grants on target topics that match this Java regex; may be given several times."
-    ),
+    typer.Option("--topics", help="Java regex of target topics; repeatable."),
 ]
-WithdrawnOption = Annotated[
-    bool, typer.Option("--withdrawn", help="Also grants that the source had once and has no more.")
-]
+WithdrawnOption = Annotated[bool, typer.Option("--withdrawn", help="Also grants that the source has withdrawn.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -43,9 +41,9 @@ def register(app: typer.Typer) -> None:
 
 @_app.command()
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
-    """Show what would be created, and where source and target differ and who wins; changes nothing.
+    """Show the ACLs to create, and differences between source and target with the side that wins; changes nothing.
 
-    Exit code 1 when denials of the source are not carried.
+    Exit code 1 if DENY ACLs of the source are not synchronized.
     """
 
     with reporting(as_json) as output:
@@ -61,19 +59,17 @@ def apply(
     config: ConfigOption,
     flow: FlowOption,
     topics: TopicsOption = None,
-    now: NowOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Create what the target lacks, and keep grants to write for the cutover where the flow says so.
+    """Create missing ACLs on the target, and stage WRITE grants for a cutover if the flow is configured to.
 
-    Exit code 1 when denials of the source are not carried.
+    Exit code 1 if DENY ACLs of the source are not synchronized.
     """
 
-    del now
     with reporting(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
-        with open_ledger(whole) as ledger, output.progress(f"Carrying ACLs of {settings.flow}"):
+        with open_ledger(whole) as ledger, output.progress(f"Synchronizing ACLs of {settings.flow}"):
             done = apply_flow_acls(settings, topology, ledger, by=_person())
         _show(output, done)
 
@@ -86,11 +82,11 @@ def release(
     withdrawn: WithdrawnOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put the grants to write that wait in the ledger on the target: part of a cutover. Needs no source."""
+    """Create the staged WRITE grants on the target: part of a cutover. Does not need the source."""
 
     with reporting(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
-        with open_ledger(whole) as ledger, output.progress(f"Releasing grants to write of {settings.flow}"):
+        with open_ledger(whole) as ledger, output.progress(f"Releasing staged grants of {settings.flow}"):
             done = release_acls(settings, ledger, by=_person(), with_withdrawn=withdrawn, topics=topics or ())
         _show_change(output, done, "released")
 
@@ -99,11 +95,11 @@ def release(
 def revoke(
     config: ConfigOption, flow: FlowOption, topics: _TargetTopicsOption = None, as_json: JsonOption = False
 ) -> None:
-    """Take the released grants to write from the target again; they wait for the next release. Needs no source."""
+    """Delete the released WRITE grants from the target; they are staged again. Does not need the source."""
 
     with reporting(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
-        with open_ledger(whole) as ledger, output.progress(f"Revoking grants to write of {settings.flow}"):
+        with open_ledger(whole) as ledger, output.progress(f"Revoking released grants of {settings.flow}"):
             done = revoke_acls(settings, ledger, by=_person(), topics=topics or ())
         _show_change(output, done, "revoked")
 
@@ -122,26 +118,22 @@ def required(
     flow: FlowOption,
     principal: Annotated[
         str | None,
-        typer.Option(
-            "--principal", help="Who is to be granted the rights; default the user of the file's sasl.jaas.config."
-        ),
+        typer.Option("--principal", help="Principal to grant to; default: the user in the file's sasl.jaas.config."),
     ] = None,
-    task: Annotated[
-        list[AccessTask] | None, typer.Option("--task", help="Only what this task needs; may be given several times.")
-    ] = None,
-    form: Annotated[AclFormat, typer.Option("--format", help="A table, commands of kafka-acls.sh, or JSON.")] = (
-        AclFormat.TABLE
-    ),
+    task: Annotated[list[AccessTask] | None, typer.Option("--task", help="Only for this task; repeatable.")] = None,
+    form: Annotated[
+        AclFormat, typer.Option("--format", help="Output format: a table, commands of kafka-acls.sh, or JSON.")
+    ] = (AclFormat.TABLE),
     command_config: Annotated[
         str | None,
-        typer.Option("--command-config", help="For kafka-acls.sh: client properties of whoever may alter ACLs."),
+        typer.Option("--command-config", help="For kafka-acls.sh: client properties of a user that may alter ACLs."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the least that the flow's user must be allowed on both clusters; asks no cluster.
+    """List the minimum permissions of the flow's user on both clusters; connects to no cluster.
 
-    The table has all tasks. Commands are for what runs by itself: others, such as verify, backfill and cutover, are
-    named by --task.
+    The table contains all tasks. The commands contain the scheduled tasks; --task selects others, such as verify,
+    backfill and cutover.
     """
 
     with reporting(as_json or form is AclFormat.JSON) as output:
@@ -161,9 +153,7 @@ def required(
             for line in commands:
                 output.note(line)
             if not task:
-                output.note(
-                    "\n# That is what runs by themselves need; add --task verify, backfill or cutover for these."
-                )
+                output.note("\n# For scheduled tasks only; add --task verify, backfill or cutover for these.")
         else:
             _required_tables(output, needed)
 
@@ -184,7 +174,7 @@ def _required_tables(output: Output, needed: Sequence[RequiredAccess]) -> None:
             if (each.cluster, each.side) == (cluster, side)
         ]
         output.table(f"cluster {cluster} ({side})", ("task", "operation", "on", "why", "MirrorMaker 2 too"), rows)
-    output.note("Whoever may READ, WRITE or ALTER may DESCRIBE, and whoever may ALTER_CONFIGS may DESCRIBE_CONFIGS.")
+    output.note("READ, WRITE and ALTER include DESCRIBE; ALTER_CONFIGS includes DESCRIBE_CONFIGS.")
 
 
 def _user(client: ClientSettings) -> str:
@@ -208,13 +198,13 @@ def _show(output: Output, done: AclSync) -> None:
         _table(output, "waiting", made.waiting)
         drift = [(*_cells(row.acl), row.difference.value, row.winner.value) for row in made.drift]
         capped_table(output, "drift", (*_COLUMNS, "difference", "wins"), drift)
-        output.note(f"{made.unchanged} ACLs are as they should be")
+        output.note(f"{made.unchanged} ACLs unchanged")
         _table(output, "denials_left_out", made.denials_left_out)
         if done.warning is not None:
             output.note(done.warning)
     if made.waiting or made.released:
         waiting, released = len(made.waiting), len(made.released)
-        output.note(f"{waiting} grants to write wait for `mirror acls release`, {released} are released")
+        output.note(f"{waiting} WRITE grants staged (`mirror acls release`), {released} released")
     output.document(done.to_dict())
     capped_errors(output, [error for _, error in done.failed])
 
@@ -222,11 +212,11 @@ def _show(output: Output, done: AclSync) -> None:
 def _show_change(output: Output, done: StagedAclChange, verb: str) -> None:
     output.exit_code = done.exit_code
     _table(output, "changed", done.changed)
-    output.note(done.notice or f"{len(done.changed)} grants to write were {verb}")
+    output.note(done.notice or f"{len(done.changed)} WRITE grants {verb}")
     for acls, sentence in (
-        (done.present, "were on the target already and not put there by this program"),
-        (done.withdrawn, "were withdrawn at the source and not released; --withdrawn releases them too"),
-        (done.denied, "have no effect, because a DENY on the target forbids the same"),
+        (done.present, "existed on the target already and were not created by this program"),
+        (done.withdrawn, "were withdrawn on the source and not released; --withdrawn releases them too"),
+        (done.denied, "have no effect, because an ACL on the target denies the same"),
     ):
         if acls:
             output.note(f"{len(acls)} grants {sentence}, such as: {acls[0]}")

@@ -8,13 +8,13 @@ from typing import Any
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.config import flow_topology
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
 from mirror_lib.sync.configs import ConfigDrift, ConfigSync, apply_flow_configs, plan_flow_configs
 
-_app = typer.Typer(name="configs", help="Carry changed topic configs to the target.", no_args_is_help=True)
+_app = typer.Typer(name="configs", help="Synchronize topic configs to the target.", no_args_is_help=True)
 
 _CHANGE_COLUMNS = ("topic", "config", "operation", "now", "then", "rule")
 _DRIFT_COLUMNS = ("config", "source", "target", "wins", "rule", "topics", "such as")
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 @_app.command()
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
-    """Show what would be changed, and where source and target differ and who wins; changes nothing."""
+    """Show the changes, and differences between source and target with the side that wins; changes nothing."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -45,12 +45,10 @@ def apply(
     config: ConfigOption,
     flow: FlowOption,
     topics: TopicsOption = None,
-    now: NowOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring the configs of remote topics to what the rules want, whatever the interval says."""
+    """Apply the source's topic configs to the remote topics."""
 
-    del now
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
@@ -75,9 +73,9 @@ def _show(output: Output, done: ConfigSync) -> None:
     output.document(done.to_dict())
     for notice in done.notices:
         output.note(notice)
-    output.note(f"{done.plan.unchanged} topics have the configs that they should have")
+    output.note(f"{done.plan.unchanged} topics unchanged")
     if done.plan.not_created:
-        output.note(f"{done.plan.not_created} topics are not on the target yet: `mirror topics apply` creates them")
+        output.note(f"{done.plan.not_created} topics are missing on the target: create them with `mirror topics apply`")
     capped_errors(output, done.errors)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_table
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.config import flow_topology, group_filter
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
@@ -26,7 +26,9 @@ _ROW_COLUMNS = (*_PLACE_COLUMNS, "reason", "what")
 _FINDING_COLUMNS = ("group", "reason", "what")
 _NO_GROUP = ("group-not-replicated", "group-not-found")
 
-_GroupOption = Annotated[str | None, typer.Option("--group", help="Show only this group, in counts and exit code too.")]
+_GroupOption = Annotated[
+    str | None, typer.Option("--group", help="Show only this group; also limits counts and exit code.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +44,7 @@ def plan(
     group: _GroupOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the checkpoints and commits that are due; changes nothing. Exit code 3 when a group cannot be read."""
+    """Show due checkpoints and commits; changes nothing. Exit code 3 if a group cannot be read."""
     with reporting(as_json) as output:
         done = _planned(output, config, flow, topics, group)
         _begin(output, done)
@@ -56,18 +58,19 @@ def apply(
     config: ConfigOption,
     flow: FlowOption,
     topics: TopicsOption = None,
-    now: NowOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write checkpoints now and, if the flow does so, commit offsets for groups without members on the target.
+    """Emit checkpoints now and, if enabled, commit the offsets of groups without members on the target.
 
-    Exit code 3 when a group cannot be read, or the target refuses its offsets; 1 when some are never translated.
+    Exit code 3 if a group cannot be read or the target rejects its offsets; 1 if a group is never translated.
     """
 
-    del now
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
-        with output.progress(f"Moving the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
+        with (
+            output.progress(f"Synchronizing the groups of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
             done = apply_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
             if known is not None and not topics:
                 save_groups(known, done.plan, applied=True)
@@ -87,10 +90,10 @@ def status(
     group: _GroupOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List every group and partition that is not in sync now, with its reason; changes nothing.
+    """List every group and partition that is not in sync, with its reason; changes nothing.
 
-    Topics that the flow does not copy do not count. Exit code 0 when all are, 1 when some are not or an internal topic
-    holds what cannot be read, 3 when a group cannot.
+    Topics that the flow does not copy are ignored. Exit code 0 if all are in sync, 1 if some are not or an internal
+    topic contains malformed records, 3 if a group cannot be read.
     """
 
     with reporting(as_json) as output:
@@ -143,7 +146,7 @@ def _end(output: Output, done: GroupSync) -> None:
 
 def _notices(output: Output, done: GroupSync) -> None:
     if not done.plan.target_read:
-        output.note("sync.group.offsets.enabled is false: the target's committed offsets are not looked at.")
+        output.note("sync.group.offsets.enabled is false: committed offsets on the target are not read.")
     for notice in (*done.plan.notices, *done.plan.never_translated):
         output.note(notice)
     findings = [(finding.group, finding.reason.value, finding.what) for finding in done.plan.findings]

@@ -24,10 +24,10 @@ from mirror_lib.sync.heartbeats import (
     emitting_flows,
 )
 
-_app = typer.Typer(name="heartbeat", help="Write heartbeats, and check those that arrived.", no_args_is_help=True)
+_app = typer.Typer(name="heartbeat", help="Emit heartbeats, and check received heartbeats.", no_args_is_help=True)
 
 
-_AnyFlow = Annotated[str | None, typer.Option("--flow", help="Only this flow, as SOURCE->TARGET; without it all.")]
+_AnyFlow = Annotated[str | None, typer.Option("--flow", help="Only this flow, SOURCE->TARGET; default: all flows.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,14 +40,14 @@ def emit(
     config: ConfigOption,
     flow: _AnyFlow = None,
     every: Annotated[
-        float | None, typer.Option("--every", min=0.1, help="Go on and write one every so many seconds.")
+        float | None, typer.Option("--every", min=0.1, help="Keep emitting a heartbeat every N seconds.")
     ] = None,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="With --every: end after so many rounds.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="With --every: stop after N rounds.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a heartbeat of every pair of clusters that emits them, each into its target, as MirrorMaker 2 does.
+    """Emit a heartbeat for each pair of clusters that has them enabled, into its target, as MirrorMaker 2 does.
 
-    With --flow: only the heartbeats that watch this flow (written into its source by the reverse pair) and its own.
+    With --flow: only the heartbeats that monitor this flow (produced to its source by the reverse pair) and its own.
     """
 
     with reporting(as_json) as output:
@@ -76,14 +76,14 @@ def check(
         typer.Option(
             "--max-age",
             min=0,
-            help="Seconds after which a heartbeat is stale; default a minute and twice the schedule's interval.",
+            help="Maximum age of a fresh heartbeat in seconds; default one minute plus twice the schedule's interval.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show every upstream cluster by its heartbeats on the target: state, hops, age, latency.
+    """Show each upstream cluster by its heartbeats on the target: state, hops, age, latency.
 
-    Exit code 1 unless all of them are fresh. What is found is noted for `mirror metrics`, unless --max-age is given.
+    Exit code 1 unless all are fresh. The result is stored for `mirror metrics`, unless --max-age is set.
     """
 
     with reporting(as_json) as output:
@@ -118,7 +118,7 @@ def _ledger(config: MirrorConfig, output: Output) -> Iterator[Ledger | None]:
     try:
         ledger = open_ledger(config)
     except LedgerError as error:
-        output.note(f"Latencies are not known, for the ledger cannot be used: {error.what}")
+        output.note(f"Latencies are unknown, because the ledger is not usable: {error.what}")
         yield None
         return
     with ledger:
@@ -129,17 +129,17 @@ def _show_emitted(output: Output, emitted: tuple[EmittedHeartbeat, ...]) -> None
     output.document({"emitted": [each.to_dict() for each in emitted]})
     for each in emitted:
         if each.error is None:
-            output.note(f"{each.pair}: heartbeat {each.timestamp_ms} into {each.topic} on {each.cluster}")
+            output.note(f"{each.pair}: heartbeat {each.timestamp_ms} to {each.topic} on {each.cluster}")
         else:
             output.error(each.error)
 
 
 def _show_check(output: Output, done: HeartbeatCheck) -> None:
 
-    output.note(f"{done.flow}, at most {done.max_age_seconds:.0f} s old:")
+    output.note(f"{done.flow}, maximum age {done.max_age_seconds:.0f} s:")
     for upstream in done.upstreams:
         output.note(f"  {describe(upstream)}")
         if upstream.topic is not None:
-            output.note(f"    {upstream.topic}, written by {', '.join(upstream.emitters)}")
+            output.note(f"    {upstream.topic}, emitted by {', '.join(upstream.emitters)}")
     for topic in done.unreadable:
-        output.note(f"  {topic} holds records that are no heartbeats")
+        output.note(f"  {topic} contains records that are not heartbeats")

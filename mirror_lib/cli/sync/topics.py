@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 @_app.command()
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
-    """Show what would be created or grown; changes nothing. Exit code 3 when something is in the way."""
+    """Show topics to create and partitions to add; changes nothing. Exit code 3 if a topic is blocked."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -37,7 +37,7 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
 
 @_app.command()
 def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
-    """Create the internal topics, create and grow target topics. Exit code 3 when something is in the way."""
+    """Create internal topics, target topics and missing partitions. Exit code 3 if a topic is blocked."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -58,7 +58,7 @@ def show_topics(output: Output, done: TopicSync) -> None:
         output.note(str(step))
     for notice in (*done.plan.about_undecided, *done.notices):
         output.note(notice)
-    output.note(f"{done.plan.unchanged} topics are as they should be")
+    output.note(f"{done.plan.unchanged} topics unchanged")
     for result in done.failed:
         if result.error is not None:
             output.error(result.error)

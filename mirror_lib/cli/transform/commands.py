@@ -17,7 +17,7 @@ from mirror_lib.relay.preview import SampleStart
 from mirror_lib.sync import source_admin
 from mirror_lib.transform import TopicPath, topic_paths
 
-_app = typer.Typer(name="transform", help="What a flow does to records on their way.", no_args_is_help=True)
+_app = typer.Typer(name="transform", help="The transforms of a flow.", no_args_is_help=True)
 
 _TRANSFORM_COLUMNS = ("transform", "topics", "what", "the same result twice")
 _PATH_COLUMNS = ("topic", "way", "why")
@@ -37,16 +37,16 @@ def list_transforms(
     config: ConfigOption,
     flow: FlowOption,
     topics: TopicsOption = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Only what the settings say; asks no cluster.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Read only the settings; connect to no cluster.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the transforms of a flow in their order, and which way each of its topics takes; changes nothing."""
+    """Show the transforms of a flow in order, and the transforms that apply to each topic; changes nothing."""
     with reporting(as_json) as output:
         _, settings = load_flow_as_it_runs(config, flow)
         output.document({"flow": str(settings.flow)})
         capped_table(output, "transforms", _TRANSFORM_COLUMNS, described(settings.transforms))
         if not settings.transforms:
-            output.note(f"Flow {settings.flow} has no transforms: every topic is copied as it is.")
+            output.note(f"Flow {settings.flow} has no transforms: every topic is copied unchanged.")
         if not offline:
             _show_paths(output, _paths(output, settings, topics or ()))
 
@@ -68,35 +68,36 @@ def _show_paths(output: Output, paths: tuple[TopicPath, ...]) -> None:
     capped_table(output, "topics", _PATH_COLUMNS, rows)
     output.document({"topics": [path.to_dict() for path in paths]})
     through = sum(bool(path.transforms) for path in paths)
-    output.note(f"{through:,} of {len(paths):,} topics go through transforms.")
+    output.note(f"{through:,} of {len(paths):,} topics are transformed.")
 
 
 @_app.command()
 def preview(
     config: ConfigOption,
     flow: FlowOption,
-    topic: Annotated[str, typer.Option("--topic", help="The topic on the source.")],
+    topic: Annotated[str, typer.Option("--topic", help="Source topic.")],
     records: Annotated[
-        int, typer.Option("--records", min=1, max=_MOST_RECORDS, help="So many at the most, over all partitions.")
+        int,
+        typer.Option("--records", min=1, max=_MOST_RECORDS, help="Maximum number of records, across all partitions."),
     ] = 10,
     begin: Annotated[
         str,
         typer.Option(
             "--from",
             metavar="PLACE",
-            help="earliest: the first that the topic holds; latest: the last; an offset, with --partition; or a time "
-            "such as 2026-01-31T00:00:00Z: the first that are not older.",
+            help="earliest, latest, an offset (with --partition), or a time such as 2026-01-31T00:00:00Z: the first "
+            "records that are not older.",
         ),
     ] = "earliest",
     partition: Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")] = None,
     master: Annotated[
-        str, typer.Option("--master", help="Spark's master URL, or the address of a Spark Connect server (sc://...).")
+        str, typer.Option("--master", help="Spark master URL, or address of a Spark Connect server (sc://...).")
     ] = _MASTER,
     as_json: JsonOption = False,
 ) -> None:
     """Show records of a source topic before and after its transforms; nothing is written to either cluster.
 
-    Exit code 1 when some of them cannot be transformed. Keys, values and headers are cut; --json has all of them.
+    Exit code 1 if a record cannot be transformed. Keys, values and headers are truncated; --json prints them in full.
     """
     with reporting(as_json) as output:
         wanted = Wanted(topic, SampleStart.parse(begin), records, partition)
@@ -115,17 +116,18 @@ def preflight(
             "--records",
             min=1,
             max=_MOST_LOOKED_AT,
-            help="So many of each topic are looked at, over all partitions: the oldest and the newest.",
+            help="Maximum number of records to sample from each topic, across all partitions: the oldest and the "
+            "newest.",
         ),
     ] = 1_000,
     register_missing: Annotated[
-        bool, typer.Option("--register", help="Register in the target's registry what it lacks, then ask again.")
+        bool, typer.Option("--register", help="Register missing schemas in the target's registry, then check again.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Look up the schema ids of a sample of records in the registries of both sides; writes nothing without --register.
+    """Look up the schema ids of sampled records in the registries of both sides; writes nothing without --register.
 
-    Exit code 1 when some of them do not lead to the same schema on the target.
+    Exit code 1 if a schema id does not resolve to the same schema on the target.
     """
     with reporting(as_json) as output:
         _, settings = load_flow_as_it_runs(config, flow)

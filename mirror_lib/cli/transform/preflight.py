@@ -91,7 +91,7 @@ def _asked(
 ) -> SchemaPreflight:
     findings: list[Finding] = []
     lookalikes: list[Lookalike] = []
-    with output.progress("Asking the schema registries", total=len(uses)) as progress:
+    with output.progress("Reading the schema registries", total=len(uses)) as progress:
         for each in uses:
             found = ask(registries, each)
             if isinstance(found, Lookalike):
@@ -122,7 +122,7 @@ def _show(output: Output, found: SchemaPreflight, *, registers: bool) -> None:
     for line in islice(lines, _LINES_SHOWN):
         output.note(line)
     if len(lines) > _LINES_SHOWN:
-        output.note(f"... and {len(lines) - _LINES_SHOWN:,} more lines; --json has all of it.")
+        output.note(f"... and {len(lines) - _LINES_SHOWN:,} more lines; --json lists them all.")
     for line in found.summary():
         output.note(line)
     if not registers:

@@ -60,7 +60,7 @@ def show_preview(output: Output, config: Path, flow: FlowConfig, wanted: Wanted,
     if not chain:
         _check_exists(output, flow, wanted.topic)
         output.document({"records": []})
-        output.note(f"{wanted.topic} has no transforms: it is copied as it is ({path.reason}).")
+        output.note(f"{wanted.topic} has no transforms: it is copied unchanged ({path.reason}).")
         return
     output.note(str(path))
     _tell_determinism(output, chain)
@@ -85,7 +85,7 @@ def _check_topic(flow: FlowConfig, topology: FlowTopology, topic: str) -> None:
 
 
 def _check_exists(output: Output, flow: FlowConfig, topic: str) -> None:
-    with output.progress(f"Asking {flow.flow.source} for {topic}"), source_admin(flow) as admin:
+    with output.progress(f"Reading the offsets of {flow.flow.source} on {topic}"), source_admin(flow) as admin:
         for error in admin.describe_topics([topic]).errors.values():
             raise error
 
@@ -99,7 +99,7 @@ def _tell_determinism(output: Output, chain: TransformChain) -> None:
     output.document({"determinism": chain.determinism.value, "non_determinism": doubtful})
     for name, reasons in doubtful.items():
         told = f" ({'; '.join(reasons)})" if reasons else ""
-        output.note(f"Warning: {name} may make something else of the same record the next time{told}.")
+        output.note(f"Warning: {name} may return another result for the same record next time{told}.")
 
 
 def _transformed(
@@ -154,9 +154,9 @@ def policy_told(flow: FlowConfig) -> str:
     """Return the flow's policy for poison records."""
     policy = flow.copy_settings.poison_policy
     consequences = {
-        PoisonPolicy.FAIL: "its partition stops before it, and the run needs a person",
-        PoisonPolicy.QUARANTINE: f"a copy of it goes to {quarantine_topic(flow)} on {flow.flow.target}, and the flow "
-        "goes on behind it",
-        PoisonPolicy.SKIP: "it is left out, noted in the ledger, and the flow goes on behind it",
+        PoisonPolicy.FAIL: "its partition stops before it, and the run needs operator action",
+        PoisonPolicy.QUARANTINE: f"a copy of it is written to {quarantine_topic(flow)} on {flow.flow.target}, and the "
+        "flow continues after it",
+        PoisonPolicy.SKIP: "it is skipped and stored in the ledger, and the flow continues after it",
     }
     return f"mirror.poison.policy={policy.value}: {consequences[policy]}"

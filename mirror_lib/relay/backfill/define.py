@@ -89,19 +89,19 @@ def request_of(
     """
     if sum(map(bool, (into, into_suffix, into_same))) != 1:
         raise ConfigurationError(
-            "a backfill needs one target.",
-            action="Name one other topic, or a suffix for the names of all topics, or choose the flow's own topics.",
+            "a backfill needs exactly one target.",
+            action="Choose one topic, a suffix for all topic names, or the flow's own topics.",
         )
     if not topics:
         raise ConfigurationError(
             "a backfill needs topics.",
-            action="Name source topics by Java regexes, '.*' for all of the flow.",
+            action="Select source topics by Java regexes, '.*' for all topics of the flow.",
         )
     after_cutover = begin.strip().lower() == FROM_CUTOVER
     if after_cutover and into_same:
         raise ConfigurationError(
-            "records that were written after a cutover cannot go into the moved topics: applications write there.",
-            action="Copy them into topics of their own, with the suffix .late; the application decides about them.",
+            "records written after a cutover cannot be copied into the moved topics: applications write there.",
+            action="Copy them into separate topics, with the suffix .late; the application decides about them.",
         )
     return BackfillRequest(
         flow.flow,
@@ -120,7 +120,7 @@ def _bound(name: str, text: str) -> FirstStart:
     except ValueError as error:
         raise ConfigurationError(f"{name}: {text!r} must be {error}.", action="Correct it.") from error
     if bound is None:
-        raise ConfigurationError(f"{name} is empty.", action="Name an end of the log, an offset or a time.")
+        raise ConfigurationError(f"{name} is empty.", action="Use earliest, latest, an offset or a time.")
     return bound
 
 
@@ -166,8 +166,8 @@ def find_backfill(
     if name is None:
         if request is None:
             raise ConfigurationError(
-                "nothing says what to copy.",
-                action="Give topics, from, to and a target, or the name of a backfill.",
+                "the backfill has neither a range nor a name.",
+                action="Pass topics, from, to and a target, or the name of an existing backfill.",
             )
         if request.after_cutover:
             return _of_late_writes(flow, clusters, ledger, request)
@@ -177,13 +177,13 @@ def find_backfill(
         if request is None:
             raise ConfigurationError(
                 f"flow {flow.flow} has no backfill {name!r}.",
-                action="Give topics, from, to and a target to define it.",
+                action="Pass topics, from, to and a target to define it.",
             )
         return _resolve(flow, clusters, ledger, request, name), False
     if request is not None and stored.request != request:
         raise ConfigurationError(
-            f"backfill {name!r} of flow {flow.flow} is another one: {stored.request}.",
-            action="Give another name, or none: then its name depends on what it copies.",
+            f"flow {flow.flow} already has a backfill {name!r} with another definition: {stored.request}.",
+            action="Use another name, or none: the default name depends on topics and range.",
         )
     return stored, True
 
@@ -271,7 +271,7 @@ def _resolve(
     flow: FlowConfig, clusters: FlowClusters, ledger: Ledger | None, request: BackfillRequest, name: str
 ) -> Backfill:
     if request.takes_nothing:
-        raise _nothing_to_copy(flow, request, "the range ends where it begins, or before.")
+        raise _nothing_to_copy(flow, request, "the range is empty: it ends at or before its start.")
     topics, targets = _targets(flow, clusters, request)
     late = {}
     if request.after_cutover:
@@ -304,7 +304,7 @@ def _resolve(
             f"{each} {logs.starts[each].offset} to {logs.ends[each].offset}" for each in sources if _holds(logs, each)
         ]
         if held:
-            raise _nothing_to_copy(flow, request, f"offsets of the source: {', '.join(held[:_LOGS_SHOWN])}.")
+            raise _nothing_to_copy(flow, request, f"offsets on the source: {', '.join(held[:_LOGS_SHOWN])}.")
     live = flow_topology(flow)
     into_live = any(target == live.remote_topic(topic) for topic, target in targets.items())
     return Backfill(name, request, into_live, tuple(ranges), datetime.now(UTC))
@@ -316,9 +316,9 @@ def _holds(logs: SourceLogs, source: TopicPartition) -> bool:
 
 def _nothing_to_copy(flow: FlowConfig, request: BackfillRequest, why: str) -> ConfigurationError:
     return ConfigurationError(
-        f"no record is in the range of this backfill, from {request.begins} to {shown_bound(request.end)}: {why}",
+        f"the range of this backfill, from {request.begins} to {shown_bound(request.end)}, contains no record: {why}",
         where=Where(flow=str(flow.flow)),
-        action="Correct `from` and `to`. Nothing was defined.",
+        action="Correct `from` and `to`. The backfill was not defined.",
     )
 
 
@@ -342,15 +342,15 @@ def _targets(
     names = [topic for topic in replicated if chosen.replicates(topic)]
     if not names:
         raise ConfigurationError(
-            f"no topic that flow {flow.flow} replicates matches {', '.join(request.topics)}.",
+            f"no topic of flow {flow.flow} matches {', '.join(request.topics)}.",
             where=where,
-            action="`mirror topics plan` lists what the flow replicates.",
+            action="`mirror topics plan` lists the topics of the flow.",
         )
     if request.into is not None and len(names) > 1:
         raise ConfigurationError(
-            f"{len(names)} topics cannot all go into {request.into}: {', '.join(sorted(names)[:5])}.",
+            f"{len(names)} topics cannot be copied into one topic {request.into}: {', '.join(sorted(names)[:5])}.",
             where=where,
-            action="Select one topic, or give a suffix for the names.",
+            action="Select one topic, or use a suffix for the names.",
         )
     described = clusters.source_admin.describe_topics(names)
     for error in described.errors.values():
@@ -362,15 +362,15 @@ def _targets(
     for topic, target in targets.items():
         if topic in moved and target == live.remote_topic(topic):
             raise ConfigurationError(
-                f"{topic} cannot go into {target}: a cutover has moved its writers there.",
+                f"{topic} cannot be copied into {target}: a cutover has moved its producers there.",
                 where=where,
-                action="Copy it into a topic of its own, with the suffix .late; the application decides about it.",
+                action="Copy it into a separate topic, with the suffix .late; the application decides about it.",
             )
         others = [writer for writer in writers.get(target, ()) if writer != topic]
         if others:
             raise ConfigurationError(
-                f"{topic} cannot go into {target}, to which the flow copies {', '.join(others[:5])}.",
+                f"{topic} cannot be copied into {target}: the flow copies {', '.join(others[:5])} to it.",
                 where=where,
-                action="Choose a target topic that the flow does not write to.",
+                action="Use a target topic that the flow does not write to.",
             )
     return described, targets

@@ -188,6 +188,6 @@ def checked_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"a backfill cannot be called {name!r}.", action="Take up to 80 letters, digits, '.', '_' and '-'."
+            f"invalid backfill name {name!r}.", action="Use up to 80 letters, digits, '.', '_' and '-'."
         )
     return name

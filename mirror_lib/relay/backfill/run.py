@@ -207,17 +207,16 @@ class BackfillPlanner:
         excluded = backfill_topology(self._flow, self._backfill).exclusion(each.source.topic)
         if excluded is not None:
             return TopicMissingError(
-                f"the flow does not take the topic any more ({excluded}).",
+                f"the flow no longer replicates the topic ({excluded}).",
                 where=self._where(each.source),
-                action="What was copied stays. To copy the rest, let the flow take the topic again "
-                f"({self._backfill.request.flow}.topics in the file) and repeat it: "
+                action="Copied records are kept. To copy the rest, let the flow replicate the topic again "
+                f"({self._backfill.request.flow}.topics in the file), then repeat: "
                 f"{again(self._flow.flow, self._backfill.name)}.",
             )
         return TopicMissingError(
-            "the source has no such partition any more.",
+            "the source no longer has this partition.",
             where=self._where(each.source),
-            action="What was copied stays, and the rest of the records is lost: nothing is left to do here. The other "
-            "partitions are copied.",
+            action="Copied records are kept; the remaining records are lost. The other partitions are copied.",
         )
 
     def _bounded(self, clusters: FlowClusters, fact: PartitionFacts, wanted: BackfillRange) -> PartitionFacts:
@@ -235,7 +234,9 @@ class BackfillPlanner:
 
     def _note_gap(self, fact: PartitionFacts, first: int, following: int) -> None:
         now = datetime.now(UTC)
-        detail = f"the source deleted offsets {first} to {following - 1} before backfill {self._backfill.name} came."
+        detail = (
+            f"the source deleted offsets {first} to {following - 1} before backfill {self._backfill.name} copied them."
+        )
         _log.warning("flow %s, %s: %s", self._flow.flow, fact.source, detail)
         self._ledger.record_gap(
             GapRow(

@@ -108,10 +108,11 @@ class LiveSide:
         if not isinstance(error, TopicMissingError) or live is None or live.target_offset is None:
             return of_flow(clusters.flow, error, each.source)
         return TargetDeletedError(
-            f"{each.target.topic} was deleted on the target: it held copied records up to offset {live.target_offset}.",
+            f"{each.target.topic} was deleted on the target: it contained copied records up to offset "
+            f"{live.target_offset}.",
             where=self._where(each),
-            action=f"Run the flow: {self._run_flow}. It says what to decide about the topic; `mirror gaps recopy` then "
-            "copies the range too, and this backfill is not needed any more.",
+            action=f"Run the flow: {self._run_flow}. It reports how to continue; `mirror gaps recopy` then copies the "
+            "range too, and this backfill is no longer needed.",
         )
 
     def marked_at(self, source: TopicPartition) -> int | None:
@@ -133,8 +134,8 @@ class LiveSide:
         if live is not None and self._marked(live):
             return None
         return TargetDivergedError(
-            f"a run of this backfill into {each.target} was interrupted, and somebody has let the flow go on since: "
-            "how far the backfill came cannot be told any more.",
+            f"a run of this backfill into {each.target} was interrupted, and an operator has let the flow continue "
+            "since: the last copied offset of the backfill is unknown.",
             where=self._where(each),
             action=f"Copy the range into another topic: {copy_anew(self._backfill, each.source.topic)}.",
         )
@@ -145,24 +146,24 @@ class LiveSide:
         anew = copy_anew(self._backfill, each.source.topic)
         if live is not None and live.target_offset is None and live.offset != NOTHING_COPIED:
             return DirtyStartError(
-                f"MirrorMaker 2 was the last to copy to {each.target}, and its position does not say where the copied "
-                "records end there.",
+                f"MirrorMaker 2 copied to {each.target} last, and its position does not contain the target offset of "
+                "the last copied record.",
                 where=self._where(each),
-                action=f"Run the flow when the source has new records ({self._run_flow}), and repeat this: "
-                f"{self._again}. Or copy the range into another topic now: {anew}.",
+                action=f"Run the flow when the source has new records ({self._run_flow}), then repeat: {self._again}. "
+                f"Or copy the range into another topic now: {anew}.",
             )
         if live is None or live.target_offset is None:
             return DirtyStartError(
                 f"flow {self._flow.flow} has not copied to {each.target} yet.",
                 where=self._where(each),
-                action=f"Run the flow first ({self._run_flow}), and repeat this: {self._again}. Or copy the range into "
+                action=f"Run the flow first ({self._run_flow}), then repeat: {self._again}. Or copy the range into "
                 f"another topic: {anew}.",
             )
         if live.backfill is not None and live.state is PositionState.OPEN and not self._marked(live):
             return DirtyStartError(
-                f"backfill {live.backfill} into {each.target} has not ended.",
+                f"backfill {live.backfill} into {each.target} is not finished.",
                 where=self._where(each),
-                action=f"Let it end first: {again(self._flow.flow, live.backfill)}. Then repeat this: {self._again}.",
+                action=f"Finish it first: {again(self._flow.flow, live.backfill)}. Then repeat: {self._again}.",
             )
         expected = live.target_offset
         if self._marked(live):
@@ -176,15 +177,15 @@ class LiveSide:
             return DirtyStartError(
                 f"the last run of flow {self._flow.flow} to {each.target} was interrupted.",
                 where=self._where(each),
-                action=f"Run the flow, which takes over: {self._run_flow}. Then repeat this: {self._again}.",
+                action=f"Run the flow, which takes over: {self._run_flow}. Then repeat: {self._again}.",
             )
         # A flow without new records does not check for unexpected records.
         resume = let_flow_continue(self._flow.flow, each.source, live.offset + 1)
         return DirtyStartError(
-            f"{each.target} ends at {end}, but flow {self._flow.flow} has copied up to {expected}: somebody else wrote "
-            "there, or has taken records away.",
+            f"log end offset of {each.target} is {end}, expected {expected} as copied by flow "
+            f"{self._flow.flow}: another producer wrote to it, or its records were deleted.",
             where=self._where(each),
-            action=f"Find out who. To continue behind the end: {resume} Then repeat this: {self._again}.",
+            action=f"Find the cause. To continue after the end: {resume} Then repeat: {self._again}.",
         )
 
     def mark(self, partitions: Iterable[PartitionPlan]) -> None:
@@ -213,9 +214,9 @@ class LiveSide:
             # Only a run that has lost its lock does this; what it wrote with an older claim does not count.
             if claimed is not None and other.run_id != self._run_id and (other.claim or claimed) >= claimed:
                 raise RunLockedError(
-                    f"run {other.run_id or 'unknown'} opened {other.source} at the same time.",
+                    f"run {other.run_id or 'unknown'} claimed {other.source} at the same time.",
                     where=Where(flow=str(self._flow.flow), topic=other.topic, partition=other.partition),
-                    action=f"Let only one run be active at a time, and repeat this: {self._again}.",
+                    action=f"Run only one of them at a time, then repeat: {self._again}.",
                 )
 
     def settle(self) -> None:

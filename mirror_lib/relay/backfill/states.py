@@ -69,20 +69,20 @@ class Stand:
 
 
 STATES: Mapping[State, Stand] = {
-    State.DEFINED: Stand("Nothing is copied yet: its first run has not begun.", "Run it: {again}."),
+    State.DEFINED: Stand("Nothing is copied yet: no run has started.", "Run it: {again}."),
     State.RUNNING: Stand(
-        "A process copies it.", "Wait until it ends, or end it (Ctrl-C, or mark its task) and repeat it: {again}."
+        "A process is copying.", "Wait until it ends, or stop it (Ctrl-C, or mark its task) and repeat it: {again}."
     ),
     State.INTERRUPTED: Stand(
-        "The process of its last run has ended without a word. The flow waits where it writes to the same topic.",
-        "Repeat it: {again}. Records that the run had written are found and not written again.",
+        "The process of its last run died without an error. A flow that writes to the same topic waits for it.",
+        "Repeat it: {again}. The next run finds the records that were already written and does not write them again.",
     ),
-    State.PARTLY_COPIED: Stand("Its last run ended well, by its budget; records are left.", "Repeat it: {again}."),
+    State.PARTLY_COPIED: Stand("Its last run ended at its limit; records are left to copy.", "Repeat it: {again}."),
     State.STOPPED: Stand(
         "Its last run ended with an error, or partitions have stopped.",
-        "Follow the error's own words, then repeat it: {again}.",
+        "Follow the action of the error, then repeat it: {again}.",
     ),
-    State.FINISHED: Stand("All of its range is on the target.", ""),
+    State.FINISHED: Stand("The whole range is on the target.", ""),
 }
 
 
@@ -97,12 +97,12 @@ class Stop:
     whole: bool = False
 
 
-_KEPT = "What was copied stays. "
+_KEPT = "Copied records are kept. "
 #: By reason code. All others are fixed outside (credentials, a setting, a cluster that does not respond), and a
 #: repeated run then continues.
 STOPS: Mapping[str, Stop] = {
     RetentionGapError.reason: Stop(Way.ACCEPT, "Raise the source topic's retention. "),
-    OffsetOutOfRangeError.reason: Stop(Way.REPEAT, "The next run says which records were deleted. "),
+    OffsetOutOfRangeError.reason: Stop(Way.REPEAT, "The next run reports which records were deleted. "),
     TopicMissingError.reason: Stop(Way.REPEAT, "Each run creates the target topics that are missing. "),
     TopologyError.reason: Stop(Way.REPEAT, "Each run adds the target partitions that are missing. "),
     SourceTruncatedError.reason: Stop(Way.ANEW, _KEPT, whole=True),
@@ -112,15 +112,15 @@ STOPS: Mapping[str, Stop] = {
     TargetDeletedError.reason: Stop(Way.ANEW, "Find out who deleted it. "),
     TargetRecreatedError.reason: Stop(Way.ANEW, "Find out who deleted it. "),
     TargetRenamedError.reason: Stop(Way.ANEW),
-    TargetTruncatedError.reason: Stop(Way.ANEW, "Find out why the target has lost records. "),
-    TargetDivergedError.reason: Stop(Way.ANEW, "Find the other writer: only the backfill may write there. "),
+    TargetTruncatedError.reason: Stop(Way.ANEW, "Find out why the target lost records. "),
+    TargetDivergedError.reason: Stop(Way.ANEW, "Find the other producer: only the backfill may write there. "),
     TargetNotEmptyError.reason: Stop(
-        Way.ANEW, "To append behind these records set mirror.target.existing=append and repeat the command. "
+        Way.ANEW, "To append after these records, set mirror.target.existing=append and repeat the command. "
     ),
-    DirtyStartError.reason: Stop(Way.ANEW, "How far the interrupted run came cannot be found out. "),
-    OversizedBatchError.reason: Stop(Way.ANEW, "A copy that begins at the batch's first offset passes it on. "),
+    DirtyStartError.reason: Stop(Way.ANEW, "The last copied offset of the interrupted run is unknown. "),
+    OversizedBatchError.reason: Stop(Way.ANEW, "A copy that starts at the first offset of the batch can skip it. "),
     DeletionsPossiblyLostError.reason: Stop(
-        Way.ANEW, "Keys that were deleted between two runs may live in the copy. Take fewer runs. "
+        Way.ANEW, "Keys that were deleted between two runs may still exist in the copy. Use fewer runs. "
     ),
 }
 
@@ -208,15 +208,15 @@ def with_way_on(
     told = copy(error)
     if backfill.into_live and error.reason in (TopicMissingError.reason, TopologyError.reason):
         told.action = (
-            "Run the flow, which creates its topics and partitions: "
-            f"`mirror run --flow '{backfill.request.flow}'`. Then repeat this: {again(backfill.flow, backfill.name)}."
+            f"Run the flow, which creates its topics and partitions: `mirror run --flow '{backfill.request.flow}'`. "
+            f"Then repeat: {again(backfill.flow, backfill.name)}."
         )
     elif stop.way is Way.REPEAT:
         told.action = f"{stop.advice}Repeat it: {again(backfill.flow, backfill.name)}, {or_dag(backfill.name)}."
     elif stop.way is Way.ACCEPT and not interrupted:
         told.action = (
-            f"{stop.advice}To continue behind them: {again(backfill.flow, backfill.name, '--accept-gaps')}, "
-            f"{or_dag(backfill.name, ' and Accept gaps')}."
+            f"{stop.advice}To skip the deleted records and continue: "
+            f"{again(backfill.flow, backfill.name, '--accept-gaps')}, {or_dag(backfill.name, ' and Accept gaps')}."
         )
     else:
         source = TopicPartition(topic, error.where.partition or 0)
@@ -249,8 +249,8 @@ def stop_rows() -> Iterator[tuple[str, str, str]]:
 
 def markdown() -> str:
     """The states and the reasons: part of docs/backfill.md."""
-    lines = ["| state | who acts | what to do |", "|---|---|---|"]
+    lines = ["| state | meaning | action |", "|---|---|---|"]
     lines += [f"| `{state}` | {described} | {do} |" for state, described, do in rows()]
-    lines += ["", "| a partition stops with | way on | see to |", "|---|---|---|"]
+    lines += ["", "| stop reason | resolution | first |", "|---|---|---|"]
     lines += [f"| `{reason}` | {way} | {advice} |" for reason, way, advice in stop_rows()]
     return "\n".join(lines) + "\n"

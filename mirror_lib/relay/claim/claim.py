@@ -242,11 +242,11 @@ def _check_readable(
     unreadable = next((source for source in writers if source in snapshot.unreadable), None)
     if unreadable is not None:
         raise DirtyStartError(
-            f"the newest position of {unreadable}, which goes to {partition.target} too, cannot be read: "
-            "what was copied is not known.",
+            f"the latest position of {unreadable}, which is also copied to {partition.target}, is malformed: its "
+            "last copied offset is unknown.",
             where=Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition),
-            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then say where "
-            "copying goes on (`mirror position set`), which writes a new one.",
+            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then set the "
+            "position with `mirror position set`.",
         )
 
 
@@ -324,18 +324,16 @@ def _claimed_by_others(
         # Records about different source partitions have no common order: in a merge both runs give the partition up.
         others = [other for other in clusters.sources_of(partition.plan.target) if other != source and other in at_all]
         if source not in ours:
-            claimed[source] = _Claim(
-                "our own record that opens this partition cannot be read back from the position topic."
-            )
+            claimed[source] = _Claim("the claim record of this partition cannot be read back from the position topic.")
         elif others or (source in before_us and len(clusters.sources_of(partition.plan.target)) > 1):
             other = others[0] if others else source
             claimed[source] = _Claim(
-                f"another run ({at_all[other].run_id or 'unknown'}) opened {other}, which goes to "
-                f"{partition.plan.target} too, at the same time."
+                f"another run ({at_all[other].run_id or 'unknown'}) claimed {other}, which is also copied to "
+                f"{partition.plan.target}, at the same time."
             )
         elif source in before_us:
             claimed[source] = _Claim(
-                f"another run ({before_us[source].run_id or 'unknown'}) opened this partition at the same time.",
+                f"another run ({before_us[source].run_id or 'unknown'}) claimed this partition at the same time.",
                 before_us[source],
             )
     return claimed

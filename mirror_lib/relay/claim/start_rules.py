@@ -69,10 +69,11 @@ def start_of(
     unmarked = any(position.in_transactions and position.state is PositionState.OPEN for position in known)
     if expected is not None and ends.end < expected and not unmarked:
         raise TargetTruncatedError(
-            f"{partition.target} ends at {ends.end}, but this flow had written it up to {expected}.",
+            f"log end offset of {partition.target} is {ends.end}, expected at least {expected}: records of this flow "
+            "are missing.",
             where=_where(rules, partition),
-            action="The target lost data or was created again: find out why, then say where copying goes on "
-            "(`mirror position set`).",
+            action="The target lost records or was created again: find the cause, then set the position with `mirror "
+            "position set`.",
         )
     if known and closed and expected == ends.end:
         return None
@@ -117,23 +118,23 @@ def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterabl
     for position in known:
         if position.backfill is not None and position.state is PositionState.OPEN:
             raise DirtyStartError(
-                f"backfill {position.backfill} into {partition.target} has not ended.",
+                f"backfill {position.backfill} into {partition.target} is not finished.",
                 where=_where(rules, partition),
-                action=f"Let it end: {again(rules.flow, position.backfill)}, {or_dag(position.backfill)}. To give it "
-                f"up: {let_flow_continue(rules.flow, partition.source, position.offset + 1)}",
+                action=f"Finish it: {again(rules.flow, position.backfill)}, {or_dag(position.backfill)}. "
+                f"To abandon it: {let_flow_continue(rules.flow, partition.source, position.offset + 1)}",
             )
 
 
 def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: TargetEnds) -> None:
     if ends.end > ends.start and rules.existing_target is ExistingTarget.FAIL:
         raise TargetNotEmptyError(
-            f"{partition.target} already holds records ({ends.start} to {ends.end - 1}), "
-            "though nothing is known to have been copied there.",
+            f"{partition.target} already contains records (offsets {ends.start} to {ends.end - 1}), but no position "
+            "shows that they were copied.",
             where=_where(rules, partition),
-            action="Append behind them (mirror.target.existing=append), copy under another name "
-            "(mirror.topics.rename), or delete the target topic if it may go. If MirrorMaker 2 or this flow copied "
-            "them, the position topic was deleted or is another one (offset.storage.topic), and appending would repeat "
-            "them: name the right one, or say where copying continues (`mirror position set`).",
+            action="Append after them (mirror.target.existing=append), copy to another name (mirror.topics.rename), or "
+            "delete the target topic if it is not needed. If MirrorMaker 2 or this flow copied them, the "
+            "position topic was deleted or is another one (offset.storage.topic), and appending would duplicate "
+            "them: set the right topic, or set the position with `mirror position set`.",
         )
 
 
@@ -144,18 +145,20 @@ def _from_mirror_maker(
     sync = (rules.syncs or {}).get(partition.source)
     if sync is None:
         raise DirtyStartError(
-            f"MirrorMaker 2 copied it up to source offset {position.offset}, and no offset-sync tells where on "
-            f"{partition.target} that is.",
+            f"MirrorMaker 2 copied up to source offset {position.offset}, but no offset-sync maps that offset to "
+            f"{partition.target}.",
             where=_where(rules, partition, position.offset),
-            action="Check that emit.offset-syncs.enabled was on and offset-syncs.topic.location is as it was, or copy "
-            "under another name (mirror.topics.rename). `mirror position set` says where to go on behind it.",
+            action="Check that emit.offset-syncs.enabled was true and offset-syncs.topic.location is unchanged. If the "
+            "offset is lost, set the position with `mirror position set`, or copy the topic again under another "
+            "name (mirror.topics.rename).",
         )
     if sync.downstream_offset >= ends.end:
         raise TargetTruncatedError(
-            f"{partition.target} ends at {ends.end}, but MirrorMaker 2 had written to offset {sync.downstream_offset}.",
+            f"log end offset of {partition.target} is {ends.end}, but MirrorMaker 2 wrote offset "
+            f"{sync.downstream_offset}.",
             where=_where(rules, partition),
-            action="The target lost data or was created again: find out why, then say where copying goes on "
-            "(`mirror position set`).",
+            action="The target lost records or was created again: find the cause, then set the position with `mirror "
+            "position set`.",
         )
     return Takeover(
         source_offset=sync.upstream_offset,
@@ -169,15 +172,15 @@ def _merged(rules: StartRules, partition: PartitionPlan, known: list[Position], 
     unclosed = next((position for position in known if position.state is not PositionState.CLOSED), None)
     if unclosed is not None:
         owner = f"run {unclosed.run_id}" if unclosed.run_id else "MirrorMaker 2"
-        what = f"the last position of {unclosed.source} was written by {owner} and is not closed"
+        what = f"the last position of {unclosed.source} was stored by {owner} and is still open"
     else:
-        what = f"it ends at {ends.end}, behind what was copied"
+        what = f"its log end offset {ends.end} is after the last copied record"
     return DirtyStartError(
-        f"several topics are merged into {partition.target}, and {what}: how far each of them came cannot be told "
-        "from the target's log.",
+        f"several topics are merged into {partition.target}, and {what}: the last copied offset of each topic cannot "
+        "be determined from the target log.",
         where=_where(rules, partition),
-        action="Copy the merged topics again into a new topic (mirror.topics.rename), or say where each goes on "
-        "(`mirror position set`).",
+        action="Copy the merged topics again into a new topic (mirror.topics.rename), or set the position of each with "
+        "`mirror position set`.",
     )
 
 

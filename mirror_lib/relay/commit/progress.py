@@ -69,9 +69,9 @@ class RoundProgress:
         try:
             work()
         except MirrorError as error:
-            _log.warning("progress of flow %s is not known: %s", self._job.flow, error)
+            _log.warning("progress of flow %s is unknown: %s", self._job.flow, error)
         except Exception:
-            _log.exception("progress of flow %s is not known", self._job.flow)
+            _log.exception("progress of flow %s is unknown", self._job.flow)
 
     def _look(self, *, log: bool) -> None:
         targets = sorted({partition.plan.target for partition in self._partitions})

@@ -70,7 +70,9 @@ class RoundAccount:
     def begins(self, plan: RunPlan) -> None:
         """Record what this round copies, if that is not all of the lag."""
         records, size = _outstanding(plan)
-        expected = _courtesy(lambda: expectation(plan, self._ledger, self._row.flow), "what a round costs is not known")
+        expected = _courtesy(
+            lambda: expectation(plan, self._ledger, self._row.flow), "the cost of the round is unknown"
+        )
         self._row = replace(
             self._row,
             tasks=len(plan.bins),
@@ -105,7 +107,7 @@ class RoundAccount:
         self._save()
 
     def _save(self) -> None:
-        _courtesy(lambda: self._ledger.save_round(self._row), "the account of a round is not kept")
+        _courtesy(lambda: self._ledger.save_round(self._row), "the metrics of the round were not stored")
 
 
 def expectation(plan: RunPlan, ledger: Ledger | None, flow: str) -> Expectation:

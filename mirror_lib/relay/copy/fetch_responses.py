@@ -86,7 +86,9 @@ class FetchAnswers:
         for copy in unanswered.values():
             copy.fetching = False
             if not self._replicas.lost(place, copy.source):
-                self.retry(copy, failure or BrokerUnreachableError("the broker left the partition out of its answer."))
+                self.retry(
+                    copy, failure or BrokerUnreachableError("the broker's response does not contain the partition.")
+                )
 
     def _believed(self, place: Place, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> bool:
         """False if the next request must ask another replica instead."""
@@ -168,7 +170,7 @@ class FetchAnswers:
             self.retry(
                 copy,
                 CorruptBatchError(
-                    "the source does not send a whole record batch.",
+                    "the source does not return a whole record batch.",
                     where=copy.where(copy.assembler.next_offset),
                     action="Compare the source's replicas of this partition (kafka-dump-log).",
                 ),
@@ -187,10 +189,10 @@ class FetchAnswers:
             self.retry(
                 copy,
                 RetriesExhaustedError(
-                    f"the source shows records only up to offset {readable_to}, though it had {copy.opened.plan.end} "
-                    "when the run was planned.",
+                    f"the source returns records only up to offset {readable_to}, but its log end offset was "
+                    f"{copy.opened.plan.end} when the run was planned.",
                     where=copy.where(copy.assembler.next_offset),
-                    action="A replica is behind or the log was truncated: check the source's replicas.",
+                    action="A replica is lagging, or the log was truncated: check the source's replicas.",
                 ),
             )
 
@@ -210,8 +212,8 @@ class FetchAnswers:
             self.retry(
                 copy,
                 RetriesExhaustedError(
-                    f"the source gives no records though its own disks begin at offset {local_start} only: its remote "
-                    "storage is slow or does not answer.",
+                    f"the source returns no records, because its local log starts at offset {local_start}: its "
+                    "remote storage is slow or does not respond.",
                     where=copy.where(offset),
                     action="Check the remote storage, or raise remote.fetch.max.wait.ms on the source's brokers.",
                 ),
@@ -236,11 +238,11 @@ class FetchAnswers:
             return
         copy.fail(
             SourceTruncatedError(
-                f"the source was cut while it was copied: what was read up to offset {offset - 1} is in its log only "
-                f"up to offset {min(end, offset) - 1}.",
+                f"the source log was truncated during the copy: records were read up to offset {offset - 1}, and the "
+                f"log now ends at offset {min(end, offset) - 1}.",
                 where=copy.where(offset),
-                action="The next run notes what is lost; then decide (`mirror gaps`). Look for an unclean leader "
-                "election on the source.",
+                action="The next run stores the lost records as a gap; then decide (`mirror gaps`). Check for an "
+                "unclean leader election on the source.",
             )
         )
         self._settled(copy)
@@ -250,10 +252,10 @@ class FetchAnswers:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             copy.fail(
                 OffsetOutOfRangeError(
-                    "the source no longer holds this offset: it was deleted or truncated during the run.",
+                    "the source no longer has this offset: it was deleted or truncated during the run.",
                     where=copy.where(offset),
-                    action="Run the flow again: it compares the source's log with the position, and says what was lost "
-                    "and how to continue. Raise the source topic's retention or run more often.",
+                    action="Run the flow again: it compares the source log with the position and reports what was lost "
+                    "and how to continue. Raise the source topic's retention, or run more often.",
                 )
             )
             self._settled(copy)
@@ -278,9 +280,9 @@ class FetchAnswers:
             return
         copy.fail(
             type(error)(
-                f"reading did not succeed for {copy.backoff.seconds_failing:.0f} s; last: {error.what}",
+                f"fetch failed for {copy.backoff.seconds_failing:.0f} s; last error: {error.what}",
                 where=copy.where(copy.assembler.next_offset),
-                action=error.action or "Check the source's brokers; the next run goes on from here.",
+                action=error.action or "Check the source's brokers; the next run continues from here.",
             )
         )
         self._settled(copy)

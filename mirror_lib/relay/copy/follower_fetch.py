@@ -73,21 +73,21 @@ class ReadReplicas:
         if not place.follower:
             return not self._named(partition, place, answer)
         if answer.error_code:
-            return self._leave(partition, place, f"it answers with error code {answer.error_code}")
+            return self._leave(partition, place, f"it returns error code {answer.error_code}")
         if answer.diverging_end is not None:
-            return self._leave(partition, place, "it has not got that epoch so far, or is behind")
+            return self._leave(partition, place, "it does not have that leader epoch yet, or is lagging")
         if not len(answer.records):
             return self._silent(partition, place, behind=readable_to < end, alone=alone)
         batches = sound_batches(answer.records)
         if batches is None or (alone and not batches):
-            return self._leave(partition, place, "what it sends is damaged")
+            return self._leave(partition, place, "it returns malformed data")
         self._silences.pop(partition, None)
         return True
 
     def lost(self, place: Place, partition: TopicPartition) -> bool:
         """Return True if a follower did not respond: the leader is asked next."""
         if place.follower:
-            self._leave(partition, place, "it does not answer")
+            self._leave(partition, place, "it does not respond")
         return place.follower
 
     def _named(self, partition: TopicPartition, place: Place, answer: FetchedPartition) -> bool:
@@ -95,16 +95,16 @@ class ReadReplicas:
         if not place.rack or answer.error_code or follower is None or follower == place.node:
             return False
         self._followers[partition] = follower, self._clock() + self._max_age
-        _log.debug("%s-%d is read from broker %d in rack %s", *partition, follower, place.rack)
+        _log.debug("%s-%d: fetching from broker %d in rack %s", *partition, follower, place.rack)
         return True
 
     def _silent(self, partition: TopicPartition, place: Place, *, behind: bool, alone: bool) -> bool:
         """Handle an empty response: other partitions may have used up the response size."""
         if not behind:
-            return not alone or self._leave(partition, place, "it has no records left")
+            return not alone or self._leave(partition, place, "it has no more records")
         self._silences[partition] = self._silences.get(partition, 0) + 1
         if self._silences[partition] >= _PATIENCE:
-            self._leave(partition, place, "it is behind")
+            self._leave(partition, place, "it is lagging")
         return False
 
     def _leave(self, partition: TopicPartition, place: Place, why: str) -> bool:
@@ -112,5 +112,5 @@ class ReadReplicas:
         self._followers.pop(partition, None)
         self._silences.pop(partition, None)
         self._leaders_until[partition] = self._clock() + self._max_age
-        _log.info("%s-%d is read from its leader and not from broker %d: %s", *partition, place.node, why)
+        _log.info("%s-%d: fetching from its leader instead of broker %d: %s", *partition, place.node, why)
         return False

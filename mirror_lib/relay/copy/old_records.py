@@ -32,7 +32,7 @@ from mirror_lib.relay.takeover import Markers, overtime
 #: Maximum seconds until a transaction is committed; half of the default transaction timeout.
 COMMIT_SECONDS = 30.0
 _CLOSING_SECONDS = 5.0
-_STALLED = "Find out what stopped the task for so long. The next run continues behind what is committed."
+_STALLED = "Find out why the task stopped for so long. The next run continues at the last committed record."
 
 
 class OldRecords:

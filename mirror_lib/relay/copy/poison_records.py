@@ -93,8 +93,7 @@ class Omissions:
 
     def _not_kept(self, error: MirrorError) -> MirrorError:
         return type(error)(
-            f"a record that cannot be copied could not be kept in the quarantine topic {self._topic} either: "
-            f"{error.what}",
+            f"a poison record could not be written to the quarantine topic {self._topic}: {error.what}",
             where=error.where,
             action=f"{error.action} The topic sync before a run creates the topic.".strip(),
         )
@@ -213,7 +212,7 @@ def omission_rows(
             first_offset=omitted.first_offset,
             next_offset=omitted.next_offset,
             records=omitted.records,
-            detail="left out by a run that was interrupted, as its position says.",
+            detail="skipped by an interrupted run, as stored in its position.",
             run_id=run_id,
             found_at=now,
             state=GapState.ACCEPTED.value,

@@ -96,7 +96,9 @@ class PositionFlush:
         try:
             await self.keep(copies)
         except MirrorError as error:
-            _log.warning("positions of flow %s were not stored; the next run can do without: %s", self._job.flow, error)
+            _log.warning(
+                "positions of flow %s were not stored; the next run does not need them: %s", self._job.flow, error
+            )
 
     async def keep(self, copies: Sequence[PartitionCopy]) -> None:
         """Store what must be known before anything else is sent: the skipped ranges of these partitions.

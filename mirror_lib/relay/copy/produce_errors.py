@@ -72,10 +72,11 @@ class WriteFaults:
         self.fail(
             writer,
             TargetDivergedError(
-                f"{what}: somebody else writes to this partition.",
+                f"{what}: another producer writes to this partition.",
                 where=self.where(writer),
-                action=f"Find the other writer of {writer.target} on {self._client.cluster}; only the replicator may "
-                "write to it. The next run compares what is there; `mirror position set` says where copying goes on.",
+                action=f"Find the other producer of {writer.target} on {self._client.cluster}; only the replicator may "
+                "write to it. The next run compares the records; `mirror position set` sets where copying "
+                "continues.",
             ),
             certain=False,
         )
@@ -100,10 +101,9 @@ class WriteFaults:
 
     def _give_up(self, writer: PartitionWriter, cause: MirrorError) -> None:
         error = type(cause)(
-            f"writing to {writer.target} did not succeed for {writer.backoff.seconds_failing:.0f} s; "
-            f"last: {cause.what}",
+            f"produce to {writer.target} failed for {writer.backoff.seconds_failing:.0f} s; last error: {cause.what}",
             where=self.where(writer),
-            action=cause.action or "Check the target's brokers; the next run goes on from here.",
+            action=cause.action or "Check the target's brokers; the next run continues from here.",
         )
         self.fail(writer, error, certain=not any(outgoing.maybe_appended for outgoing in writer.waiting))
 
@@ -117,7 +117,7 @@ class WriteFaults:
             failed, now = {}, {}
         if writer.failed is not None:
             return
-        action = "The next run says what is lost, and how to continue; find out who deleted the topic."
+        action = "The next run reports what was lost and how to continue; find out who deleted the topic."
         if failed.get(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             deleted = f"{topic} was deleted on the target while the run wrote to it."
             self.fail(writer, TargetDeletedError(deleted, where=self.where(writer), action=action), certain=False)
@@ -125,8 +125,8 @@ class WriteFaults:
         found = now.get(topic)
         if found is not None and None not in (found.topic_id, writer.topic_id) and found.topic_id != writer.topic_id:
             recreated = (
-                f"{topic} was deleted on the target and created again while the run wrote to it: it had id "
-                f"{writer.topic_id}, and has {found.topic_id} now."
+                f"{topic} was deleted on the target and created again during the run: its topic id was "
+                f"{writer.topic_id} and is now {found.topic_id}."
             )
             self.fail(writer, TargetRecreatedError(recreated, where=self.where(writer), action=action), certain=False)
             return
@@ -144,7 +144,9 @@ class WriteFaults:
             return
         code = found.error_code or ErrorCode.INCONSISTENT_TOPIC_ID
         needs = self.needed(writer, code)
-        raise error_for_code(code, where=self.where(writer), doing=f"look at the end of {writer.target}", needs=needs)
+        raise error_for_code(
+            code, where=self.where(writer), doing=f"read the log end offset of {writer.target}", needs=needs
+        )
 
     def fail(self, writer: PartitionWriter, error: MirrorError, *, certain: bool) -> None:
         """End a partition.

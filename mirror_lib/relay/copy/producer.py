@@ -409,8 +409,7 @@ class TargetWriter:
         elif answer.error_code == 0:
             self._faults.diverged(
                 writer,
-                f"the target appended a batch at offset {answer.base_offset} where {outgoing.expected_offset} "
-                "was expected",
+                f"the target appended a batch at offset {answer.base_offset}, expected {outgoing.expected_offset}",
             )
             return False
         else:
@@ -448,7 +447,7 @@ class TargetWriter:
             if answer.base_offset != outgoing.expected_offset:
                 self._faults.diverged(
                     writer,
-                    f"the target appended a batch at offset {answer.base_offset} where another one was to stand",
+                    f"the target appended a batch at offset {answer.base_offset}, expected another one",
                 )
                 return
         cause = writer.resend[0].answer
@@ -527,14 +526,17 @@ class TargetWriter:
             self._acknowledge(writer, outgoing)
         expected = writer.waiting[0].expected_offset if writer.waiting else writer.next_offset
         if end > expected:
-            self._faults.diverged(writer, f"{writer.target} ends at {end} where {expected} was expected")
+            self._faults.diverged(
+                writer, f"log end offset of {writer.target} is {end}, expected {expected}: another producer wrote to it"
+            )
         elif end < expected:
             self._faults.fail(
                 writer,
                 TargetTruncatedError(
-                    f"{writer.target} ends at {end}, though it had acknowledged records up to {expected - 1}.",
+                    f"log end offset of {writer.target} is {end}, but records up to offset {expected - 1} were "
+                    "acknowledged.",
                     where=self._faults.where(writer),
-                    action="The target lost data (unclean leader election?); find out why before anything is copied.",
+                    action="The target lost records (unclean leader election?); find the cause before the next run.",
                 ),
                 certain=False,
             )

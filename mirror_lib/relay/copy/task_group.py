@@ -26,8 +26,8 @@ def reported(error: BaseException, who: str) -> MirrorError:
         return error
     _log.error("%s failed", who, exc_info=error)
     return MirrorError(
-        f"{who} met a fault of this program: {type(error).__name__}: {error}.",
-        action="The task's log shows where; please report it.",
+        f"internal error in {who}: {type(error).__name__}: {error}.",
+        action="Please report it with the task's log.",
     )
 
 

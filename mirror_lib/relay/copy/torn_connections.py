@@ -55,9 +55,9 @@ class TornConnections:
         if self.divided_from is None or size < self.divided_from:
             self.divided_from = size
             _log.warning(
-                "the target ended its connection each time that a batch of %d bytes was sent; larger batches are sent "
-                "in halves from now on. Set <target>.producer.max.request.size to the limit of the brokers "
-                "(socket.request.max.bytes) or of the proxy before them",
+                "the target closed the connection for each batch of %d bytes; larger batches are split from now on. "
+                "Set <target>.producer.max.request.size to the limit of the brokers (socket.request.max.bytes) or "
+                "of the proxy in front of them",
                 size,
             )
         return True
@@ -89,9 +89,9 @@ def too_large_to_send(outgoing: Outgoing, *, cluster: str, target: str, where: W
         target: topic and partition there.
     """
     return RecordTooLargeError(
-        f"the record takes {len(outgoing.batch.payload)} bytes, and cluster {cluster} ended the connection each of the "
-        f"last {outgoing.torn_alone} times that it alone was sent to {target}, while it answered other requests.",
+        f"the record takes {len(outgoing.batch.payload)} bytes, and cluster {cluster} closed the connection each of "
+        f"the last {outgoing.torn_alone} times that it was sent alone to {target}, while it answered other requests.",
         where=where,
-        action="Raise socket.request.max.bytes of the target's brokers, or the limit of the proxy before them. "
-        f"{cluster}.producer.max.request.size tells such a limit ahead.",
+        action="Raise socket.request.max.bytes of the target's brokers, or the limit of the proxy in front of them. "
+        f"{cluster}.producer.max.request.size sets such a limit in advance.",
     )

@@ -55,7 +55,7 @@ def gap_row(
     """The row of a loss. Its time window starts with the last copied record and ends when the loss was detected."""
     loss = problem.loss
     if loss is None:
-        raise ValueError(f"{problem.source} has lost nothing: {problem.error}")
+        raise ValueError(f"{problem.source} has lost no records: {problem.error}")
     return GapRow(
         id=str(uuid.uuid4()),
         flow=str(flow),
@@ -107,7 +107,7 @@ def close_settled(
     sound = {fact.source for fact in facts if not fact.stopped and fact.source not in wrong}
     for gap in waiting:
         if TopicPartition(gap.topic, gap.partition) in sound:
-            ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note=f"run {run_id} found nothing wrong any more")
+            ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note=f"run {run_id} found no more errors")
 
 
 def truncations(gaps: Iterable[GapRow]) -> dict[TopicPartition, Truncation]:
@@ -235,18 +235,18 @@ def _where(flow: FlowConfig, source: TopicPartition) -> Where:
 
 def _not_by_recopying(flow: FlowConfig, source: TopicPartition) -> MirrorError:
     return WrittenAfterCutoverError(
-        "the flow does not copy the topic any more, since a cutover has moved its writers.",
+        "the flow no longer copies the topic, because a cutover has moved its producers.",
         where=_where(flow, source),
         action=f"`mirror backfill run --flow '{flow.flow}' --topics '{source.topic}' --from {FROM_CUTOVER} "
-        "--into-suffix .late` copies the records into a topic next to the moved one.",
+        "--into-suffix .late` copies the records into a separate topic.",
     )
 
 
 def _not_there(flow: FlowConfig, source: TopicPartition) -> MirrorError:
     return TopicMissingError(
-        "the flow has no such partition now: it is gone, stopped, or not selected any more.",
+        "the flow does not have this partition now: it was deleted, stopped, or is no longer selected.",
         where=_where(flow, source),
-        action="`mirror gaps resume` takes a stop back; `mirror gaps stop` closes the gap of a partition that is gone.",
+        action="`mirror gaps resume` undoes a stop; `mirror gaps stop` closes the gap of a deleted partition.",
     )
 
 
@@ -273,7 +273,7 @@ def apply_decisions(
     moved = [resolution.after for resolution in wanted if resolution.after is not None]
     if moved:
         if clusters is None:
-            raise ValueError("positions are on the target cluster")
+            raise ValueError("positions are stored on the target cluster")
         # Before the positions: in an empty topic these syncs are correct regardless of the decision.
         rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.voids_syncs})
         clusters.positions.write(moved)
@@ -301,5 +301,5 @@ def settle_losses(
 ) -> tuple[PartitionProblem, ...]:
     """Resolve all losses by the decision of a run's options; return the losses that it could not resolve."""
     resolutions = plan_decisions(flow, clusters, ledger, decision, gaps, run_id=run_id)
-    apply_decisions(flow, clusters, ledger, resolutions, by=by, note=f"as run {run_id} was told")
+    apply_decisions(flow, clusters, ledger, resolutions, by=by, note=f"as requested by run {run_id}")
     return tuple(PartitionProblem(each.source, each.error) for each in resolutions if each.error is not None)

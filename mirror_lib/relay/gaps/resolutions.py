@@ -92,16 +92,16 @@ class Resolution:
         if self.error is not None:
             return f"{self.source}: cannot {self.decision}: {self.error.what}"
         if self.decision is Decision.STOP:
-            return f"{self.source}: is not replicated any more"
+            return f"{self.source}: is no longer replicated"
         if self.decision is Decision.RESUME:
-            return f"{self.source}: is replicated again; the gap is open until something else is decided"
+            return f"{self.source}: is replicated again; the gap is open until it has a new resolution"
         if self.after is None:
-            return f"{self.source}: the position stays; the ledger says that the gap is {STATES[self.decision]}"
-        until = "" if self.log_end is None else f", where {max(self.log_end - self.after.offset - 1, 0)} offsets wait"
+            return f"{self.source}: the position is unchanged; the gap is {STATES[self.decision]} in the ledger"
+        until = "" if self.log_end is None else f", lag {max(self.log_end - self.after.offset - 1, 0)} offsets"
         came = "" if self.before is None else f" instead of {self.before.offset + 1}"
         return (
-            f"{self.source}: copying goes on at source offset {self.after.offset + 1}{came}{until}; "
-            f"it lands at target offset {self.after.target_offset}"
+            f"{self.source}: copying continues at source offset {self.after.offset + 1}{came}{until}; its target "
+            f"offset is {self.after.target_offset}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,11 +197,11 @@ def _check_fresh(flow: FlowId, fact: PartitionFacts, changed: FoundLoss | None) 
     if not _is_fresh(changed):
         chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
         raise ReplicationError(
-            "copying again does not delete the keys that only the target has.",
+            "copying again does not delete the keys that exist only on the target.",
             where=Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition),
-            action=f"`mirror gaps delete-keys {chosen}` writes their deletions to the target, `mirror gaps accept "
-            f"{chosen}` leaves them there. To copy the topic afresh, delete the target topic and run the flow, which "
-            "stops with target-deleted: then repeat this command.",
+            action=f"`mirror gaps delete-keys {chosen}` writes their tombstones to the target, `mirror gaps accept "
+            f"{chosen}` keeps them. To start over, delete the target topic and run the flow, which stops with "
+            "target-deleted: then repeat this command.",
         )
 
 
@@ -229,9 +229,9 @@ def _same_source(decided: Position, fact: PartitionFacts) -> Position:
 def _check_same(found: FoundLoss, gaps: Sequence[GapRow]) -> None:
     if found.error.reason not in {gap.cause for gap in gaps}:
         raise ReplicationError(
-            f"something else has happened since: {found.error.what}",
+            f"the error has changed: {found.error.what}",
             where=found.error.where,
-            action="Run the flow, which notes it, and decide about that (`mirror gaps list`).",
+            action="Run the flow, which stores the new gap, and decide about it (`mirror gaps list`).",
         )
 
 
@@ -259,18 +259,18 @@ def check_tail(
     if unclosed is not None:
         raise DirtyStartError(
             f"run {unclosed.run_id or 'unknown'} was interrupted while it copied {unclosed.source} to {fact.target} "
-            "too: what it left there is not known.",
+            "too: which of its records are on the target is unknown.",
             where=where,
-            action="Run the flow, which finds out, and decide then.",
+            action="Run the flow, which finds out, then decide.",
         )
     own = known.get(fact.source)
     interrupted = own is not None and own.state is PositionState.OPEN and own.target_offset is None
     if interrupted and decision is not Decision.RECOPY:
         raise DirtyStartError(
-            f"a run was interrupted while it took {fact.source} over from MirrorMaker 2: how far it came on "
-            f"{fact.target} is not known.",
+            f"a run was interrupted while it took over {fact.source} from MirrorMaker 2: the last copied offset on "
+            f"{fact.target} is unknown.",
             where=where,
-            action="`mirror gaps recopy` copies everything again behind it, `mirror gaps stop` leaves it at that.",
+            action="`mirror gaps recopy` copies everything again after it, `mirror gaps stop` stops the partition.",
         )
     expected = max((each.target_offset for each in known.values() if each.target_offset is not None), default=None)
     # Copying everything again creates duplicates anyway. MirrorMaker 2 stores no target offset, and is not
@@ -278,8 +278,8 @@ def check_tail(
     if decision is Decision.RECOPY or expected in (None, target_end):
         return
     raise DirtyStartError(
-        f"{fact.target} ends at {target_end}, but positions tell only of what stands there up to {expected}: whether "
-        "the rest came from an interrupted run, and must not be copied again, cannot be found out any more.",
+        f"log end offset of {fact.target} is {target_end}, but positions cover it only up to {expected}: whether the "
+        "rest was written by an interrupted run can no longer be determined.",
         where=where,
-        action="`mirror gaps recopy` copies everything again behind it, `mirror gaps stop` leaves it at that.",
+        action="`mirror gaps recopy` copies everything again after it, `mirror gaps stop` stops the partition.",
     )

@@ -99,7 +99,7 @@ _SAID = {
     Outlook.UNKNOWN: "cannot be forecast",
 }
 _TODO = {
-    Outlook.ALREADY_LOST: " `mirror gaps list` shows them, and `mirror gaps accept|recopy|stop` decides about them.",
+    Outlook.ALREADY_LOST: " `mirror gaps list` shows them; decide with `mirror gaps accept|recopy|stop`.",
     Outlook.WILL_BE_LOST: " Raise retention.ms or retention.bytes of the source topics until they are copied, or copy "
     "faster (tasks.max) or more often (mirror.schedule).",
     Outlook.TIGHT: " Run the flow soon, or raise retention.ms (of compacted topics delete.retention.ms) on the source "
@@ -381,7 +381,7 @@ def _loss_reason(problem: PartitionProblem) -> str:
     if problem.loss is None:
         return problem.error.what
     count = problem.loss.next_offset - problem.loss.first_offset
-    return f"{count:,} offsets were deleted before they were copied, and a person has to decide about it"
+    return f"{count:,} offsets were deleted before they were copied; operator action needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,4 +405,4 @@ def look_at_next_run(flow: FlowConfig, options: RunOptions, ledger: Ledger | Non
         open_ = open_transaction_notes(plan.hidden, now=time.time())
         return NextRun(plan, (*hot_partition_warnings(plan.hot), *open_, *expected.warnings()))
     except MirrorError as error:
-        return NextRun(plan, (f"Whether retention deletes records before they are copied is not known: {error}",))
+        return NextRun(plan, (f"Whether retention deletes records before they are copied is unknown: {error}",))

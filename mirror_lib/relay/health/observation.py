@@ -31,7 +31,7 @@ from mirror_lib.topology import TopicPartition
 _log = logging.getLogger(__name__)
 
 #: Detail of partitions that an operator has stopped.
-STOPPED = "somebody decided that it is not replicated any more"
+STOPPED = "replication was stopped by an operator"
 #: State of a partition that failed in the latest run.
 _FAILED = "failed"
 

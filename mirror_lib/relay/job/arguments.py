@@ -92,19 +92,29 @@ def _seconds(value: float | None) -> str | None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="replicate.py", description="Copy one flow's new records, then stop.")
+    parser = argparse.ArgumentParser(prog="replicate.py", description="Copy the new records of one flow, then exit.")
     parser.add_argument("--config", required=True, type=Path, help="the MirrorMaker 2 properties file")
     parser.add_argument("--flow", required=True, help="the flow to run, as SOURCE->TARGET")
-    parser.add_argument("--run-id", default="", help="the run's id in the ledger; a new one by default")
-    parser.add_argument("--trigger", default=_TRIGGER, help="who started the run, for the ledger")
+    parser.add_argument("--run-id", default="", help="id of the run in the ledger; default: a new one")
+    parser.add_argument("--trigger", default=_TRIGGER, help="what started the run, for the ledger")
     parser.add_argument("--report", type=Path, default=None, help="write the report as JSON to this file")
-    parser.add_argument("--topics", action="append", default=[], help="a topic or regex to copy; may be repeated")
-    parser.add_argument("--tasks", type=int, default=None, help="Spark tasks at the most; default tasks.max")
-    parser.add_argument("--max-seconds", type=float, default=None, help="begin no new round after this many seconds")
-    parser.add_argument("--poll-seconds", type=float, default=None, help="look again so long after having caught up")
-    parser.add_argument("--gaps", choices=GAP_CHOICES, default=ASK, help="what to do where the source lost records")
-    parser.add_argument("--backfill", default="", help="run this backfill of the flow instead; it must be defined")
-    parser.add_argument("--max-bytes", type=int, default=None, help="copy about so many bytes of the backfill")
-    parser.add_argument("--bytes-per-second", type=int, default=None, help="read no faster from the source")
-    parser.add_argument("--dry-run", action="store_true", help="plan only: to the report file, else printed")
+    parser.add_argument("--topics", action="append", default=[], help="topic or regex to copy; repeatable")
+    parser.add_argument("--tasks", type=int, default=None, help="maximum number of Spark tasks; default tasks.max")
+    parser.add_argument("--max-seconds", type=float, default=None, help="start no new round after this many seconds")
+    parser.add_argument(
+        "--poll-seconds", type=float, default=None, help="poll interval in seconds after the run has caught up"
+    )
+    parser.add_argument(
+        "--gaps", choices=GAP_CHOICES, default=ASK, help="resolution of gaps (records lost at the source)"
+    )
+    parser.add_argument("--backfill", default="", help="run this backfill of the flow instead; it must exist")
+    parser.add_argument(
+        "--max-bytes", type=int, default=None, help="maximum number of bytes to copy for the backfill, approximately"
+    )
+    parser.add_argument(
+        "--bytes-per-second", type=int, default=None, help="maximum read rate from the source in bytes/s"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="plan only: write the plan to the report file, or print it"
+    )
     return parser

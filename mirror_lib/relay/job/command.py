@@ -63,7 +63,7 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         report = _copy(arguments, flow, ledger, lambda: make_runner(str(flow.flow)), options)
     _report(arguments, report.to_dict())
     _log.info(
-        "flow %s: %d records (%.1f MB) copied in %d round(s), %.1f s; %d partitions had nothing new, %d failed",
+        "flow %s: %d records (%.1f MB) copied in %d round(s), %.1f s; %d partitions idle, %d failed",
         report.flow,
         report.records,
         report.bytes / 1e6,

@@ -36,7 +36,7 @@ class AlteredPosition:
         what = f"{self.after.source} continues at source offset {following} instead of {first}"
         if following > first:
             return f"{what}, and offsets {first} to {following - 1} are skipped"
-        return f"{what}, and what was copied since is copied again" if following < first else what
+        return f"{what}, and records copied since then are copied again" if following < first else what
 
 
 def altered_position(
@@ -64,12 +64,12 @@ def altered_position(
     if offset >= altered.highest:
         return None
     return DirtyStartError(
-        f"a record in Connect's form (partition {stored.record.partition}, offset {stored.record.offset} of the "
-        f"position topic) sets its position back to source offset {offset + 1}, but it is not certain what the target "
-        f"holds: it was copied up to source offset {altered.highest}, and written to since the last closed position.",
+        f"a record in Connect's format (partition {stored.record.partition}, offset {stored.record.offset} of the "
+        f"position topic) resets the position to source offset {offset + 1}, but the target content is uncertain: it "
+        f"was copied up to source offset {altered.highest}, and written to after the last closed position.",
         where=Where(flow=str(flow), topic=source.topic, partition=source.partition, offset=offset),
-        action=f"Say where copying continues: `mirror position set --flow '{flow}' --topic {source.topic} --partition "
-        f"{source.partition} --to {offset + 1}` copies from there again, behind the end of the target.",
+        action=f"Set the position: `mirror position set --flow '{flow}' --topic {source.topic} --partition "
+        f"{source.partition} --to {offset + 1}` copies from there again, after the end of the target.",
     )
 
 
@@ -78,7 +78,7 @@ def altered_notes(altered: Sequence[AlteredPosition]) -> Iterator[str]:
     if altered:
         more = f"; and {len(altered) - _NAMED:,} more" if len(altered) > _NAMED else ""
         yield (
-            "Positions were altered by records in Connect's form, as after `mirror position set`: "
+            "Positions were changed by records in Connect's format, as after `mirror position set`: "
             f"{'; '.join(map(str, altered[:_NAMED]))}{more}."
         )
 

@@ -356,7 +356,7 @@ def _unseen(
     clusters.missing_topics = unseen.missing
     news = {topic: error for topic, error in unseen.doubtful.items() if topic not in clusters.told_unseen}
     clusters.told_unseen.update(news)
-    for line in in_words("Nothing is copied of {}", news):
+    for line in in_words("No records are copied from {}", news):
         _log.warning("Flow %s: %s", flow.flow, line)
 
 
@@ -413,11 +413,11 @@ def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: Positi
     if unreadable is None:
         return None
     return DirtyStartError(
-        f"its newest position cannot be read ({unreadable.error.what} in {flow.offset_storage_topic}, partition "
-        f"{unreadable.record.partition}, offset {unreadable.record.offset}): what was copied is not known.",
+        f"its latest position is malformed ({unreadable.error.what} in {flow.offset_storage_topic}, partition "
+        f"{unreadable.record.partition}, offset {unreadable.record.offset}): the last copied offset is unknown.",
         where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
-        action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then say where "
-        "copying goes on (`mirror position set`), which writes a new one.",
+        action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then set the "
+        "position with `mirror position set`.",
     )
 
 

@@ -40,7 +40,7 @@ def foreign_notes(facts: Sequence[PartitionFacts]) -> Iterator[str]:
     named = ", ".join(f"{target} ({offsets:,} offsets)" for target, offsets in found[:_NAMED])
     more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
     yield (
-        f"{len(found):,} partitions with nothing to copy have more on the target than was copied: {named}{more}. "
-        "Another producer wrote there, records or transaction markers. Records stop the next run that has something to "
-        "copy there (target-diverged). Find the producer; `mirror position set` continues behind them."
+        f"{len(found):,} idle partitions have more on the target than was copied: {named}{more}. Another producer "
+        "wrote records or transaction markers there. Foreign records stop the next run that has new records for "
+        "such a partition (target-diverged). Find the producer; `mirror position set` continues after them."
     )

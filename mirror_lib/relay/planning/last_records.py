@@ -105,4 +105,4 @@ def _requests(known: Known) -> Iterator[list[TopicPartition]]:
 def _error(client: RawClient, partition: TopicPartition, code: int) -> MirrorError:
     where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
     needs = Grant.on_topic(Operation.READ, partition.topic)
-    return error_for_code(code, where=where, doing="read the record that was copied last", needs=needs)
+    return error_for_code(code, where=where, doing="read the last copied record", needs=needs)

@@ -36,8 +36,8 @@ class LateWrites:
     def problem(self, flow: FlowId) -> PartitionProblem:
         """The records as a problem of the flow that no longer copies the topic."""
         error = WrittenAfterCutoverError(
-            f"offsets {self.first} to {self.following - 1} were written to the source after cutover {self.cutover} had "
-            f"moved the topic's writers to {self.target_topic} on {flow.target}: no flow copies them.",
+            f"offsets {self.first} to {self.following - 1} were produced to the source after cutover {self.cutover} "
+            f"had moved the topic's producers to {self.target_topic} on {flow.target}: no flow copies them.",
             where=Where(flow=str(flow), topic=self.source.topic, partition=self.source.partition, offset=self.first),
             action=_find_and_fetch(flow, self.source.topic),
         )
@@ -46,8 +46,8 @@ class LateWrites:
 
 def _find_and_fetch(flow: FlowId, topic: str) -> str:
     return (
-        "Find that writer and move it. Then copy the records into a topic next to the moved one: `mirror backfill run "
-        f"--flow '{flow}' --topics '{topic}' --from {FROM_CUTOVER} --into-suffix .late`; or leave them where they are: "
+        "Find that producer and move it. Then copy the records into a separate topic: `mirror backfill run --flow "
+        f"'{flow}' --topics '{topic}' --from {FROM_CUTOVER} --into-suffix .late`; or leave them on the source: "
         f"`mirror gaps accept --flow '{flow}' --topic {topic}`."
     )
 
@@ -194,11 +194,11 @@ def late_writes_on_target(
             moved[fact.source] = replace(stored, position=replace(stored.position, target_offset=end))
             continue
         error = WrittenAfterCutoverError(
-            f"offsets {first} to {end - 1} of {fact.target} were written to {flow.flow.target} after cutover "
-            f"{row.cutover} had moved the topic's writers to {flow.flow.source}: nothing is copied behind them yet.",
+            f"offsets {first} to {end - 1} of {fact.target} were produced to {flow.flow.target} after cutover "
+            f"{row.cutover} had moved the topic's producers to {flow.flow.source}: nothing is copied after them yet.",
             where=Where(flow=str(flow.flow), topic=fact.source.topic, partition=fact.source.partition),
             action=_find_and_fetch(led_here, fact.target.topic)
-            + f" Then flow {flow.flow} continues behind these records by itself.",
+            + f" Then flow {flow.flow} continues after these records.",
         )
         problems.append(PartitionProblem(fact.source, error))
     return WayHome(moved, tuple(problems))

@@ -139,11 +139,11 @@ def _tombstones_kept(source: ClusterAdmin, topics: Iterable[str]) -> dict[str, i
         limits = read_limits(source, topics)
     except MirrorError as error:
         # Positions must be stored anyway; a false alarm is better than none.
-        _log.warning("How long the source keeps deletions cannot be asked, a day is assumed: %s", error)
+        _log.warning("delete.retention.ms of the source cannot be read, one day is assumed: %s", error)
         return dict.fromkeys(topics, _DAY_MS)
     for topic in topics:
         if topic not in limits:
-            _log.warning("The configs of %s cannot be read: whether deletions were lost there is not known.", topic)
+            _log.warning("The configs of %s cannot be read: whether deletions were lost is unknown.", topic)
     return {topic: each.tombstones_kept_ms for topic, each in limits.items() if each.tombstones_kept_ms is not None}
 
 
@@ -160,17 +160,16 @@ def lost_deletions(
     at = datetime.fromtimestamp(since_ms / 1000, UTC)
     chosen = f"--flow '{flow}' --topic {topic} --partition {partition}"
     return DeletionsPossiblyLostError(
-        f"deletions may be lost: the copy was at the end of the partition at {at:%Y-%m-%dT%H:%M:%SZ} and came back "
-        f"{duration((now_ms - since_ms) / 1000)} later, the source keeps deletions for {duration(kept_ms / 1000)} "
-        f"(delete.retention.ms), and between offsets {span.first_offset} and {span.next_offset} records are "
-        "missing there.",
+        f"deletions may be lost: the copy reached the end of the partition at {at:%Y-%m-%dT%H:%M:%SZ} and continued "
+        f"{duration((now_ms - since_ms) / 1000)} later, the source keeps tombstones for {duration(kept_ms / 1000)} "
+        f"(delete.retention.ms), and records are missing between offsets {span.first_offset} and {span.next_offset}.",
         where=Where(flow=str(flow), topic=topic, partition=partition, offset=span.first_offset),
-        action="All that the source still holds was copied; keys that were deleted meanwhile may live on the target. "
-        f"Find out: `mirror verify --flow '{flow}' --topics '{topic}' --mode state` counts such keys. Then decide: "
-        f"`mirror gaps delete-keys {chosen}` shows them and writes their deletions to the target, `mirror gaps accept "
-        f"{chosen}` leaves them there. Or copy the topic afresh: delete it on the target, run the flow, which stops "
-        f"with target-deleted, and `mirror gaps recopy {chosen}`. Raise delete.retention.ms on the source, or run the "
-        "flow more often.",
+        action="All remaining records of the source were copied; keys deleted in between may still exist on the "
+        f"target. Check: `mirror verify --flow '{flow}' --topics '{topic}' --mode state` counts such keys. Then "
+        f"decide: `mirror gaps delete-keys {chosen}` shows them and writes their tombstones to the target, "
+        f"`mirror gaps accept {chosen}` keeps them. Or copy the topic again: delete it on the target, run the "
+        f"flow, which stops with target-deleted, and `mirror gaps recopy {chosen}`. Raise delete.retention.ms on "
+        "the source, or run the flow more often.",
     )
 
 

@@ -71,9 +71,9 @@ def _error(flow: FlowId, hidden: HiddenPartition, now: float) -> SourceTransacti
     records, (topic, partition) = hidden.records, hidden.source
     place = f"--topic {topic} --partition {partition}"
     return SourceTransactionOpenError(
-        f"a transaction on the source is open from offset {records.first} on, {_since(records, now)} "
+        f"a transaction on the source is open from offset {records.first}, {_since(records, now)} "
         f"({_producer(records)}): {hidden.offsets:,} offsets up to the high watermark {records.end} are hidden from "
-        "readers of committed records and cannot be copied, and retention may delete them.",
+        "read_committed consumers and cannot be copied, and retention may delete them.",
         where=Where(flow=str(flow), topic=topic, partition=partition, offset=records.first),
         action=f"On cluster {flow.source}: stop its producer if it still runs. Then `kafka-transactions.sh "
         f"--bootstrap-server ... find-hanging {place}`, and `kafka-transactions.sh --bootstrap-server ... abort "
@@ -91,7 +91,7 @@ def open_transaction_notes(hidden: Sequence[HiddenPartition], *, now: float) -> 
     old.sort(key=lambda each: -(_age(each.records, now) or 0.0))
     if old:
         shown = "; ".join(
-            f"{each.source} from offset {each.records.first} on, {_since(each.records, now)} "
+            f"{each.source} from offset {each.records.first}, {_since(each.records, now)} "
             f"({_producer(each.records)}; {each.offsets:,} offsets are hidden)"
             for each in old[:_NAMED]
         )
@@ -102,7 +102,7 @@ def open_transaction_notes(hidden: Sequence[HiddenPartition], *, now: float) -> 
 def hidden_detail(hidden: HiddenRecords, position: int) -> str:
     """The detail of an observation about hidden records that need no action."""
     offsets = hidden.end - max(hidden.first, position)
-    return f"{offsets:,} offsets are hidden by a transaction of the source that is open from offset {hidden.first} on"
+    return f"{offsets:,} offsets are hidden by a transaction that is open on the source from offset {hidden.first}"
 
 
 def _age(hidden: HiddenRecords, now: float) -> float | None:
@@ -112,9 +112,9 @@ def _age(hidden: HiddenRecords, now: float) -> float | None:
 def _since(hidden: HiddenRecords, now: float) -> str:
     age = _age(hidden, now)
     if age is None or hidden.open_since is None:
-        return "since when is not known"
+        return "start time unknown"
     at = _moment(hidden.open_since)
-    return f"since {at} ({duration(max(age, 0.0))})" if at else "since when is not known"
+    return f"since {at} ({duration(max(age, 0.0))})" if at else "start time unknown"
 
 
 def _moment(milliseconds: int) -> str | None:
@@ -126,8 +126,8 @@ def _moment(milliseconds: int) -> str | None:
 
 def _producer(hidden: HiddenRecords) -> str:
     if hidden.producer_id is None:
-        return "producer id not known"
+        return "producer id unknown"
     if hidden.transactional_id is None:
-        return f"producer id {hidden.producer_id}, no coordinator tells its transactional id"
+        return f"producer id {hidden.producer_id}, transactional id unknown to every coordinator"
     known = "" if hidden.is_coordinated else ", whose coordinator does not know that it covers the partition"
     return f"producer id {hidden.producer_id}, transactional id {hidden.transactional_id}{known}"

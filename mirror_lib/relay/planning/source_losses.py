@@ -88,7 +88,7 @@ _DECISIONS: Mapping[type[ReplicationError], str] = {
     TargetDeletedError: "Find out who deleted it. ",
     TargetRecreatedError: "Find out who deleted it. ",
     TargetRenamedError: "If the rename rules or the replication policy were changed by mistake, restore them. ",
-    TargetTruncatedError: "Find out what happened to the target (DeleteRecords, a restored disk, unclean leader "
+    TargetTruncatedError: "Find out why the target lost records (DeleteRecords, a restored disk, unclean leader "
     "election?). ",
 }
 
@@ -96,21 +96,21 @@ _DECISIONS: Mapping[type[ReplicationError], str] = {
 def _decide_by(flow: FlowId, fact: PartitionFacts) -> str:
     chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
     return (
-        f"Then decide: `mirror gaps recopy {chosen}` copies all that the source still holds to the target again, "
+        f"Then decide: `mirror gaps recopy {chosen}` copies all remaining records of the source to the target again, "
         f"`mirror gaps accept {chosen}` continues with the next record, `mirror gaps stop ...` stops replicating the "
         "partition."
     )
 
 
 def _recreated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss:
-    held = f"offsets {fact.log_start} to {fact.log_end - 1}" if fact.log_end > fact.log_start else "nothing yet"
+    held = f"offsets {fact.log_start} to {fact.log_end - 1}" if fact.log_end > fact.log_start else "no records yet"
     return _found(
         flow,
         fact,
         SourceRecreatedError,
-        f"the source topic was deleted and created again: it had id {fact.position_topic_id} when it was copied last, "
-        f"and has {fact.topic_id or 'none'} now. What the old topic got from offset {position} on is lost; the new one "
-        f"holds {held}.",
+        f"the source topic was deleted and created again: its topic id was {fact.position_topic_id} at the last copy "
+        f"and is now {fact.topic_id or 'none'}. Records of the old topic from offset {position} are lost; the new "
+        f"topic has {held}.",
         # The end of the old topic is unknown.
         SourceLoss(position, position, fact.topic_id),
     )
@@ -121,10 +121,10 @@ def _retention_gap(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLo
         flow,
         fact,
         RetentionGapError,
-        f"records {position} to {fact.log_start - 1} were deleted at the source before they were copied "
-        f"(its log starts at {fact.log_start} now).",
+        f"records {position} to {fact.log_start - 1} were deleted at the source before they were copied (its log "
+        f"start offset is now {fact.log_start}).",
         SourceLoss(position, fact.log_start, fact.topic_id),
-        cure="Raise the source topic's retention or run more often. ",
+        cure="Raise the source topic's retention, or run more often. ",
     )
 
 
@@ -136,38 +136,38 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
         first = max(epoch_end, fact.log_start)
         what = (
             f"the source lost records {first} to {position - 1} after they were copied: the leader epoch "
-            f"{fact.position_leader_epoch} of the last of them ends at {epoch_end} now. What stands there now, or "
-            "will, is another history."
+            f"{fact.position_leader_epoch} of the last one now ends at offset {epoch_end}. Later records at these "
+            "offsets belong to another history."
         )
     elif position > fact.log_end:
         first = fact.log_end
         what = (
-            f"the source ends at {fact.log_end}, before the position: records {first} to {position - 1} were lost "
-            "there after they were copied."
+            f"log end offset of the source is {fact.log_end}, before the position: records {first} to {position - 1} "
+            "were lost at the source after they were copied."
         )
     elif epoch_end == UNDEFINED_OFFSET:
         first = fact.log_start
         what = (
             f"the source does not know the leader epoch {fact.position_leader_epoch} of the last copied record: its "
-            "log is another one than the one that was copied."
+            "log is not the log that was copied."
         )
     elif fact.last_record_same is False and fact.last_record is not None:
         first = fact.log_start
         what = (
-            f"the source has another record at offset {fact.last_record.offset} than the one that was copied from "
-            f"there: its log was restored from a snapshot, or cut, and has grown beyond offset {position} since. Where "
-            "its records begin to differ is not known."
+            f"the record at source offset {fact.last_record.offset} is not the record that was copied from there: "
+            f"the log was restored from a snapshot, or truncated, and has grown past offset {position} since. The "
+            "first differing offset is unknown."
         )
         chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
         cure += (
-            f"Where the end of the snapshot is known, `mirror position set {chosen} --to OFFSET` copies from there: no "
-            "record twice. "
+            f"If the end of the snapshot is known, `mirror position set {chosen} --to OFFSET` copies from there "
+            "without duplicates. "
         )
     elif fact.truncated_to is not None:
         first = fact.truncated_to
         what = (
-            f"the source once ended at {fact.truncated_to}, before the position, and has grown again since: "
-            f"records {first} to {position - 1} are others now than the ones that were copied."
+            f"the source log once ended at offset {fact.truncated_to}, before the position, and has grown since: "
+            f"records {first} to {position - 1} are not the records that were copied."
         )
     else:
         return None
@@ -190,7 +190,7 @@ def _found(
     where = Where(flow=str(flow), topic=topic, partition=partition, offset=fact.position)
     chosen = f"--flow '{flow}' --topic {topic} --partition {partition}"
     action = (
-        f"{cure}Then decide: `mirror gaps accept {chosen}` goes on behind the loss, `mirror gaps recopy ...` copies "
-        "the source again from its start, `mirror gaps stop ...` replicates the partition no more."
+        f"{cure}Then decide: `mirror gaps accept {chosen}` skips the lost records, `mirror gaps recopy ...` copies "
+        "the source again from its log start offset, `mirror gaps stop ...` stops replicating the partition."
     )
     return FoundLoss(kind(what, where=where, action=action), loss)

@@ -139,9 +139,9 @@ _ACTIONS = {
     LimitKind.TIMESTAMP_BEFORE: "raise message.timestamp.before.max.ms of the target topics",
     LimitKind.TIMESTAMP_AFTER: "raise message.timestamp.after.max.ms of the target topics",
     LimitKind.LOG_APPEND_TIME: "set message.timestamp.type=CreateTime on the target topics",
-    LimitKind.RETENTION: "raise retention.ms and retention.bytes of the target topics if that is not wanted; "
-    "use.defaults.from=source takes the source's defaults",
-    LimitKind.KEY: "take `compact` out of cleanup.policy of the target topics",
+    LimitKind.RETENTION: "if that is not intended, raise retention.ms and retention.bytes of the target topics; "
+    "use.defaults.from=source copies the source's values",
+    LimitKind.KEY: "remove `compact` from cleanup.policy of the target topics",
 }
 
 
@@ -168,12 +168,12 @@ class LimitWarning:
 
 def _consequence(kind: LimitKind, policy: PoisonPolicy) -> str:
     if kind is LimitKind.LOG_APPEND_TIME:
-        return "Every record gets the time of its copy"
+        return "Each record gets the time of its copy"
     if kind is LimitKind.RETENTION:
-        return "The target deletes such records, perhaps right after they were copied, and no run fails for it"
+        return "The target deletes such records, possibly right after they were copied, and no run fails"
     if policy is PoisonPolicy.FAIL:
         return "A partition stops before the first such record (mirror.poison.policy=fail)"
-    done = "put into the quarantine topic" if policy is PoisonPolicy.QUARANTINE else "left out"
+    done = "written to the quarantine topic" if policy is PoisonPolicy.QUARANTINE else "skipped"
     return f"Such records are {done} (mirror.poison.policy={policy.value})"
 
 
@@ -197,25 +197,25 @@ def _differences(source: TopicLimits, target: TopicLimits) -> Iterator[tuple[Lim
     if target.max_message_bytes < source.max_message_bytes:
         yield (
             LimitKind.SIZE,
-            f"The target accepts batches of {target.max_message_bytes:,} bytes, the source of "
+            f"The target accepts batches up to {target.max_message_bytes:,} bytes, the source up to "
             f"{source.max_message_bytes:,}: a single record may be too large.",
         )
     # The limit of the source applied to the age of records at their write; they are older now.
     if target.timestamp_before_max_ms is not None:
         yield (
             LimitKind.TIMESTAMP_BEFORE,
-            f"The target refuses records that are older than {target.timestamp_before_max_ms:,} ms.",
+            f"The target rejects records older than {target.timestamp_before_max_ms:,} ms.",
         )
     if _narrower(target.timestamp_after_max_ms, source.timestamp_after_max_ms) and not source.log_append_time:
         yield (
             LimitKind.TIMESTAMP_AFTER,
-            f"The target refuses timestamps more than {target.timestamp_after_max_ms:,} ms in the future, which the "
-            "source allows.",
+            f"The target rejects timestamps more than {target.timestamp_after_max_ms:,} ms in the future, which the "
+            "source accepts.",
         )
     if target.log_append_time:
         yield LimitKind.LOG_APPEND_TIME, _REPLACES
     if target.compacted and not source.compacted:
-        yield LimitKind.KEY, "The target is compacted and refuses records without a key, the source is not."
+        yield LimitKind.KEY, "The target is compacted and rejects records without a key; the source is not compacted."
     if _narrower(target.retention_ms, source.retention_ms):
         kept = "without limit" if source.retention_ms is None else f"for {duration(source.retention_ms / 1000)}"
         there = duration((target.retention_ms or 0) / 1000)
@@ -223,7 +223,7 @@ def _differences(source: TopicLimits, target: TopicLimits) -> Iterator[tuple[Lim
     elif _narrower(target.retention_bytes, source.retention_bytes):
         kept = "without limit" if source.retention_bytes is None else f"{source.retention_bytes:,} bytes"
         there = f"{target.retention_bytes:,} bytes"
-        yield LimitKind.RETENTION, f"The target keeps {there} of a partition (retention.bytes), the source {kept}."
+        yield LimitKind.RETENTION, f"The target keeps {there} per partition (retention.bytes), the source {kept}."
 
 
 def timestamp_warnings(topics: Sequence[str], policy: PoisonPolicy) -> tuple[str, ...]:
@@ -301,8 +301,8 @@ def deletion_warnings(sources: Mapping[str, TopicLimits], schedule: str | None) 
     named = ", ".join(topic for _, topic in short[:_TOPICS_NAMED])
     more = f" and {len(short) - _TOPICS_NAMED} more" if len(short) > _TOPICS_NAMED else ""
     return [
-        f"Between two runs of mirror.schedule={schedule} there may be {duration(interval)}, and the source keeps "
-        f"deletions in compacted topics for {duration(short[0][0] / 1000)} only (delete.retention.ms). "
-        f"Topics: {named}{more}. Keys that are deleted and cleaned in between live on the target for ever; raise "
-        "delete.retention.ms of the source topics above the longest pause of the flow, or run it more often."
+        f"Two runs of mirror.schedule={schedule} may be {duration(interval)} apart, but the source keeps tombstones "
+        f"of compacted topics only for {duration(short[0][0] / 1000)} (delete.retention.ms). Topics: {named}{more}. "
+        "Keys that are deleted and cleaned in between remain on the target; raise delete.retention.ms of the source "
+        "topics above the longest pause of the flow, or run it more often."
     ]

@@ -114,11 +114,11 @@ def _read_rows(path: Path) -> pa.Table:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="preview.py", description="Transform a few records and write nothing.")
+    parser = argparse.ArgumentParser(prog="preview.py", description="Transform a few records; write nothing.")
     parser.add_argument("--config", required=True, type=Path, help="the MirrorMaker 2 properties file")
     parser.add_argument("--flow", required=True, help="the flow, as SOURCE->TARGET")
-    parser.add_argument("--topic", required=True, help="on the source")
-    parser.add_argument("--remote-topic", required=True, help="its name on the target")
-    parser.add_argument("--rows", required=True, type=Path, help="the file with the records")
-    parser.add_argument("--result", required=True, type=Path, help="where what became of them goes")
+    parser.add_argument("--topic", required=True, help="topic on the source")
+    parser.add_argument("--remote-topic", required=True, help="topic on the target")
+    parser.add_argument("--rows", required=True, type=Path, help="file with the records")
+    parser.add_argument("--result", required=True, type=Path, help="output file")
     return parser

@@ -69,8 +69,8 @@ class SampleStart:
             return cls(timestamp=parse_time(text))
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"{text!r} is no place in a topic.",
-                action="Give earliest, latest, an offset, or a time such as 2026-01-31T00:00:00Z.",
+                f"{text!r} is not a valid start of a sample.",
+                action="Use earliest, latest, an offset, or a time such as 2026-01-31T00:00:00Z.",
             ) from error
 
 
@@ -151,9 +151,9 @@ def _partitions(admin: ClusterAdmin, topic: str, only: int | None) -> list[Topic
     numbers = [each.partition for each in found[topic].partitions]
     if only is not None and only not in numbers:
         raise ConfigurationError(
-            f"the topic has {len(numbers)} partitions, and none with the number {only}.",
+            f"the topic has {len(numbers)} partitions, but no partition {only}.",
             where=Where(cluster=admin.cluster, topic=topic),
-            action="Give one of them, or none.",
+            action="Use one of its partitions, or omit --partition.",
         )
     return [TopicPartition(topic, number) for number in numbers if only in (None, number)]
 
@@ -187,14 +187,15 @@ def _check_offset(
 ) -> None:
     if len(firsts) != 1:
         raise ConfigurationError(
-            f"an offset is one of a partition, and the topic has {len(firsts)}.", action="Add --partition."
+            f"an offset needs a partition: the topic has {len(firsts)}.", action="Add --partition."
         )
     ((source, first),) = firsts.items()
     if not first <= offset < ends[source]:
         raise ConfigurationError(
-            f"the partition does not hold offset {offset}: its first is {first}, and {ends[source]} would be the next.",
+            f"the partition does not contain offset {offset}: its first offset is {first}, its log end offset "
+            f"{ends[source]}.",
             where=Where(cluster=cluster, topic=source.topic, partition=source.partition),
-            action="Give an offset that it holds, earliest or latest.",
+            action="Use an offset in that range, earliest or latest.",
         )
 
 

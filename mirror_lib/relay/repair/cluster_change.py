@@ -43,11 +43,11 @@ class ClusterChange:
         if self.decision is ClusterDecision.SAME:
             return (
                 f"flow {self.flow}: {len(self.kept)} positions continue at the same offsets on clusters "
-                f"{self.now.source} -> {self.now.target}; the ledger's rows stay"
+                f"{self.now.source} -> {self.now.target}; the ledger's rows are kept"
             )
         return (
-            f"flow {self.flow} begins anew on clusters {self.now.source} -> {self.now.target}: {len(self.forgotten)} "
-            "positions are forgotten, and the ledger's rows (runs, map, gaps, hand-overs, cutovers) are set aside"
+            f"flow {self.flow} starts over on clusters {self.now.source} -> {self.now.target}: {len(self.forgotten)} "
+            "positions are deleted, and the ledger's rows (runs, map, gaps, hand-overs, cutovers) are archived"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +73,9 @@ def plan_cluster_change(
     """
     name, now = ledger_name(flow.flow), clusters.ids()
     if now is None:
-        raise ClusterError("a cluster reports no id: brokers before Kafka 0.10.1 have none.", where=Where(flow=name))
+        raise ClusterError(
+            "a cluster reports no cluster id: brokers before Kafka 0.10.1 have none.", where=Where(flow=name)
+        )
     snapshot = clusters.positions.read_all()
     before = ledger.cluster_pairs.find(name)
     # Another configuration with the same aliases may copy other topics to the same target.

@@ -61,8 +61,8 @@ class KeyDeletion:
 
     def __str__(self) -> str:
         return (
-            f"{self.source}: {len(self.keys):,} keys live on {self.target} that the source has deleted; their "
-            f"tombstones go to offset {self.before.target_offset} and following"
+            f"{self.source}: {len(self.keys):,} keys exist on {self.target} that the source has deleted; their "
+            f"tombstones are written from offset {self.before.target_offset}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def plan_key_deletion(
     where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
     if flow.fencing is not Fencing.TRANSACTIONAL:
         raise ConfigurationError(
-            "deletions are written in a transaction, and mirror.fencing=none does without transactional ids.",
+            "tombstones are written in a transaction, but mirror.fencing=none uses no transactional ids.",
             where=where,
-            action="Copy the topic afresh: delete it on the target, run the flow, and `mirror gaps recopy`.",
+            action="Copy the topic again: delete it on the target, run the flow, and `mirror gaps recopy`.",
         )
     snapshot = clusters.positions.read_all()
     stored = snapshot.positions.get(source)
@@ -113,9 +113,9 @@ def plan_key_deletion(
     position = None if stored is None else stored.position
     if position is None or position.state is not PositionState.CLOSED or position.target_offset != end.offset:
         raise DirtyStartError(
-            f"the last run has not ended in good order, or somebody else wrote to {target}.",
+            f"the last run did not end cleanly, or another producer wrote to {target}.",
             where=where,
-            action="Run the flow, which finds out, and repeat the command.",
+            action="Run the flow, which finds out, then repeat the command.",
         )
     keys = asyncio.run(_keys(flow, clusters, target, offsets, end.offset))
     return KeyDeletion(source, target, keys, source_read_to, position, snapshot.claims.get(source, 0))
@@ -240,7 +240,7 @@ class _Writing:
             planned.target,
             self._retry_seconds,
             where=self._where,
-            doing=f"write deletions to {planned.target}",
+            doing=f"write tombstones to {planned.target}",
             transactional_id=self._name,
         )
         end = first
@@ -263,7 +263,7 @@ class _Writing:
             raise TargetDivergedError(
                 f"the log of {planned.target} ends at {log_end}, expected {end + 1}: another producer wrote to it.",
                 where=self._where,
-                action="Find the other producer. The deletions are written; the next run stops the partition.",
+                action="Find the other producer. The tombstones are written; the next run stops the partition.",
             )
         return closed
 
@@ -294,7 +294,7 @@ class _Writing:
 
     def _overtaken(self) -> MirrorError:
         return RunLockedError(
-            f"another run opened {self._planned.source} at the same time.",
+            f"another run claimed {self._planned.source} at the same time.",
             where=self._where,
             action="Let only one run be active at a time, then repeat the command.",
         )
@@ -336,10 +336,10 @@ class _Writing:
                 first_offset=at,
                 next_offset=at,
                 topic_id=after.topic_id,
-                detail=f"{count} deletions were written to {self._planned.target}, offsets {first} to "
+                detail=f"{count} tombstones were written to {self._planned.target}, offsets {first} to "
                 f"{first + count - 1}."
                 if count
-                else "no key was left to be deleted.",
+                else "no key is left to delete.",
                 run_id=self._run_id,
                 found_at=now,
                 state=GapState.ACCEPTED.value,

@@ -238,10 +238,11 @@ class _Logs:
             return await self._match(left_out, advance)
         except MismatchError as error:
             raise TargetDivergedError(
-                f"{self.plan.target} offset {error.target_offset} does not hold what the source has at offset "
-                f"{error.source_offset}, nor does anything near it: the map cannot be told from the logs.",
+                f"{self.plan.target} offset {error.target_offset} does not match source offset "
+                f"{error.source_offset}, nor any offset near it: the map cannot be derived from the logs.",
                 where=replace(self.where, offset=error.source_offset),
-                action="Somebody else wrote to the target, or too much was compacted away. The ledger is unchanged.",
+                action="Another producer wrote to the target, or compaction removed too many records. The ledger is "
+                "unchanged.",
             ) from error
         except (RecordError, CodecError) as error:
             raise CorruptBatchError(
@@ -310,9 +311,9 @@ async def match_logs(
         if mismatch is not None and shapes == before:
             raise mismatch
     raise TransientError(
-        f"the brokers removed records of {plan.source} or {plan.target} each of the {_READINGS} times that both logs "
-        "were read, so the logs cannot be compared. The ledger is unchanged.",
-        action="Run the command again when the log cleaner has caught up.",
+        f"the brokers deleted records of {plan.source} or {plan.target} during each of {_READINGS} reads, so the "
+        "logs cannot be compared. The ledger is unchanged.",
+        action="Run the command again after the log cleaner has caught up.",
     )
 
 

@@ -127,9 +127,9 @@ def _check_merges(flow: FlowConfig, targets: Mapping[TopicPartition, TopicPartit
     for source, target in targets.items():
         if target in seen:
             raise TopologyError(
-                f"{source} and {seen[target]} are merged into {target}: which record came from where cannot be told.",
+                f"{source} and {seen[target]} are merged into {target}: the source of each record is unknown.",
                 where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
-                action="Give --topics to rebuild the maps of other topics.",
+                action="Pass --topics to rebuild the maps of other topics.",
             )
         seen[target] = source
 
@@ -155,16 +155,16 @@ def _plan(
     source_end = position.offset + 1
     if source_end > source_range[1]:
         raise SourceTruncatedError(
-            f"the source ends at {source_range[1]}, but was copied up to {source_end}.",
+            f"log end offset of the source is {source_range[1]}, but it was copied up to {source_end}.",
             where=where,
-            action="Find out why the source lost data; its records may be others now.",
+            action="Find out why the source lost records; later records at these offsets may differ.",
         )
     target_end = target_range[1] if position.target_offset is None else position.target_offset
     if target_end > target_range[1]:
         raise TargetTruncatedError(
-            f"{target} ends at {target_range[1]}, but this flow had written it up to {target_end}.",
+            f"log end offset of {target} is {target_range[1]}, expected at least {target_end}: records of this flow are missing.",
             where=where,
-            action="Find out why the target lost data.",
+            action="Find out why the target lost records.",
         )
     return RebuildPlan(
         source=position.source,

@@ -66,15 +66,15 @@ class PositionChange:
         if self.error is not None:
             return f"{self.source}: {self.error.what}"
         if self.after is None:
-            return f"{self.source}: the position is forgotten; the next run is its first (mirror.first.start)"
+            return f"{self.source}: the position is deleted; the next run is its first (mirror.first.start)"
         first, following = self.skipped
         came = "" if self.before is None else f" instead of {self.before.offset + 1}"
-        what = f"{self.source}: copying goes on at source offset {self.after.offset + 1}{came}"
-        where = f"it lands on {self.target} at offset {self.after.target_offset}"
+        what = f"{self.source}: copying continues at source offset {self.after.offset + 1}{came}"
+        where = f"its target is {self.target} offset {self.after.target_offset}"
         if following > first:
-            return f"{what}; offsets {first} to {following - 1} are passed over; {where}"
+            return f"{what}; offsets {first} to {following - 1} are skipped; {where}"
         if self.before is not None and self.after.offset < self.before.offset:
-            return f"{what}; what was copied since then is copied again; {where}"
+            return f"{what}; records copied since then are copied again; {where}"
         return f"{what}; {where}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +114,8 @@ def plan_changes(
     topology = flow_topology(flow)
     if not topology.replicates(topic):
         raise ConfigurationError(
-            f"flow {flow.flow} does not replicate topic {topic!r}.", action="`mirror topics plan` lists what it does."
+            f"flow {flow.flow} does not replicate topic {topic!r}.",
+            action="`mirror topics plan` lists the topics of the flow.",
         )
     described = clusters.source_admin.describe_topics([topic])[topic]
     known = {each.partition for each in described.partitions}
@@ -212,9 +213,9 @@ def _within(source: TopicPartition, offset: int, first: OffsetFact, last: Offset
     error = first.error or last.error
     if error is None and not first.offset <= offset <= last.offset:
         error = ConfigurationError(
-            f"{source} holds offsets {first.offset} to {last.offset - 1}, and {offset} is none of them.",
+            f"{source} has offsets {first.offset} to {last.offset - 1}, but not {offset}.",
             where=Where(topic=source.topic, partition=source.partition, offset=offset),
-            action=f"Name an offset from {first.offset} to {last.offset}.",
+            action=f"Use an offset from {first.offset} to {last.offset}.",
         )
     return OffsetFact(offset=offset) if error is None else OffsetFact(offset=-1, error=error)
 
@@ -255,7 +256,7 @@ def apply_changes(
         noted = _noted(flow, change, now, by=by, note=note, run_id=run_id)
         ledger.record_gap(noted)
         for gap in waiting.get(change.source, ()):
-            ledger.decide_gap(gap.id, GapState(noted.state), by=by, note=note or "by a position that was set")
+            ledger.decide_gap(gap.id, GapState(noted.state), by=by, note=note or "by `mirror position set`")
 
 
 def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:

@@ -91,11 +91,11 @@ async def fence_name(
         names = ", ".join(map(str, left))
         if time.monotonic() > until:
             raise TransientError(
-                f"the writer before could not be fenced on {names}: the marker of {name} does not appear there.",
+                f"the earlier writer could not be fenced on {names}: the marker of {name} did not appear there.",
                 where=where,
                 action="Check that the brokers of this cluster reach each other; the next run tries again.",
             )
-        _log.warning("the coordinator of %s left out the markers of %s: they are fenced again", name, names)
+        _log.warning("the coordinator of %s wrote no abort marker for %s; fencing again", name, names)
 
 
 def _reached(producers: Mapping[int, ProducerState], identity: ProducerIdentity) -> bool:
@@ -116,10 +116,10 @@ def check_not_truncated(target: TopicPartition, end: int, written: int, where: W
     """
     if end < written:
         raise TargetTruncatedError(
-            f"{target} ends at {end}, but this flow had written it up to {written}.",
+            f"log end offset of {target} is {end}, expected at least {written}: records of this flow are missing.",
             where=where,
-            action="The target lost data or was created again: find out why, then say where copying goes on "
-            "(`mirror position set`).",
+            action="The target lost records or was created again: find the cause, then set the position with `mirror "
+            "position set`.",
         )
 
 

@@ -126,7 +126,7 @@ class Hanging:
 
     async def _end(self, partitions: Collection[TopicPartition], identity: ProducerIdentity, *, commit: bool) -> None:
         names = ", ".join(map(str, partitions))
-        _log.warning("the coordinator of %s left out the markers of %s: they are written now", self._name, names)
+        _log.warning("the coordinator of %s wrote no marker for %s; writing it now", self._name, names)
         producers = self._client.producers
         await producers.add_to_transaction(self._name, identity, partitions, deadline=coordinator_deadline())
         await producers.end_transaction(self._name, identity, commit=commit, deadline=coordinator_deadline())
@@ -145,9 +145,10 @@ class Hanging:
     def no_marker(self, partitions: Iterable[TopicPartition]) -> TransientError:
         """The error for markers that do not appear."""
         return TransientError(
-            f"the marker of the transaction of {self._name} does not appear on {', '.join(map(str, partitions))}.",
+            f"the transaction marker of {self._name} did not appear on {', '.join(map(str, partitions))}.",
             where=self._where,
-            action="Check that the target's brokers reach each other; the next run goes on behind what is committed.",
+            action="Check that the target's brokers reach each other; the next run continues at the last committed "
+            "record.",
         )
 
 

@@ -16,8 +16,8 @@ _FETCH_WAIT_MS = 500
 _READ_BYTES = 4 * 1024 * 1024
 #: Choices of an operator if the target does not hold the expected records.
 CHOICES = (
-    "Only the replicator may write to remote topics: find the other writer. Then say where copying goes on "
-    "(`mirror position set`), or copy the topic again under another name (mirror.topics.rename)."
+    "Only the replicator may write to remote topics: find the other producer. Then set the position with `mirror "
+    "position set`, or copy the topic again under another name (mirror.topics.rename)."
 )
 
 
@@ -62,7 +62,7 @@ class PartitionReader(Patience):
         )
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             raise DirtyStartError(
-                f"{self._partition} on {self._client.cluster} no longer holds offset {offset}, so an interrupted copy "
+                f"{self._partition} on {self._client.cluster} no longer has offset {offset}, so an interrupted copy "
                 "cannot be compared with its source.",
                 where=replace(self._where, offset=offset),
                 action=CHOICES,

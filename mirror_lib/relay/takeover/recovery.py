@@ -72,11 +72,11 @@ async def take_over_all(
 def _merged(job: CopyJob, opened: OpenPartition) -> DirtyStartError:
     plan = opened.plan
     return DirtyStartError(
-        f"an earlier attempt wrote to {plan.target}, into which several topics are merged: how far each of them came "
-        "cannot be told from its log.",
+        f"an earlier run wrote to {plan.target}, into which several topics are merged: the last copied offset of "
+        "each topic cannot be determined from its log.",
         where=Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition),
-        action="Copy the merged topics again into a new topic (mirror.topics.rename), or say where each goes on "
-        "(`mirror position set`).",
+        action="Copy the merged topics again into a new topic (mirror.topics.rename), or set the position of each with "
+        "`mirror position set`.",
     )
 
 
@@ -116,10 +116,11 @@ class _Recovery:
             found, left_out = await self._match(end)
         if found.source_next < self._opened.plan.start:
             raise TargetTruncatedError(
-                f"{self._opened.plan.target} holds the source's records only up to offset {found.source_next - 1}, "
-                f"though they were stored as copied up to {self._opened.plan.start - 1}.",
+                f"{self._opened.plan.target} contains the source's records only up to offset "
+                f"{found.source_next - 1}, but the stored position says that they were copied up to "
+                f"{self._opened.plan.start - 1}.",
                 where=self._where,
-                action="The target lost data: find out why, then say where copying goes on (`mirror position set`).",
+                action="The target lost records: find the cause, then set the position with `mirror position set`.",
             )
         # The epoch of a later record is another one; the copy that continues will read it.
         epoch = self._opened.plan.leader_epoch if found.source_next == self._opened.plan.start else None
@@ -170,11 +171,11 @@ class _Recovery:
         # Fencing may have appended a marker there, which is not a record.
         if deleted and not await self._holds_records(end):
             raise DirtyStartError(
-                f"{self._opened.plan.target} has deleted all that was written from offset "
-                f"{self._takeover.target_offset} to {end - 1}: how far an interrupted copy came cannot be told.",
+                f"all records at offsets {self._takeover.target_offset} to {end - 1} of {self._opened.plan.target} "
+                "were deleted: the last offset copied by the interrupted run cannot be determined.",
                 where=self._where,
-                action="Retention or DeleteRecords removed it. Say where copying continues (`mirror position set`), or "
-                "copy the topic again under another name (mirror.topics.rename).",
+                action="Retention or DeleteRecords removed them. Set the position with `mirror position set`, or copy "
+                "the topic again under another name (mirror.topics.rename).",
             )
 
     async def _matched(self, end: int, left_out: Sequence[OmittedRange]) -> TailMatch:
@@ -212,8 +213,9 @@ class _Recovery:
             await walk_along(matcher, self._read_source, self._read_target)
         except MismatchError as error:
             raise TargetDivergedError(
-                f"{self._opened.plan.target} offset {error.target_offset} does not hold what the source has at offset "
-                f"{error.source_offset}: somebody else wrote there, or records were deleted since that would tell.",
+                f"{self._opened.plan.target} offset {error.target_offset} does not match source offset "
+                f"{error.source_offset}: another producer wrote to it, or records needed for the comparison were "
+                "deleted.",
                 where=replace(self._where, offset=error.source_offset),
                 action=CHOICES,
             ) from error
@@ -233,7 +235,7 @@ class _Recovery:
         size = HEADER_SIZE + grown(len(record.tail), 1)
         if size > plan.target_max_message_bytes:
             return RecordTooLargeError(
-                f"the record takes about {size} bytes, the target accepts {plan.target_max_message_bytes}."
+                f"the record takes about {size} bytes, but the target accepts at most {plan.target_max_message_bytes}."
             )
         return plan.target_rules.refusal(record, plan.target_rules.allowed_times(self._now_ms))
 
@@ -259,7 +261,7 @@ class _Recovery:
             await self._source.pause(
                 backoff,
                 TransientError(
-                    f"the source gives no records from offset {offset} on, though it held some when this was planned.",
+                    f"the source returns no records from offset {offset}, but had some when the run was planned.",
                     where=replace(self._where, offset=offset),
                     action="Check the source's brokers; the next run tries again.",
                 ),
@@ -274,7 +276,7 @@ class _Recovery:
             await self._target.pause(
                 backoff,
                 TransientError(
-                    f"{self._opened.plan.target} gives no records from offset {offset} on.",
+                    f"{self._opened.plan.target} returns no records from offset {offset}.",
                     where=self._where,
                     action="Check the target's brokers.",
                 ),
@@ -316,7 +318,7 @@ def known_poison(omitted: OmittedRange) -> Poison:
         next_offset=omitted.next_offset,
         records=omitted.records,
         cause=omitted.cause,
-        detail="left out by an earlier run, as its position says.",
+        detail="skipped by an earlier run, as stored in its position.",
         quarantined=omitted.quarantined,
     )
 

@@ -125,8 +125,8 @@ async def _open_transaction(
     producers = ", ".join(map(str, writing)) or "unknown"
     known = f"transactional id {', '.join(names)}" if names else "no coordinator knows its transactional id"
     return OpenTransactionError(
-        f"a transaction on {target} is open from offset {first} on (producer id {producers}, {known}), so "
-        "nobody knows yet which of its records count, and they cannot be compared with the source.",
+        f"a transaction on {target} is open from offset {first} (producer id {producers}, {known}): whether its "
+        "records are committed is unknown, so they cannot be compared with the source.",
         where=where,
         action="Stop that producer: the coordinator aborts its transaction after its transaction.timeout.ms, and the "
         "next run continues. If no coordinator knows the transaction, abort it: `kafka-transactions.sh "

@@ -37,7 +37,7 @@ class MismatchError(Exception):
     """
 
     def __init__(self, source_offset: int, target_offset: int) -> None:
-        super().__init__(f"target offset {target_offset} does not hold source offset {source_offset}")
+        super().__init__(f"target offset {target_offset} does not match source offset {source_offset}")
         self.source_offset = source_offset
         self.target_offset = target_offset
 

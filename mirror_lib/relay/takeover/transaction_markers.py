@@ -102,7 +102,7 @@ class Markers:
 
     def _warn(self, partitions: Sequence[TopicPartition]) -> None:
         names = ", ".join(map(str, partitions))
-        _log.warning("the coordinator of %s left out the markers of %s: they are written now", self._name, names)
+        _log.warning("the coordinator of %s wrote no marker for %s; writing it now", self._name, names)
 
     async def _add(self, identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> None:
         await self._client.producers.add_to_transaction(

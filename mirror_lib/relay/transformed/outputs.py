@@ -87,8 +87,8 @@ class Output:
         few = copy.run_count <= _MOST_RUNS
         if not few:
             _log.warning(
-                "flow %s: the offset map of %s has %d spans by now, which would be lost if this run were "
-                "interrupted: no position can hold them",
+                "flow %s: the offset map of %s has %d spans; they would be lost if this run were interrupted, "
+                "because they do not fit into a position",
                 job.flow,
                 copy.source,
                 copy.run_count,

@@ -135,13 +135,13 @@ class RouteOpener:
             where = _where(self._job, main)
             if not code and self._knows(target.topic):
                 raise ConfigurationError(
-                    f"a transform sends records to partition {target.partition} of {target.topic}, which has none of "
-                    "that number.",
+                    f"a transform sends records to partition {target.partition} of {target.topic}, which does not "
+                    "exist.",
                     where=where,
-                    action="Give the topic more partitions, or let the transform set `partition`.",
+                    action="Add partitions to the topic, or set `partition` in the transform.",
                 )
             needs = Grant.on_topic(Operation.WRITE, target.topic)
-            doing = f"find {target}, where a transform sends records"
+            doing = f"find {target}, the target of a route"
             error = error_for_code(code or ErrorCode.LEADER_NOT_AVAILABLE, where=where, doing=doing, needs=needs)
             if not may_pass(error) or not backoff.failed(error):
                 raise error

@@ -96,7 +96,7 @@ class Tail:
 
     def _silent(self) -> MirrorError:
         return TransientError(
-            f"{self._partition} gives no records from offset {self._next} on.", action="Check the target's brokers."
+            f"{self._partition} returns no records from offset {self._next}.", action="Check the target's brokers."
         )
 
     def match(self, rows: RowColumns, where: Where) -> int:
@@ -129,10 +129,10 @@ class Tail:
         first = mine.first_difference(theirs, timed=timed)
         source, target = int(mine.offsets[first]), int(theirs.offsets[first])
         return TargetDivergedError(
-            f"{self._partition} offset {target} does not hold what the transform makes of source offset {source}: the "
-            "transform is another one since a run was interrupted, or somebody else wrote there.",
+            f"{self._partition} offset {target} does not match the transform's result for source offset {source}: "
+            "the transform has changed since a run was interrupted, or another producer wrote to it.",
             where=Where(flow=where.flow, topic=where.topic, partition=where.partition, offset=source),
-            action=f"Run once with the transform as it was, or: {CHOICES}",
+            action=f"Run once with the previous transform, or: {CHOICES}",
         )
 
 

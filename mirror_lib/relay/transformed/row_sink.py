@@ -188,11 +188,11 @@ class _Writing:
         self._sending.fail(
             output,
             TargetTruncatedError(
-                f"{outlet.copy.target} holds what the transform makes of the source only up to offset "
-                f"{source_next - 1}, though it was stored as copied up to {outlet.known_to - 1}.",
+                f"{outlet.copy.target} contains the transform's results only up to source offset {source_next - 1}, "
+                f"but the stored position says that they were copied up to {outlet.known_to - 1}.",
                 where=outlet.copy.where(),
-                action="The target lost data, or the transform is another one: find out which, then say where "
-                "copying goes on (`mirror position set`).",
+                action="The target lost records, or the transform has changed: find the cause, then set the position "
+                "with `mirror position set`.",
             ),
             certain=False,
         )
@@ -221,11 +221,11 @@ class _Writing:
             self._sending.fail(
                 output,
                 TargetDivergedError(
-                    f"{outlet.copy.target} holds more than the transform makes of the source up to offset "
-                    f"{end.source_next - 1}: the transform is another one since a run was interrupted, or somebody "
-                    "else wrote there.",
+                    f"{outlet.copy.target} contains more than the transform's results up to source offset "
+                    f"{end.source_next - 1}: the transform has changed since a run was interrupted, or another "
+                    "producer wrote to it.",
                     where=outlet.copy.where(),
-                    action=f"Run once with the transform as it was, or: {CHOICES}",
+                    action=f"Run once with the previous transform, or: {CHOICES}",
                 ),
                 certain=False,
             )

@@ -42,7 +42,7 @@ from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, ends_t
 from mirror_lib.relay.transformed.row_assembler import RowAssembler, RowPart
 
 _log = logging.getLogger(__name__)
-_WHO = "the reading half of a task"
+_WHO = "the reading part of a task"
 #: Divisor of the task's memory: Spark and the writing half hold rows too.
 _MEMORY_PART = 4
 #: Divisor of that memory for the rows that wait for Spark.
@@ -73,9 +73,9 @@ def _check_whole(ends: ReadEnds) -> None:
             raise end.error
         for poison in end.poison:
             raise MirrorError(
-                f"source offset {poison.first_offset} cannot be read, and nothing else is left of its task's records: "
+                f"source offset {poison.first_offset} cannot be read, and its task has no other records: "
                 f"{poison.detail}",
-                action="Once there is a record that the transforms leave, the run goes on past it.",
+                action="The run continues past it when a record passes the transforms.",
             )
 
 

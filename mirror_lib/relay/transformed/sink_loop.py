@@ -30,7 +30,7 @@ from mirror_lib.relay.transformed.sink_start import Beginning, ends_in_parts, fa
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology import TopicPartition
 
-_WHO = "the writing half of a task"
+_WHO = "the writing part of a task"
 _Answer = TypeVar("_Answer")
 #: Divisor of the task's memory: Spark and the reading half hold rows too.
 _MEMORY_PART = 4

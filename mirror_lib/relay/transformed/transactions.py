@@ -77,8 +77,8 @@ class Transaction:
             self.name,
             began=self.began,
             limit_seconds=self._timeout_seconds,
-            action="Give the flow more tasks (tasks.max) or runs that copy less; with mirror.poison.policy=fail "
-            "transactions end every ten seconds. The next run goes on behind what is committed.",
+            action="Raise tasks.max, or copy less per run; with mirror.poison.policy=fail transactions end every ten "
+            "seconds. The next run continues at the last committed record.",
         )
 
     async def cover(self, target: TopicPartition) -> None:
@@ -130,7 +130,7 @@ class Transaction:
                 await self._add(storing)
                 await self._end(commit=False)
         except MirrorError as error:
-            _log.warning("the transaction of %s was not aborted; it ends by its timeout: %s", self.name, error)
+            _log.warning("the transaction of %s was not aborted; it ends at its timeout: %s", self.name, error)
 
     async def _add(self, partitions: Iterable[TopicPartition]) -> None:
         await self._client.producers.add_to_transaction(

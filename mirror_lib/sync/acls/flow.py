@@ -43,9 +43,9 @@ class AclSync:
         if not self.plan.denials_left_out:
             return None
         return (
-            f"{len(self.plan.denials_left_out):,} denials of the source are not carried, such as "
-            f"{self.plan.denials_left_out[0]}: on the target somebody may do what the source forbids. Set "
-            "mirror.acls.patterns = literal,prefixed, or create the denials on the target."
+            f"{len(self.plan.denials_left_out):,} DENY ACLs of the source are not synchronized, such as "
+            f"{self.plan.denials_left_out[0]}: on the target, operations that the source denies may be allowed. Set "
+            "mirror.acls.patterns = literal,prefixed, or create the DENY ACLs on the target."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def sync_flow_acls(
     now = datetime.now(UTC)
     why_not = why_not_due(flow, SyncStep.TOPIC_ACLS, ledger, now, at_once=at_once)
     if why_not is not None:
-        _log.info("Flow %s: ACLs are not looked at: %s.", flow.flow, why_not)
+        _log.info("Flow %s: ACLs are not compared: %s.", flow.flow, why_not)
         return {"dry_run": dry_run, "skipped": why_not, "created": 0, "unchanged": 0, "problems": [], "failed": 0}
     done = plan_flow_acls(flow, topology, ledger) if dry_run else apply_flow_acls(flow, topology, ledger, by=by)
     _tell(done)
@@ -183,18 +183,18 @@ def _planned(
     try:
         facts = gather_acl_facts(flow, ledger, source, target)
     except SecurityDisabledError as error:
-        notice = (
-            f"Cluster {error.where.cluster} has no authorizer: there are no ACLs to carry from {flow.flow.source} to"
-        )
+        notice = f"Cluster {error.where.cluster} has no authorizer: no ACLs are synchronized from {flow.flow.source} to"
         return AclPlan(flow.flow, notice=f"{notice} {flow.flow.target}.")
     except UnsupportedRequestError as error:
-        notice = f"Cluster {error.where.cluster} does not offer its ACLs: none are carried from {flow.flow.source} to"
+        notice = (
+            f"Cluster {error.where.cluster} does not list its ACLs: none are synchronized from {flow.flow.source} to"
+        )
         return AclPlan(flow.flow, notice=f"{notice} {flow.flow.target}.")
     except AuthorizationError as error:
         raise type(error)(
             error.what,
             where=error.where,
-            action=f"{error.action} Or switch the step off: sync.topic.acls.enabled=false.",
+            action=f"{error.action} Or disable the step: sync.topic.acls.enabled=false.",
         ) from error
     return plan_acls(flow, topology, facts)
 
@@ -206,12 +206,12 @@ def _tell(done: AclSync) -> None:
         return
     steps = [f"create {acl}" for acl in done.plan.create]
     steps += [f"delete {acl}" for acl in done.plan.delete]
-    steps += [f"keep for the cutover {acl}" for acl in done.plan.stage]
+    steps += [f"stage for the cutover {acl}" for acl in done.plan.stage]
     for step in steps[:_LINES_SHOWN]:
         _log.info("Flow %s %s %s.", flow, verb, step)
     if len(steps) > _LINES_SHOWN:
         _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
-    _log.info("%d ACLs are as they should be.", done.plan.unchanged)
+    _log.info("%d ACLs unchanged.", done.plan.unchanged)
     if done.warning is not None:
         _log.warning("Flow %s: %s", flow, done.warning)
     for _, error in done.failed[:_LINES_SHOWN]:

@@ -91,11 +91,11 @@ class AclPlan:
             return self.notice
         lines = [f"create {acl}" for acl in self.create]
         lines += [f"delete {acl}" for acl in self.delete]
-        lines += [f"keep for the cutover {acl}" for acl in self.stage]
-        lines.append(f"{self.unchanged} ACLs are as they should be")
+        lines += [f"stage for the cutover {acl}" for acl in self.stage]
+        lines.append(f"{self.unchanged} ACLs unchanged")
         if self.waiting or self.released:
             counts = len(self.waiting), len(self.released)
-            lines.append(f"{counts[0]} grants to write wait for the cutover, {counts[1]} are released")
+            lines.append(f"{counts[0]} WRITE grants staged for the cutover, {counts[1]} released")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

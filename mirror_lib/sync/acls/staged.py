@@ -143,9 +143,7 @@ def _staged(
 
 def _no_authorizer(flow: FlowConfig) -> StagedAclChange:
     cluster = flow.flow.target
-    notice = (
-        f"Cluster {cluster} has no authorizer: everybody may write there, and what waits in the ledger goes on waiting."
-    )
+    notice = f"Cluster {cluster} has no authorizer: all users may write there, and staged grants stay in the ledger."
     return StagedAclChange(str(flow.flow), notice=notice)
 
 

@@ -110,7 +110,7 @@ def sync_flow_configs(
     now = datetime.now(UTC)
     why_not = why_not_due(flow, SyncStep.TOPIC_CONFIGS, ledger, now, at_once=at_once)
     if why_not is not None:
-        _log.info("Flow %s: topic configs are not looked at: %s.", flow.flow, why_not)
+        _log.info("Flow %s: topic configs are not compared: %s.", flow.flow, why_not)
         return {"dry_run": dry_run, "skipped": why_not, "changed": 0, "unchanged": 0, "problems": [], "failed": 0}
     done = (plan_flow_configs if dry_run else apply_flow_configs)(flow, topology, ledger)
     _tell(done)
@@ -191,7 +191,10 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
     wanted = {topic: {step.name: step.new for step in change.steps} for topic, change in changes.items()}
     done = done_without_refused(wanted, attempt)
     if unsupported(done.errors):
-        kept = f"cluster {target.cluster} takes no changes of topic configs: {len(changes):,} topics keep theirs."
+        kept = (
+            f"cluster {target.cluster} does not support changes of topic configs: {len(changes):,} topics keep their "
+            "configs."
+        )
         return ConfigSync(plan, applied=True, notices=(kept,))
     failed = [(changes[topic], error) for topic, error in done.errors.items() if error is not None]
     forgiven: dict[str, dict[str, MirrorError]] = {}
@@ -214,7 +217,7 @@ def _tell(done: ConfigSync) -> None:
         _log.info("Flow %s %s %s.", flow, verb, change)
     if len(done.plan.changes) > _LINES_SHOWN:
         _log.info("... and %d more.", len(done.plan.changes) - _LINES_SHOWN)
-    _log.info("%d topics have the configs that they should have.", done.plan.unchanged)
+    _log.info("%d topics unchanged.", done.plan.unchanged)
     for notice in done.notices:
         _log.warning("Flow %s: %s", flow, notice)
     for error in done.errors[:_LINES_SHOWN]:

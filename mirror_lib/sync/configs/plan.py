@@ -153,7 +153,7 @@ class ConfigPlan:
 
     def __str__(self) -> str:
         lines = [str(change) for change in self.changes] + [str(problem) for problem in self.problems]
-        return "\n".join([*lines, f"{self.unchanged} topics have the configs that they should have"])
+        return "\n".join([*lines, f"{self.unchanged} topics unchanged"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -289,7 +289,7 @@ def _unknown(flow: FlowConfig, names: Iterable[str]) -> list[MirrorError]:
         ConfigurationError(
             f"{ConfigRule.OVERRIDE.value} sets {name}, which cluster {flow.flow.target} does not know.",
             where=Where(flow=str(flow.flow), cluster=flow.flow.target),
-            action="Correct the name; kafka-configs --describe --all lists those that there are.",
+            action="Correct the name; kafka-configs --describe --all lists all configs.",
         )
         for name in sorted(names)
     ]

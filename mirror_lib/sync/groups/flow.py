@@ -150,7 +150,7 @@ def _scheduled(
     commit = step is SyncStep.GROUP_OFFSETS
     why_not = why_not_due(flow, step, ledger, now, at_once=at_once)
     if why_not:
-        _log.info("Flow %s: %s are not looked at: %s.", name, step.value, why_not)
+        _log.info("Flow %s: %s are not read: %s.", name, step.value, why_not)
         return {"flow": name, "dry_run": dry_run, "skipped": why_not, "problems": [], "failed": 0}
     do = plan_flow_groups if dry_run else apply_flow_groups
     done = do(flow, topology, commit=commit, ledger=ledger)
@@ -217,7 +217,7 @@ def _tell(done: GroupSync) -> None:
     for notice in (*done.plan.notices, *done.plan.never_translated):
         _log.warning("Flow %s: %s", summary["flow"], notice)
     for finding in done.plan.findings[:_LINES_SHOWN]:
-        _log.warning("Group %s is left out (%s): %s", finding.group, finding.reason, finding.what)
+        _log.warning("Group %s is skipped (%s): %s", finding.group, finding.reason, finding.what)
     spoken = [row for row in done.plan.rows if row.what]
     for row in spoken[:_LINES_SHOWN]:
         _log.warning("Group %s on %s (%s): %s", row.group, row.source, row.reason, row.what)
@@ -231,5 +231,5 @@ def _check_enabled(flow: FlowConfig) -> None:
         raise ConfigurationError(
             f"the flow has no checkpoints: {why_not}.",
             where=Where(flow=str(flow.flow)),
-            action="Remove the setting to have consumer groups translated.",
+            action="Remove the setting to translate consumer groups.",
         )

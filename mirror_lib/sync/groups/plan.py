@@ -30,10 +30,10 @@ _TROUBLE = frozenset[GroupReason | None](
 
 #: Reasons that no later run changes, with the operator action.
 _NEVER = {
-    GroupReason.ROUTED_BY_TRANSFORM: "transforms send their records elsewhere; where a RegexRouter only renames "
-    "topics, write it as mirror.topics.rename.regex, else set the offsets by hand (docs/transforms.md)",
+    GroupReason.ROUTED_BY_TRANSFORM: "transforms route their records to other topics; if a RegexRouter only renames topics, replace it with "
+    "mirror.topics.rename.regex, else set the offsets manually (docs/transforms.md)",
     GroupReason.MERGED_TARGET: "several source partitions of the group share a target partition",
-    GroupReason.OTHER_GROUP_ON_TARGET: "a group of another kind has the name on the target; delete or rename it",
+    GroupReason.OTHER_GROUP_ON_TARGET: "the name is used on the target by a group of another type; delete or rename it",
 }
 
 
@@ -172,7 +172,7 @@ class GroupPlan:
     def of_requested_topics(self) -> GroupPlan:
         """The part of the plan for the topics that the command is limited to."""
         rows = tuple(row for row in self.rows if row.reason is not GroupReason.TOPIC_NOT_REQUESTED)
-        notices = self.notices if rows else (*self.notices, "no group has an offset on the topics that were asked for.")
+        notices = self.notices if rows else (*self.notices, "no group has an offset on the selected topics.")
         return replace(self, rows=rows, notices=notices)
 
     @property
@@ -254,7 +254,7 @@ class GroupPlan:
 
 def _why_none(group: str, *, taken: bool) -> GroupFinding:
     if not taken:
-        what = "`groups` and `groups.exclude` of the flow do not take it"
+        what = "excluded by `groups` and `groups.exclude` of the flow"
         return GroupFinding(group, GroupReason.GROUP_NOT_REPLICATED, what)
-    what = "the source has no such group, or the group has committed no offset on a topic of the flow"
+    what = "the source has no such group, or the group has no committed offset on a topic of the flow"
     return GroupFinding(group, GroupReason.GROUP_NOT_FOUND, what)

@@ -96,9 +96,10 @@ def gather_group_facts(
         notices=(
             *notices,
             *more_notices,
-            *in_words("Nothing is translated for group {}", doubtful),
+            *in_words("No offset is translated for group {}", doubtful),
             *(
-                f"Whether {topic} is the topic that records were copied to is not known: {error}"
+                f"Whether records were copied to this topic {topic} or to an earlier one of the same name is "
+                f"unknown: {error}"
                 for topic, error in sorted(targets.refused.items())
             ),
             *hidden,
@@ -160,7 +161,7 @@ def _read_checkpoints(flow: FlowConfig) -> tuple[dict[GroupPartition, Checkpoint
     try:
         found = read_checkpoints(connection, topic, timeout=_timeout(flow))
     except AuthorizationError as error:
-        return None, [f"{error} Without earlier checkpoints only the newest offset sync of a partition can be used."]
+        return None, [f"{error} Without earlier checkpoints only the newest offset-sync of a partition can be used."]
     newest = {GroupPartition(each.group, TopicPartition(each.topic, each.partition)): each for each in found.entries}
     return newest, _about_unreadable(found.unreadable, topic, flow.flow.target)
 
@@ -180,8 +181,8 @@ def _about_unreadable(count: int, topic: str, cluster: str) -> list[str]:
     if not count:
         return []
     return [
-        f"{count} records of {topic} on cluster {cluster} are not of MirrorMaker's format and were passed over; "
-        "a record without a value stops MirrorMaker's own readers."
+        f"{count} records of {topic} on cluster {cluster} are not in MirrorMaker's format and were skipped; a record "
+        "without a value stops MirrorMaker's own consumers."
     ]
 
 
@@ -196,8 +197,8 @@ def _about_hidden_topics(
     stopped = ledger.stopped_partitions(str(flow.flow)) if ledger is not None else ()
     unseen = unseen_topics(admin, flow, topology, admin.list_topics(), copied_to, stopped)
     for error in unseen.refused.values():
-        yield f"Nothing is known of groups' offsets there: {error}"
-    yield from in_words("Nothing is known of groups' offsets on {}", unseen.doubtful)
+        yield f"The groups' offsets there are unknown: {error}"
+    yield from in_words("The groups' offsets are unknown on {}", unseen.doubtful)
 
 
 class _Targets(NamedTuple):

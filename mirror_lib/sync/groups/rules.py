@@ -271,7 +271,7 @@ class _Planner:
     def _beyond_end(self, row: GroupRow, downstream: int) -> GroupRow:
         """The row without changes: a consumer with that offset is reset by its own policy."""
         end = self._facts.target_ends[row.source]
-        what = f"its translated offset is {downstream}, but the log of {row.target} ends at offset {end}"
+        what = f"its translated offset is {downstream}, but the log end offset of {row.target} is {end}"
         return replace(row, checkpoint=None, exact=None, emit=False, reason=GroupReason.BEYOND_TARGET_END, what=what)
 
     def settled(self, row: GroupRow) -> GroupRow:

@@ -215,7 +215,7 @@ def _ensure_topic(pair: FlowConfig, admin: ClusterAdmin, spec: TopicSpec) -> Non
         raise type(error)(
             error.what,
             where=Where(flow=str(pair.flow), cluster=admin.cluster, topic=spec.name),
-            action=f"{error.action} The replication factor {spec.replication_factor} comes from "
+            action=f"{error.action} The replication factor {spec.replication_factor} is set by "
             "heartbeats.topic.replication.factor.".strip(),
         ) from error
 

@@ -140,9 +140,9 @@ def mistaken_heartbeats(
             continue
         if len(sources[name].partitions) != 1 or known.value("cleanup.policy") not in (None, "compact"):
             yield (
-                f"{name} is copied although `topics` does not take it: by its name it holds heartbeats of cluster "
-                f"{policy.topic_source(name)} (MirrorMaker 2 does the same), but it looks like a topic of an "
-                "application. heartbeats.replication.enabled=false leaves out all that `topics` does not take"
+                f"{name} is copied although `topics` does not match it: by its name it contains heartbeats of "
+                f"cluster {policy.topic_source(name)} (MirrorMaker 2 does the same), but it may be an application "
+                "topic. With heartbeats.replication.enabled=false only topics that match `topics` are copied"
             )
 
 
@@ -232,7 +232,7 @@ def newest_of(topic: str, heartbeats: Iterable[Heartbeat], *, unreadable: int = 
 
 def describe(upstream: UpstreamHeartbeat) -> str:
     """One line about an upstream cluster."""
-    way = "no way known" if upstream.hops is None else f"{upstream.hops} hop{'s' * (upstream.hops != 1)}"
+    way = "route unknown" if upstream.hops is None else f"{upstream.hops} hop{'s' * (upstream.hops != 1)}"
     parts = [f"{upstream.cluster}: {upstream.state.value}", way]
     if upstream.age_seconds is not None:
         parts.append(f"age {upstream.age_seconds:.1f} s")
@@ -266,18 +266,18 @@ def _judge(
     cluster: str, count: int | None, tail: HeartbeatTail | None, now_ms: int, max_age_seconds: float
 ) -> UpstreamHeartbeat:
     if tail is None or tail.newest is None:
-        what = "no heartbeats topic of it was copied" if count is None else "its heartbeats topics are empty"
+        what = "none of its heartbeats topics was copied" if count is None else "its heartbeats topics are empty"
         return UpstreamHeartbeat(cluster, count, HeartbeatState.MISSING, problem=f"{what}.")
     newest = tail.newest.timestamp
     age = (now_ms - newest) / 1000
     state, problem = HeartbeatState.FRESH, ""
     if age > max_age_seconds:
         state = HeartbeatState.STALE
-        problem = f"its newest heartbeat is {age:.0f} s old; {max_age_seconds:.0f} s are allowed."
+        problem = f"its latest heartbeat is {age:.0f} s old; the maximum age is {max_age_seconds:.0f} s."
     elif age < -_CLOCK_TOLERANCE_SECONDS:
         state = HeartbeatState.CLOCK_AHEAD
         problem = (
-            f"its newest heartbeat is {-age:.0f} s in the future: the clocks of its writer and of this machine differ."
+            f"its latest heartbeat is {-age:.0f} s in the future: the clocks of its emitter and of this machine differ."
         )
     return UpstreamHeartbeat(
         cluster=cluster,
@@ -299,5 +299,5 @@ def _overdue(upstream: UpstreamHeartbeat, written_ms: int | None) -> UpstreamHea
     return replace(
         upstream,
         state=HeartbeatState.STALE,
-        problem=f"the heartbeat that was written before the copy has not arrived; the newest is {missing:.0f} s older.",
+        problem=f"the heartbeat that was emitted before the copy has not arrived; the latest is {missing:.0f} s older.",
     )

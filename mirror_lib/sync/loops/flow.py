@@ -73,17 +73,17 @@ def refuse_own_copies(topology: FlowTopology, clusters: ClusterPair | None, remo
         return
     flow, named = topology.flow, ", ".join(f"{topic} to {remote[topic]}" for topic in again[:_LOOPS_NAMED])
     raise ConfigurationError(
-        f"aliases {flow.source} and {flow.target} name one cluster ({clusters.source}), and the flow would copy its "
-        f"own copies again and again: {named}.",
+        f"aliases {flow.source} and {flow.target} point to the same cluster ({clusters.source}), and the flow would "
+        f"copy its own copies again: {named}.",
         where=Where(flow=str(flow)),
-        action="Correct bootstrap.servers. To copy topics within one cluster, name them in `topics` so that no target "
+        action="Correct bootstrap.servers. To copy topics within one cluster, list them in `topics` so that no target "
         "topic matches.",
     )
 
 
 _ACTION = (
-    "Let only one direction copy a topic: disable a flow, let their `topics` exclude each other, "
-    "or use the default replication policy, whose names show where a topic came from."
+    "Let only one direction copy a topic: disable a flow, make their `topics` disjoint, or use the default "
+    "replication policy, whose names show where a topic came from."
 )
 
 
@@ -95,4 +95,4 @@ def _takes_part(flow: FlowId, loop: Loop) -> bool:
 def _text(found: Sequence[Loop]) -> str:
     named = "; ".join(str(loop) for loop in found[:_LOOPS_NAMED])
     more = f"; and {len(found) - _LOOPS_NAMED} more" if len(found) > _LOOPS_NAMED else ""
-    return f"with all enabled flows of the file, records would be copied in a circle: {named}{more}."
+    return f"the enabled flows of the file would copy records in a loop: {named}{more}."

@@ -81,9 +81,9 @@ def _action(flow: FlowConfig, found: list[CopiedTopic]) -> str:
     if all(each.flow == opposite for each in found):
         ended = f"write `{opposite}.enabled = false` into this file"
     else:
-        ended = "wait until a week has passed since then, or give this one a ledger of its own (mirror.ledger.url)"
+        ended = "wait until a week has passed since then, or use a separate ledger for this flow (mirror.ledger.url)"
     return (
-        "Let only one direction copy a topic: let the `topics` of both flows exclude each other, or use the default "
+        "Let only one direction copy a topic: make the `topics` of both flows disjoint, or use the default "
         f"replication policy, whose names show where a topic came from. If the other flow has ended, {ended}."
     )
 
@@ -91,9 +91,9 @@ def _action(flow: FlowConfig, found: list[CopiedTopic]) -> str:
 def _text(flow: FlowConfig, found: list[CopiedTopic], remote: Mapping[str, str]) -> str:
     source, target = flow.flow.source, flow.flow.target
     named = "; ".join(
-        f"flow {each.flow} has copied {each.topic} to {each.target_topic} (last at {each.last:%Y-%m-%d %H:%M}Z), which "
-        f"this flow copies to {remote[each.target_topic]}"
+        f"flow {each.flow} has copied {each.topic} to {each.target_topic} (last at {each.last:%Y-%m-%d %H:%M}Z), and "
+        f"this flow copies that topic to {remote[each.target_topic]}"
         for each in found[:_LOOPS_NAMED]
     )
     more = f"; and {len(found) - _LOOPS_NAMED} more" if len(found) > _LOOPS_NAMED else ""
-    return f"records would be copied in a circle between {source} and {target}: {named}{more}."
+    return f"records would be copied in a loop between {source} and {target}: {named}{more}."

@@ -149,7 +149,7 @@ def _facts(
             return _positions(flow)
         except AuthorizationError as refused:
             # The copy task, which may read it, then finds that the topic was recreated.
-            notices.append(f"Whether missing target topics were deleted is not known: {refused}")
+            notices.append(f"Whether missing target topics were deleted is unknown: {refused}")
             return []
 
     facts = gather_topic_facts(topology, source, target, named_topics(flow), positions)
@@ -196,7 +196,7 @@ def _tell(done: TopicSync, verb: str) -> None:
         _log.info("Flow %s %s %s.", done.plan.flow, verb, step)
     if len(steps) > _LINES_SHOWN:
         _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
-    _log.info("%d topics are as they should be.", done.plan.unchanged)
+    _log.info("%d topics unchanged.", done.plan.unchanged)
     for notice in (*done.plan.about_undecided[:_LINES_SHOWN], *done.notices):
         _log.warning("Flow %s: %s", done.plan.flow, notice)
     for conflict in done.plan.conflicts:

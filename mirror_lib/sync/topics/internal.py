@@ -174,14 +174,13 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
         raise type(error)(
             f"{spec.name} does not exist: {error.what}",
             where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),
-            action=f"{error.action} Or create it by hand, with {spec.partitions} partition(s) and "
+            action=f"{error.action} Or create it manually, with {spec.partitions} partition(s) and "
             f"{_CLEANUP_POLICY}={spec.configs[_CLEANUP_POLICY]}.",
         ) from error
     raise type(error)(
         error.what,
         where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),
-        action=f"{error.action} The replication factor {spec.replication_factor} comes from "
-        f"{factor_setting(flow, spec)}.".strip(),
+        action=f"{error.action} The replication factor {spec.replication_factor} is set by {factor_setting(flow, spec)}.".strip(),
     ) from error
 
 
@@ -195,9 +194,9 @@ def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[Int
         policy = configs.value(_CLEANUP_POLICY)
         if policy is not None and policy != _COMPACT:
             raise ConfigurationError(
-                f"the position topic has cleanup.policy={policy}: positions would be deleted with time.",
+                f"the position topic has cleanup.policy={policy}: positions would be deleted by retention.",
                 where=Where(flow=str(flow.flow), cluster=admin.cluster, topic=name),
-                action=f"Set cleanup.policy=compact on it, or name another topic by "
+                action="Set cleanup.policy=compact on it, or set another topic in "
                 f"{flow.flow.target}.offset.storage.topic.",
             )
     return [_with_notice(topic, answers.errors.get(topic.name)) for topic in topics]
@@ -206,6 +205,6 @@ def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[Int
 def _with_notice(topic: InternalTopic, error: MirrorError | None) -> InternalTopic:
     if not isinstance(error, AuthorizationError):
         return topic
-    unknown = f"whether topic {topic.name} of cluster {topic.cluster} is compacted is not known: {error}"
+    unknown = f"whether topic {topic.name} of cluster {topic.cluster} is compacted is unknown: {error}"
     _log.warning("%s", unknown)
     return replace(topic, notice=unknown)

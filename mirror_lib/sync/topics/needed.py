@@ -74,15 +74,15 @@ def _reasons(topic: NeededTopic, brokers: int, similar: Mapping[str, str]) -> It
     factor = topic.replication_factor
     if factor > brokers:
         has = f"the cluster has {brokers} broker{'s' if brokers > 1 else ''}"
-        yield f"{topic.name} would get {factor} replicas ({topic.setting}), and {has}."
+        yield f"{topic.name} would get {factor} replicas ({topic.setting}), but {has}."
     elif topic.in_sync is not None and topic.in_sync > factor:
         wants = f"{topic.in_sync} in-sync replicas ({topic.in_sync_setting})"
-        yield f"{topic.name} would want {wants} of {factor} ({topic.setting})."
+        yield f"{topic.name} would need {wants} of {factor} replicas ({topic.setting})."
     other = similar.get(topic.name.replace(".", "_"))
     if other is not None and other != topic.name:
         # Java `Topic.hasCollision`: names of metrics have no dots.
         yield (
-            f"{topic.name} differs from topic {other} only in `.` and `_`, which Kafka refuses: choose another "
+            f"{topic.name} differs from topic {other} only in `.` and `_`, which Kafka rejects: use another "
             "replication.policy.separator, or delete that topic."
         )
 
@@ -100,9 +100,9 @@ def check_needed_topics(flow: FlowConfig, source: ClusterAdmin, target: ClusterA
     found = [*_obstacles_on(flow, source, is_target=False), *_obstacles_on(flow, target, is_target=True)]
     if any(each.stops_copy for each in found):
         raise TopicNotCreatableError(
-            f"topics that the flow needs cannot be made: {' '.join(map(str, found))}",
+            f"topics that the flow needs cannot be created: {' '.join(map(str, found))}",
             where=Where(flow=str(flow.flow)),
-            action="Change the settings in brackets, of the flow's file or of the brokers, or add brokers.",
+            action="Change the settings in brackets, in the flow's file or on the brokers, or add brokers.",
         )
     return tuple(map(str, found))
 
@@ -157,8 +157,8 @@ def _made_by_brokers(flow: FlowConfig) -> Iterator[str]:
 
 def _as_brokers_make_them(names: Sequence[str], configs: Mapping[str, str | None]) -> Iterator[NeededTopic]:
     of_brokers = {
-        _TRANSACTIONS: ("transaction.state.log", "Or let the flow do without transactional ids: mirror.fencing=none."),
-        _GROUPS: ("offsets.topic", "Or commit no group offsets: sync.group.offsets.enabled=false."),
+        _TRANSACTIONS: ("transaction.state.log", "Or run the flow without transactional ids: mirror.fencing=none."),
+        _GROUPS: ("offsets.topic", "Or do not commit group offsets: sync.group.offsets.enabled=false."),
     }
     for name in names:
         prefix, instead = of_brokers[name]

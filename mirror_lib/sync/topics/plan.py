@@ -64,7 +64,7 @@ class CreateTopic:
 
     def __str__(self) -> str:
         configs = "".join(f", {key}={value}" for key, value in sorted(self.configs.items()))
-        without = f"; without {', '.join(self.left_out)}, which the target does not know" if self.left_out else ""
+        without = f"; without {', '.join(self.left_out)}, which the target does not support" if self.left_out else ""
         return f"create {self.name}: {self.partitions} partitions, {self.replication_factor} replicas{configs}{without}"
 
 
@@ -77,7 +77,7 @@ class GrowPartitions:
     wanted: int
 
     def __str__(self) -> str:
-        return f"grow {self.name}: from {self.present} to {self.wanted} partitions"
+        return f"add partitions to {self.name}: from {self.present} to {self.wanted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class TopicPlan:
                 for name in self.deleted
             ),
             *(
-                f"{name} is not created: records were copied to {former}, and the flow's rules name another topic now "
-                f"(`mirror gaps list`)"
+                f"{name} is not created: records were copied to {former}, and by the flow's rules the target is now "
+                "another topic (`mirror gaps list`)"
                 for name, former in self.renamed
             ),
         ]
@@ -130,7 +130,7 @@ class TopicPlan:
     def __str__(self) -> str:
         steps = [str(step) for step in (*self.create, *self.grow, *self.conflicts)]
         steps += self.about_undecided
-        return "\n".join([*steps, f"{self.unchanged} topics are as they should be"])
+        return "\n".join([*steps, f"{self.unchanged} topics unchanged"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""

@@ -34,10 +34,10 @@ def wait_until_visible(
         time.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
     return {
         name: TransientError(
-            f"not all of its {topics[name]} partitions have a leader, and for {seconds:.0f} s no other topic has "
-            "become complete.",
+            f"not all of its {topics[name]} partitions have a leader, and no other topic became ready for "
+            f"{seconds:.0f} s.",
             where=Where(cluster=admin.cluster, topic=name),
-            action="Check the brokers' health and run again.",
+            action="Check the brokers, then run again.",
         )
         for name in missing
     }

@@ -80,7 +80,7 @@ def parts(tail: bytes) -> tuple[bytes | None, bytes | None, bytes]:
         key, at = _nullable(tail, 0)
         value, at = _nullable(tail, at)
     except IndexError as error:
-        raise ValueError("the record ends inside a number") from error
+        raise ValueError("the record ends in the middle of a number") from error
     return key, value, tail[at:]
 
 
@@ -90,7 +90,7 @@ def _nullable(tail: bytes, position: int) -> tuple[bytes | None, int]:
         return None, position
     end = position + length
     if end > len(tail):
-        raise ValueError("a part is longer than the record")
+        raise ValueError("a field is longer than the record")
     return tail[position:end], end
 
 

@@ -69,7 +69,7 @@ def _decoded(header: BatchHeader, body: bytes) -> Columns:
                 delta, at = decode_varint(body, at)
                 offsets.append(base + delta)
             if at >= end or end > size:
-                raise RecordError(f"record {len(tails)} of {header.count} does not fit its batch")
+                raise RecordError(f"record {len(tails)} of {header.count} is longer than its batch")
             tails.append(body[at:end])
             position = end
     except (IndexError, ValueError) as error:
@@ -77,5 +77,5 @@ def _decoded(header: BatchHeader, body: bytes) -> Columns:
             raise
         raise RecordError(f"record {len(tails)} of {header.count} cannot be read: {error}") from error
     if position != size:
-        raise RecordError(f"{size - position} bytes are left after {header.count} records")
+        raise RecordError(f"{size - position} bytes remain after {header.count} records")
     return Columns(offsets, times, tails)

@@ -156,8 +156,8 @@ def verdict_of(
         # If copying had begun, the map would have a record.
         kept_by = ", and its transforms do not drop all" if check.chain else ""
         detail = (
-            f"the ledger has no offset map of it{kept_by}: at least {verdict.difference_count + verdict.records:,} "
-            "records are there to be compared (`mirror map rebuild`)."
+            f"the ledger has no offset map for this partition{kept_by}: at least "
+            f"{verdict.difference_count + verdict.records:,} records were not compared (`mirror map rebuild`)."
         )
         return PartitionVerdict.impossible(check.source, check.target, "no-map", detail)
     if verdict.difference_count:
@@ -165,6 +165,6 @@ def verdict_of(
     if error is not None:
         return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason=error.reason, detail=str(error))
     if stopped is not None and not verdict.records:
-        detail = f"the budget of {stopped.value} was used up before anything of it was compared."
+        detail = f"the budget of {stopped.value} was used up before this partition was compared."
         return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason="budget", detail=detail)
     return verdict

@@ -7,9 +7,7 @@ from mirror_lib.transform import Determinism, TransformChain
 #: Stable codes of why a transformed partition is unverifiable.
 NOT_DETERMINISTIC, ROUTED, NEEDS_SPARK = "not-deterministic", "routed", "needs-spark"
 #: The sentence for a target partition that transforms send records to, where there is no Spark.
-NEEDED_FOR_ROUTED = (
-    "transforms send records there, which only Spark can make again: run the verification as a Spark job."
-)
+NEEDED_FOR_ROUTED = "records are routed to this partition by transforms: run the verification as a Spark job."
 
 
 def may_give_several(chain: TransformChain) -> bool:
@@ -26,8 +24,8 @@ def why_unverifiable(chain: TransformChain) -> tuple[str, str] | None:
             if each.determinism is not Determinism.YES
         ]
         return NOT_DETERMINISTIC, (
-            f"the same record may not give the same result twice, so nothing can be compared: {', '.join(doubtful)}. "
-            "Where you know better, say `deterministic = true`."
+            f"the transforms are not deterministic, so records cannot be compared: {', '.join(doubtful)}. If they "
+            "are, set `deterministic = true`."
         )
     return None
 
@@ -35,6 +33,6 @@ def why_unverifiable(chain: TransformChain) -> tuple[str, str] | None:
 def needs_spark(chain: TransformChain) -> str:
     """Return the sentence for a partition that cannot be compared without Spark."""
     return (
-        f"its records go through transforms ({', '.join(chain.names)}), which only Spark can apply again: run the "
-        "verification as a Spark job (`spark-submit spark_jobs/verify.py`, or the flow's mirror_verify DAG)."
+        f"its records are transformed ({', '.join(chain.names)}): run the verification as a Spark job (`spark-submit "
+        "spark_jobs/verify.py`, or the flow's mirror_verify DAG)."
     )

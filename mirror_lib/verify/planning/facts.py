@@ -266,7 +266,7 @@ class _Gathering:
                 self._unverifiable.append(PartitionVerdict.failed(place, target, unseen.refused[place.topic]))
         topics = {place.topic for place in copied}
         doubtful = {topic: error for topic, error in unseen.doubtful.items() if topic in topics}
-        for line in in_words("Nothing is verified of {}", doubtful):
+        for line in in_words("No partition is verified of {}", doubtful):
             _log.warning("Flow %s: %s", self._name, line)
 
     def _backfilled(self, flow: str) -> set[TopicPartition]:
@@ -320,9 +320,10 @@ class _Gathering:
         if position is None or position.topic_id is None or now is None or position.topic_id == now:
             return None
         return SourceRecreatedError(
-            "the source topic was deleted and created again since it was copied: the map speaks of another topic.",
+            "the source topic was deleted and created again since it was copied: the offset map belongs to the "
+            "deleted topic.",
             where=Where(flow=self._name, topic=source.topic, partition=source.partition),
-            action="`mirror gaps` shows what can be done.",
+            action="See `mirror gaps list` for the resolutions.",
         )
 
     def _another_target(self, pair: _Pair, position: Position | None, log_end: int) -> MirrorError | None:
@@ -338,7 +339,7 @@ class _Gathering:
         if found is None or isinstance(found, TargetRecreatedError | TargetTruncatedError):
             return None
         found.where = Where(flow=self._name, topic=source.topic, partition=source.partition)
-        found.action = "`mirror gaps list` shows what can be done."
+        found.action = "See `mirror gaps list` for the resolutions."
         return found
 
     def _read_positions(self) -> PositionSnapshot:

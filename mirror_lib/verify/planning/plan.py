@@ -157,7 +157,7 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
         fact.source,
         fact.target,
         "no-map",
-        "the ledger has no offset map of it: nothing was copied by this program, or the ledger was lost "
+        "the ledger has no offset map for this partition: this program copied nothing, or the ledger was lost "
         "(`mirror map rebuild`).",
     )
 

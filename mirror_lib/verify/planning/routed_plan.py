@@ -197,13 +197,13 @@ class _Target:
         if mode is VerifyMode.SAMPLE:
             yield Obstacle(
                 SAMPLED,
-                "a sample leaves out a part of what is sent there: take the mode full or recent.",
+                "a sample contains only a part of the records routed to it: use --mode full or recent.",
                 lasting=True,
             )
         if self._target in self._routed.shared:
             yield Obstacle(
                 ROUTED,
-                "another flow or a backfill sends records there too, so it holds more than this flow's.",
+                "another flow or a backfill writes to it too, so it contains more than the records of this flow.",
                 lasting=True,
             )
         known = {source_of(row) for row in self._rows if row.own}
@@ -211,8 +211,8 @@ class _Target:
         if self._target.topic in self._routed.copied_to and (not known or owners - known):
             yield Obstacle(
                 ROUTED,
-                "another topic is copied to it too, and where its records stand among those that are sent there the "
-                "ledger does not tell.",
+                "another topic is copied to it too, and the ledger does not contain the offsets of its records "
+                "among the routed records.",
                 lasting=True,
             )
 
@@ -223,22 +223,23 @@ class _Target:
             verdict, fact = self._why_not.get(source), self._facts.get(source)
             if verdict is not None:
                 return Obstacle(
-                    verdict.reason or ROUTED, f"of {_named(source)}, which sends records there: {verdict.detail}"
+                    verdict.reason or ROUTED, f"of {_named(source)}, whose records are routed to it: {verdict.detail}"
                 )
             if fact is None:
                 return Obstacle(
                     UNSELECTED,
-                    f"{_named(source)} sends records there too, and is no part of this verification.",
+                    f"records of {_named(source)} are routed to it too, but {_named(source)} is not part of this "
+                    "verification.",
                 )
             if not fact.chain.may_route:
                 return Obstacle(
                     ROUTED,
-                    f"the transforms that sent records of {source.topic} there are not in the configuration any more.",
+                    f"the transforms that routed records of {source.topic} to it are no longer in the configuration.",
                     lasting=True,
                 )
             if share.source_first < fact.source_start:
                 return _cut_by_retention(
-                    group, f"the source holds {_named(source)} from offset {fact.source_start:,} on"
+                    group, f"{_named(source)} starts at offset {fact.source_start:,} on the source"
                 )
             if share.source_next > fact.source_end or any(
                 gap.rewritten and gap.first_offset < share.source_next and share.source_first < gap.next_offset
@@ -246,11 +247,11 @@ class _Target:
             ):
                 return Obstacle(
                     "source-truncated",
-                    f"{_named(source)} does not hold the records any more that were sent there: it was truncated.",
+                    f"{_named(source)} no longer has the records that were routed to it: its log was truncated.",
                     lasting=True,
                 )
         if group.first < self._found.start and group.records:
-            return _cut_by_retention(group, f"the target holds it from offset {self._found.start:,} on")
+            return _cut_by_retention(group, f"the target starts at offset {self._found.start:,}")
         return None
 
     def _is_expired(self, group: _Together) -> bool:
@@ -330,8 +331,8 @@ def left_over(wanted: Sequence[tuple[int, int]], read: Iterable[tuple[int, int]]
 def _cut_by_retention(group: _Together, what: str) -> Obstacle:
     return Obstacle(
         EXPIRED,
-        f"of offsets {group.first:,} to {group.next:,} retention has removed a part, so what should stand in the rest "
-        f"is not known: {what}.",
+        f"retention removed a part of offsets {group.first:,} to {group.next:,}, so the expected content of the rest "
+        f"is unknown: {what}.",
         lasting=True,
     )
 

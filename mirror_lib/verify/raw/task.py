@@ -84,8 +84,8 @@ class _Check:
         except Exception as failure:
             _log.error("verifying %s failed", self._check.source, exc_info=failure)
             error = MirrorError(
-                f"the verification met a fault of this program: {type(failure).__name__}: {failure}.",
-                action="The log shows where; please report it.",
+                f"internal error in the verification: {type(failure).__name__}: {failure}.",
+                action="Please report it with this log.",
             )
         return self._verdict(error, time.monotonic() - began)
 

@@ -101,10 +101,10 @@ def _unread(span: RoutedSpan, made: RoutedFindings) -> Obstacle | None:
         name = f"{share.source.topic}-{share.source.partition}"
         error, stopped = made.errors.get(share.source), made.stopped.get(share.source)
         if error is not None:
-            return Obstacle(error.reason, f"of {name}, which sends records there: {error}")
+            return Obstacle(error.reason, f"of {name}, whose records are routed to it: {error}")
         if not made.has_read(share):
-            budget = f"the budget of {stopped.value} was used up" if stopped is not None else "a budget ended it"
-            return Obstacle("budget", f"{budget} before all of {name} was read that goes there.")
+            budget = f"the budget of {stopped.value} was used up" if stopped is not None else "a budget stopped it"
+            return Obstacle("budget", f"{budget} before all records of {name} that are routed to it were read.")
     return None
 
 
@@ -139,10 +139,12 @@ class _Account:
         if self.standing.error is not None:
             self.obstacles.append(Obstacle(self.standing.error.reason, str(self.standing.error)))
         elif self.standing.stopped:
-            self.obstacles.append(Obstacle("budget", "the budget of seconds was used up before all of it was read."))
+            self.obstacles.append(
+                Obstacle("budget", "the budget of seconds was used up before the partition was read.")
+            )
         elif self.standing.times_replaced:
             self.obstacles.append(
-                Obstacle("timestamps", "the broker has replaced the time of some of its records.", lasting=True)
+                Obstacle("timestamps", "the broker replaced the timestamps of some of its records.", lasting=True)
             )
         else:
             for span in self.check.spans:
@@ -158,7 +160,7 @@ class _Account:
             self.obstacles.append(
                 Obstacle(
                     ROUTED,
-                    f"{unknown:,} records that the transforms send there were copied before the ledger noted where to.",
+                    f"{unknown:,} records routed to it were copied before the ledger stored their target.",
                     lasting=True,
                 )
             )
@@ -166,7 +168,7 @@ class _Account:
     def _obstacle(self, span: RoutedSpan) -> Obstacle | None:
         """Return why one span cannot be compared, though it was planned."""
         if self.standing.log_start > span.target_first:
-            return Obstacle(EXPIRED, "retention removed a part of it while it was read.")
+            return Obstacle(EXPIRED, "retention deleted a part of it during the comparison.")
         return _unread(span, self.found)
 
     def _compare(self, span: RoutedSpan) -> None:
@@ -198,7 +200,7 @@ class _Account:
         self.compacted += sum(abs(each.times) for each in surplus if self._by_compaction(each))
         self.difference_count += sum(abs(each.times) for each in kept)
         if kept:
-            self.remarks.append(f"{missing:,} records are missing, {extra:,} are too much")
+            self.remarks.append(f"{missing:,} records are missing, {extra:,} are extra")
             self.unequal.append(_Unequal(span.number, kept))
 
     def _by_compaction(self, each: Surplus) -> bool:
@@ -222,15 +224,15 @@ class _Account:
             self.obstacles.append(
                 Obstacle(
                     "compacted",
-                    f"the source makes {made:,} records and {stands:,} stand there: what compaction has removed cannot "
-                    "be told from what is missing or too much.",
+                    f"{made:,} records expected from the source, {stands:,} found on the target: records removed by "
+                    "compaction cannot be distinguished from missing or extra records.",
                     lasting=True,
                 )
             )
             return
         self.remarks.append(
-            f"the source makes {made:,} records and {stands:,} stand there; too many differ to name them, so somebody "
-            "has written there or removed records, or the transform is another one"
+            f"{made:,} records expected from the source, {stands:,} found on the target, too many differences to "
+            "list: another producer wrote or deleted records there, or the transform has changed"
         )
         # A lower bound; at least one if the counts are equal but the records are not.
         self.difference_count += max(abs(excess), 1)
@@ -239,7 +241,7 @@ class _Account:
         if not self.standing.strangers:
             return
         self.difference_count += self.standing.strangers
-        self.remarks.append(f"{self.standing.strangers:,} records stand where the flow has written nothing")
+        self.remarks.append(f"{self.standing.strangers:,} records were found at offsets that the flow did not write")
         self.differences += [
             RoutedDifference(DifferenceKind.EXTRA, target_offset=offset) for offset in self.standing.stranger_offsets
         ]
@@ -250,7 +252,7 @@ class _Account:
             return
         self.difference_count += heap.count
         self.made += heap.count
-        self.remarks.append(f"{heap.count:,} records are missing that no run has sent there, by the ledger")
+        self.remarks.append(f"{heap.count:,} expected records are missing that no run has written, by the ledger")
         self.unequal.append(_Unequal(UNEXPECTED, Multiset().minus(heap).surplus()))
 
     @property

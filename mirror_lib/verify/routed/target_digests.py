@@ -88,8 +88,8 @@ class _Reading:
         except Exception as failure:
             _log.error("reading %s for a verification failed", self._check.target, exc_info=failure)
             error = MirrorError(
-                f"the verification met a fault of this program: {type(failure).__name__}: {failure}.",
-                action="The log shows where; please report it.",
+                f"internal error in the verification: {type(failure).__name__}: {failure}.",
+                action="Please report it with this log.",
             )
         return Standing(
             target=self._check.target,

@@ -62,8 +62,8 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
             fact.source,
             fact.target,
             TRANSFORMED,
-            f"its records go through transforms ({', '.join(fact.chain.names)}), so keys and values on the target are "
-            "others than on the source: the modes full and recent compare what the transforms make.",
+            f"its records are transformed ({', '.join(fact.chain.names)}), so keys and values on the target differ "
+            "from the source: use --mode full or recent, which compare the transformed records.",
         )
     if fact.shared_target:
         return PartitionVerdict.impossible(
@@ -71,7 +71,7 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
             fact.target,
             SHARED_TARGET,
             "other source partitions, a backfill or transforms write to the same target partition, so its newest "
-            "record of a key need not be of this source partition.",
+            "record of a key may come from elsewhere.",
         )
     return None
 

@@ -178,7 +178,7 @@ class StateComparison:
     def _check_readable(self) -> None:
         if self._target.at < self._check.target_end and self.stopped is None:
             raise TransientError(
-                f"{self._check.target} can be read up to offset {self._target.at} only, though its log ended at "
+                f"{self._check.target} can be read only up to offset {self._target.at}, but its log end offset was "
                 f"{self._check.target_end} before: a transaction is open there, or the log was truncated.",
                 where=Where(topic=self._check.source.topic, partition=self._check.source.partition),
                 action="Find the transaction (`kafka-transactions.sh find-hanging`), and verify again.",

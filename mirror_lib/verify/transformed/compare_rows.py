@@ -117,16 +117,17 @@ class RowNumbers:
             among[:stop] += (self._last_row & (MOST_ROWS - 1)) + 1
         if among.max() >= MOST_ROWS:
             raise MirrorError(
-                f"a transform makes more than {MOST_ROWS} records of one.", action="Compare it otherwise."
+                f"a transform returns more than {MOST_ROWS} records for one record.",
+                action="This cannot be verified; compare the topic with another tool.",
             )
         return (offsets << ROW_BITS) + among
 
 
 def _disordered(offset: int, *, several: bool) -> MirrorError:
-    what = "rows that are not in the order of their records" if several else "several records of one"
+    what = "rows in another order than their records" if several else "several rows for one record"
     return MirrorError(
-        f"a transform gives {what} (source offset {offset}).",
-        action="A transform must not sort the rows; where it is not one of yours, please report it.",
+        f"a transform returns {what} (source offset {offset}).",
+        action="A transform must not sort rows; if it is not your own code, please report it.",
     )
 
 
@@ -286,8 +287,8 @@ class _Comparing:
             self._end(progress, before=number)
             if not self._waiting or self._waiting[0].number != number:
                 raise MirrorError(
-                    "the rows of several partitions come mixed.",
-                    action="A transform must not sort or deal out the rows.",
+                    "the rows of several partitions are mixed.",
+                    action="A transform must not sort or repartition rows.",
                 )
             part = batch.slice(first, len(each.rows))
             first += len(each.rows)
@@ -371,8 +372,8 @@ class _Comparing:
         except Exception as error:
             _log.error("verifying %s failed", check.source, exc_info=error)
             account.error = MirrorError(
-                f"the verification met a fault of this program: {type(error).__name__}: {error}.",
-                action="The task's log shows where; please report it.",
+                f"internal error in the verification: {type(error).__name__}: {error}.",
+                action="Please report it with the task's log.",
             )
         account.seconds += time.monotonic() - began
 

@@ -102,7 +102,7 @@ class RowLogReader(LogReader):
             error.where = where
             raise
         if found is None:
-            raise TransientError("the broker does not send a whole record batch.", where=where)
+            raise TransientError("the broker does not return a whole record batch.", where=where)
         return found
 
     def _next_part(self, size: int) -> RowChunk | None:
@@ -185,8 +185,8 @@ class _Reading:
         except Exception as failure:
             _log.error("reading %s for a verification failed", check.source, exc_info=failure)
             error = MirrorError(
-                f"the verification met a fault of this program: {type(failure).__name__}: {failure}.",
-                action="The task's log shows where; please report it.",
+                f"internal error in the verification: {type(failure).__name__}: {failure}.",
+                action="Please report it with the task's log.",
             )
         finally:
             if stream is not None:
