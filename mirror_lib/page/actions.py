@@ -131,7 +131,9 @@ def decide(
     if order.decision is GapDecision.STOP:
         note = order.note or None
         _noted(here, looked, action, gap.id, detail, lambda: _stop(here, looked, gap, note))
-        return Done(what=f"{gap.topic}-{gap.partition} is no longer replicated. To resume it, run `mirror gaps resume`.")
+        return Done(
+            what=f"{gap.topic}-{gap.partition} is no longer replicated. To resume it, run `mirror gaps resume`."
+        )
     # A run selects topics by Java regexes, in which a dot is any character.
     conf = {"topics": [re.escape(gap.topic)], "gaps": order.decision.value}
     return _triggered(here, looked, action, gap.id, dag_id, conf, detail)
@@ -207,7 +209,9 @@ def _note_outcome(looked: Looked, ledger: Ledger, action: str, subject: str, det
     try:
         ledger.audits.note(by=looked.visitor.name, action=action, subject=subject, flow=looked.flow.name, detail=detail)
     except LedgerError as error:
-        _log.error("%s of %s by %s could not be recorded in the audit log: %s", action, subject, looked.visitor.name, error)
+        _log.error(
+            "%s of %s by %s could not be recorded in the audit log: %s", action, subject, looked.visitor.name, error
+        )
 
 
 def _ledger(here: ThePage, looked: Looked) -> Ledger:

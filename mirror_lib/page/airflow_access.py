@@ -153,7 +153,9 @@ class AirflowControl:
                 f"Airflow did not start a run of {dag_id}: {error}.", action="Trigger it on the DAG's page in Airflow."
             ) from error
         if run is None:
-            raise DagRefusedError(f"Airflow did not start a run of {dag_id}.", action="Check the log of Airflow's API server.")
+            raise DagRefusedError(
+                f"Airflow did not start a run of {dag_id}.", action="Check the log of Airflow's API server."
+            )
         return str(run.run_id)
 
     def own_addresses(self) -> frozenset[str]:

@@ -231,7 +231,9 @@ def _attempt(row: CutoverStepRow) -> Attempt:
             for gate in row.gates
         ],
         facts=dict(row.facts),
-        error=None if not error else str(error.get("what") or error.get("reason") or "failed, without an error message"),
+        error=None
+        if not error
+        else str(error.get("what") or error.get("reason") or "failed, without an error message"),
         action=str(error["action"]) if error.get("action") else None,
     )
 

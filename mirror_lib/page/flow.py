@@ -331,7 +331,9 @@ def _run(row: RunRow, now: datetime, acts: Sequence[RunAct], *, died: bool = Fal
         bytes=row.bytes,
         records_per_second=row.records / seconds if copied else None,
         bytes_per_second=row.bytes / seconds if copied else None,
-        error=None if not error else str(error.get("what") or error.get("reason") or "failed, without an error message"),
+        error=None
+        if not error
+        else str(error.get("what") or error.get("reason") or "failed, without an error message"),
         action=str(error["action"]) if error.get("action") else None,
         airflow_run=dag_run,
         ended_by=None if act is None else f"{act.by} {act.what} in Airflow.",

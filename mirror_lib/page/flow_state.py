@@ -85,9 +85,7 @@ def _dangers(facts: FlowFacts) -> list[_Finding]:
     if seen is not None and seen.outlook == Outlook.ALREADY_LOST:
         found.append((Level.DANGER, "records lost", "Retention deleted records before they were copied."))
     if seen is not None and seen.outlook == Outlook.WILL_BE_LOST:
-        found.append(
-            (Level.DANGER, "falling behind", "Retention will delete records before they are copied.")
-        )
+        found.append((Level.DANGER, "falling behind", "Retention will delete records before they are copied."))
     if facts.different:
         found.append((Level.DANGER, "differs", f"{_partitions(facts.different)} differ between source and target."))
     if facts.open_gaps:
@@ -106,7 +104,9 @@ def _warnings(facts: FlowFacts) -> list[_Finding]:
     if facts.run is not None and facts.run.state == RunState.PARTIAL:
         found.append((Level.WARNING, "partly failed", "The last run did not copy all partitions."))
     if facts.died:
-        found.append((Level.WARNING, "run died", "The last run died. The next run continues from the stored positions."))
+        found.append(
+            (Level.WARNING, "run died", "The last run died. The next run continues from the stored positions.")
+        )
     if seen is not None and seen.outlook == Outlook.TIGHT:
         found.append((Level.WARNING, "tight", "Retention may delete records soon after they are copied, or before."))
     if facts.failed_steps:

@@ -101,7 +101,8 @@ def _check_origin(request: Request, own_addresses: frozenset[str]) -> None:
     origin = request.headers.get("Origin")
     if origin is not None and _address(origin) not in {request.url.netloc.lower(), *own_addresses}:
         raise HTTPException(
-            403, "Actions are accepted only from Airflow's own pages; behind a proxy, set [api] base_url to their address."
+            403,
+            "Actions are accepted only from Airflow's own pages; behind a proxy, set [api] base_url to their address.",
         )
 
 

@@ -61,7 +61,8 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         looked = PythonTask.of(tasks.look, given, execution_timeout=_TIMEOUT)
         asked = AskOperator(
             task_id="agreed",
-            subject=f"Failback to {source}: are all clients stopped there, and may the records of {target} be copied to it?",
+            subject=f"Failback to {source}: are all clients stopped there, and may the records of {target} be copied "
+            "to it?",
             body=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['told'] }}}}",
             about=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['agreed'] }}}}",
         )
@@ -87,8 +88,8 @@ def after_disaster_form(flow: FlowConfig) -> dict[str, Param]:
     return {
         "topics": topics_field(
             title="Topics",
-            description_md="Source topics: one name or Java regular expression per line. Empty: all topics of the flow, "
-            + ", ".join(literal(pattern) for pattern in flow.topics),
+            description_md="Source topics: one name or Java regular expression per line. Empty: all topics of the "
+            "flow, " + ", ".join(literal(pattern) for pattern in flow.topics),
             section=_SECTION,
         ),
         "note": Param(

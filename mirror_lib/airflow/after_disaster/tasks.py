@@ -21,7 +21,7 @@ _ALL = (".*",)
 
 
 def look(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, str]:
-    """Finds the records that only the source has, and the offsets from which the failback flow would copy. Changes nothing.
+    """Finds the records that only the source has, and the offsets from which to copy back. Changes nothing.
 
     Returns the plan as text, and its fingerprint.
     """

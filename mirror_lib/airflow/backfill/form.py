@@ -120,7 +120,8 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             },
             title="Target topics",
             description_md=(
-                f"With the flow's own topics on {flow.flow.target}, the records are appended to them, including records "
+                f"With the flow's own topics on {flow.flow.target}, the records are appended to them, including "
+                "records "
                 "that they already hold; the flow waits until the backfill has ended."
             ),
             section=_WHERE,

@@ -28,15 +28,15 @@ Moves the writers and readers of some topics from the source to the target. The 
 rehearsal, freeze, drain, verification, groups, approval, switch, grants to write, and watch. A step passes only if all
 its gates hold.
 
-The run waits for two answers on Airflow's page of required actions: a confirmation that the writers are **stopped**, and
-the **approval** of the switch, which shows the report of all gates. The writers are stopped between the two, for
+The run waits for two answers on Airflow's page of required actions: the confirmation that the writers are **stopped**,
+and the **approval** of the switch, which shows the report of all gates. The writers are stopped between the two, for
 seconds, because the Spark job is warm by then.
 
 To continue a run that ended at a gate, trigger this DAG with the same name. Do not clear tasks: Airflow would show the
 old text of the question, so the task fails. An answer counts only while the Spark job that asked is running: the answer
 to an older question is rejected, with the advice to trigger again. The action `roll back` is possible until a client
-has written to the target. After that, use the field `Failback of` on the cutover DAG of the failback flow: it copies the
-changes back. See docs/runbooks.md. `mirror cutover` does the same on the command line.
+has written to the target. After that, use the field `Failback of` on the cutover DAG of the failback flow: it copies
+the changes back. See docs/runbooks.md. `mirror cutover` does the same on the command line.
 """
 
 
@@ -88,7 +88,8 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             Step.APPROVE,
             path,
             task_id="agreed",
-            subject=f"Cutover {_NAME}: all records are on {target}. Approve the switch of writers and readers to {target}?",
+            subject=f"Cutover {_NAME}: all records are on {target}. Approve the switch of writers and readers to "
+            f"{target}?",
         )
         report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
         begin >> prepare >> [carry_out, frozen[0]]

@@ -46,7 +46,8 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             enum=[GO_ON, ROLL_BACK],
             values_display={GO_ON: "Start or continue", ROLL_BACK: "Roll back"},
             title="Action",
-            description_md="**Roll back** undoes the cutover with this name. It is possible until a client has written to "
+            description_md="**Roll back** undoes the cutover with this name. It is possible until a client has "
+            "written to "
             "the target.",
             section=_WHAT,
         ),
@@ -55,7 +56,8 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type=["null", "string"],
             pattern=_NAME,
             title="Failback of",
-            description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: this flow moves "
+            description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: this flow "
+            "moves "
             "its topics and groups back, and copies only the changes since. Leave topics and groups below empty "
             "then.",
             section=_WHAT,
@@ -126,14 +128,20 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             section=_LIMITS,
         ),
         "max_read_again": Param(
-            0, type="integer", minimum=0, maximum=MOST, title="Maximum duplicates (records, all groups)", section=_LIMITS
+            0,
+            type="integer",
+            minimum=0,
+            maximum=MOST,
+            title="Maximum duplicates (records, all groups)",
+            section=_LIMITS,
         ),
         "max_skipped": Param(
             0, type="integer", minimum=0, maximum=MOST, title="Maximum skipped (records, all groups)", section=_LIMITS
         ),
         "may_split": patterns_field(
             title="Groups and transactional ids that may be split",
-            description_md="Java regular expressions, one per line, of groups and ids that use both topics that move and topics that "
+            description_md="Java regular expressions, one per line, of groups and ids that use both topics that move "
+            "and topics that "
             "stay on the source.",
             section=_LIMITS,
         ),

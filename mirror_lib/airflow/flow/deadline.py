@@ -43,7 +43,8 @@ async def tell_deadline_missed(
     run = (context or {}).get("dag_run", {})
     run_id = str(run.get("dag_run_id") or run.get("run_id") or "unknown")
     _log.error(
-        "Flow %s: DAG run %s missed its deadline: not finished %g s after it was queued (mirror.airflow.deadline.seconds).",
+        "Flow %s: DAG run %s missed its deadline: not finished %g s after it was queued "
+        "(mirror.airflow.deadline.seconds).",
         flow,
         run_id,
         seconds,

@@ -60,9 +60,7 @@ def _triggering(flow: FlowConfig, form: Mapping[str, Param]) -> str:
     return (
         "### Triggering manually\n\n"
         "All fields have defaults. In the `conf` of the REST API and of `airflow dags trigger --conf`, the fields are "
-        "named:\n\n"
-        + "\n".join(["| name | field | value |", "|---|---|---|", *fields])
-        + "\n\nFor example:\n\n"
+        "named:\n\n" + "\n".join(["| name | field | value |", "|---|---|---|", *fields]) + "\n\nFor example:\n\n"
         f'```json\n{{"topics": ["{_json_text(pattern)}"], "dry_run": true}}\n```'
     )
 

@@ -272,7 +272,9 @@ def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any
     if done["skipped"] is not None:
         raise AirflowSkipException(done["skipped"])
     if done["failed"]:
-        raise AirflowFailException(f"flow {flow}: {done['failed']} {what} were rejected: " + "; ".join(done["problems"]))
+        raise AirflowFailException(
+            f"flow {flow}: {done['failed']} {what} were rejected: " + "; ".join(done["problems"])
+        )
     return done
 
 

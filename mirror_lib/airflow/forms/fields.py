@@ -99,7 +99,8 @@ def chosen_names(params: Mapping[str, Any], field: str) -> tuple[str, ...]:
     if given and not names:
         raise ConfigurationError(
             f"{field} is set, but contains no name: {list(given)}.",
-            action="Enter a name, or omit the field to select all. Check if the value comes from a variable that is not set.",
+            action="Enter a name, or omit the field to select all. Check if the value comes from a variable that is "
+            "not set.",
         )
     return names
 

@@ -1,9 +1,9 @@
 """A DAG that only writes heartbeats, at its own interval.
 
-MM2 writes one heartbeat per second (`emit.heartbeats.interval.seconds`). A scheduler of tasks cannot do that: starting a
-task takes about as long, and each task run leaves a row and a log. So a run of a flow writes its own heartbeat before it
-copies, and this DAG writes the heartbeats of all pairs at most once a minute, for clusters whose heartbeats are monitored
-by others too. To emit at the rate of MM2, run the process `mirror heartbeat emit --every 1`.
+MM2 writes one heartbeat per second (`emit.heartbeats.interval.seconds`). A scheduler of tasks cannot do that: starting
+a task takes about as long, and each task run leaves a row and a log. So a run of a flow writes its own heartbeat before
+it copies, and this DAG writes the heartbeats of all pairs at most once a minute, for clusters whose heartbeats are
+monitored by others too. To emit at the rate of MM2, run the process `mirror heartbeat emit --every 1`.
 """
 
 from __future__ import annotations

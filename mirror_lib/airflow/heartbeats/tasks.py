@@ -51,7 +51,7 @@ def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
 
 
 def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Shows the state of the upstream clusters by their heartbeats on the target; fails if this run's heartbeat is missing."""
+    """Shows the upstream clusters' heartbeats on the target; fails if the heartbeat of this run is missing."""
     from mirror_lib.config import flow_topology, load_flow
     from mirror_lib.ledger import open_ledger
 

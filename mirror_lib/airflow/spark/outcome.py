@@ -81,7 +81,8 @@ def without_report(exit_code: int | None) -> str:
         return "it wrote no report, see the log above"
     if exit_code < 0:
         return (
-            f"killed by signal {-exit_code} (9: by an operator, by Airflow, or by the kernel if memory is short), see the log "
+            f"killed by signal {-exit_code} (9: by an operator, by Airflow, or by the kernel if memory is short), "
+            "see the log "
             "above"
         )
     return f"exit code {exit_code}, see the log above"

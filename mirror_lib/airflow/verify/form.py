@@ -75,7 +75,8 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             minimum=1,
             maximum=MOST,
             title="Byte budget",
-            description="Maximum number of bytes to read from the source; about as many are read from the target. Empty: all.",
+            description="Maximum number of bytes to read from the source; about as many are read from the target. "
+            "Empty: all.",
             section=_HOW,
         ),
         "max_seconds": Param(
