@@ -95,7 +95,7 @@ SECONDS_BEHIND = _gauge(
     mm2="record-age-ms, replication-latency-ms",
 )
 SECONDS_BEHIND_BEFORE = _gauge(
-    "flow_seconds_behind_before", "flow_seconds_behind at the observation before the latest, as of that time."
+    "flow_seconds_behind_before", "Age of the oldest record that was not copied, at the observation before the latest."
 )
 WRITES = _gauge("flow_writes_per_second", "Source offsets written per second, between the last two observations.")
 CATCHUP = _gauge(
@@ -113,9 +113,7 @@ STALLED_RECORDS = _gauge(
     "reason",
 )
 STALLED_ANY = _gauge("flow_partitions_stalled", "Stalled partitions, for any reason.")
-STALLED_BEFORE = _gauge(
-    "flow_partitions_stalled_before", "flow_partitions_stalled at the observation before the latest."
-)
+STALLED_BEFORE = _gauge("flow_partitions_stalled_before", "Stalled partitions, at the observation before the latest.")
 PARTITION_BEHIND = _gauge(
     "partition_records_behind",
     "Lag in source offsets of the partitions with the largest lag; only on request.",
