@@ -1,4 +1,4 @@
-"""One DAG per flow with a way back, of the files that MIRROR_CONFIG names, for the time after a disaster; optional."""
+"""One DAG per flow with a failback flow, for failback after a disaster, from the files in MIRROR_CONFIG; optional."""
 
 import os
 from pathlib import Path

@@ -45,8 +45,9 @@ class AskOperator(HITLOperator):  # type: ignore[misc]  # Airflow is untyped her
         shown = put_question(self, context["task_instance"].id)
         if shown != (self.subject, self.body):
             raise AirflowFailException(
-                "this was asked before in this run, and things have changed since: Airflow would show the old text. "
-                "Trigger this DAG again instead of clearing its tasks."
+                "this question was asked before in this run, and its content has changed since: Airflow would show "
+                "the old "
+                "text. Trigger this DAG again instead of clearing its tasks."
             )
         context["ti"].xcom_push(key=ABOUT, value=self.about)
         super().execute(context)

@@ -74,8 +74,8 @@ def _paths(config: str | Path | Iterable[str | Path] | None) -> list[Path]:
     if config is None:
         if not os.environ.get(CONFIG_VARIABLE, "").strip():
             raise ConfigurationError(
-                "no configuration file is named.",
-                action=f"Give its path to mirror_dags, or set {CONFIG_VARIABLE} for all parts of Airflow.",
+                "no configuration file is set.",
+                action=f"Pass its path to mirror_dags, or set {CONFIG_VARIABLE} for all Airflow components.",
             )
         return config_files(os.environ, Path())
     return [Path(config)] if isinstance(config, str | Path) else [Path(each) for each in config]
@@ -84,7 +84,7 @@ def _paths(config: str | Path | Iterable[str | Path] | None) -> list[Path]:
 def _builder(kind: str) -> Callable[..., dict[str, Any]]:
     found = _BUILDERS.get(kind)
     if found is None:
-        raise ConfigurationError(f"there are no DAGs of the kind {kind!r}.", action=f"Known: {', '.join(KINDS)}.")
+        raise ConfigurationError(f"unknown kind of DAGs {kind!r}.", action=f"Use one of {', '.join(KINDS)}.")
     module, _, name = found.partition(":")
     builder: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
     return builder

@@ -32,7 +32,7 @@ class ErrorClassRetryPolicy(RetryPolicy):  # type: ignore[misc]  # Airflow is un
         """Called by Airflow in the task's own process."""
         del try_number, max_tries, context
         if is_hopeless(exception):
-            return RetryDecision.fail(reason=f"trying again cannot help: {exception}")
+            return RetryDecision.fail(reason=f"not retried, a retry would fail again: {exception}")
         return RetryDecision.default()
 
     def serialize(self) -> dict[str, Any]:

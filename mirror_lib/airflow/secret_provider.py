@@ -114,7 +114,7 @@ def _connection(name: str) -> ConnectionValues:
     try:
         found = BaseHook.get_connection(name)
     except AirflowNotFoundException:
-        raise ProviderError(f"Airflow has no connection {name}, or the task may not have it") from None
+        raise ProviderError(f"Airflow has no connection {name}, or the task has no permission to read it") from None
     except (AirflowRuntimeError, AirflowException, PermissionError) as error:
         # The text comes from a secrets backend and may contain the secret.
         raise _not_given(f"the connection {name}", error) from None
@@ -139,7 +139,7 @@ def _not_given(what: str, error: Exception) -> ProviderError | TransientError:
     """Return an error of the file if Airflow does not have the value or denies it to the task."""
     if isinstance(error, AirflowRuntimeError) and error.error.error not in _REFUSALS:
         return TransientError(
-            f"Airflow does not give {what} ({error.error.error.value}).",
-            action="It usually passes; look at Airflow's API server and its secrets backend if it does not.",
+            f"Airflow did not return {what} ({error.error.error.value}).",
+            action="Usually transient. If it persists, check Airflow's API server and its secrets backend.",
         )
-    return ProviderError(f"Airflow does not give {what} ({type(error).__name__})")
+    return ProviderError(f"Airflow did not return {what} ({type(error).__name__})")

@@ -176,7 +176,7 @@ def with_deletions(
         found,
         outlook=Outlook.TIGHT,
         reason=f"the source keeps deletions for {duration(kept)} (delete.retention.ms), and the copy was at the end of "
-        f"the partition {duration(age_seconds)} ago: keys that were deleted since may live on the target for ever",
+        f"the partition {duration(age_seconds)} ago: keys that were deleted since may stay on the target",
     )
 
 
@@ -187,12 +187,12 @@ def behind_transaction(found: PartitionForecast, offsets: int) -> PartitionForec
         offsets: number of hidden offsets.
     """
     limits = (found.deleted_by_time_seconds, found.deleted_by_size_seconds)
-    told = f"{offsets:,} offsets are hidden by a transaction that does not end by itself"
+    told = f"{offsets:,} offsets are hidden by a transaction that will not end by itself"
     known = [limit for limit in limits if limit is not None]
     if known and not isinf(min(known)):
         outlook, when = Outlook.WILL_BE_LOST, f", and retention may delete them {deadline(min(known))}"
     else:
-        outlook, when = Outlook.UNKNOWN, ": they are not copied before an operator ends it"
+        outlook, when = Outlook.UNKNOWN, ": they are not copied until an operator ends it"
     if found.outlook.severity > outlook.severity:
         return replace(found, catch_up_seconds=NEVER)
     return replace(found, catch_up_seconds=NEVER, outlook=outlook, reason=told + when)
@@ -252,11 +252,11 @@ def _judge(backlog: Backlog, retention: Retention | None, pace: Pace) -> tuple[O
         lost = backlog.log_start - backlog.position
         return Outlook.ALREADY_LOST, f"retention deleted {lost:,} offsets before they were copied"
     if backlog.lag == 0:
-        return Outlook.OK, "there is nothing to copy"
+        return Outlook.OK, "no lag"
     if retention is None:
-        return Outlook.UNKNOWN, "the topic's configs cannot be read"
+        return Outlook.UNKNOWN, "the configs of the topic cannot be read"
     if not retention.deletes:
-        return Outlook.OK, "retention deletes nothing of this topic"
+        return Outlook.OK, "retention does not delete records of this topic"
     dark = _worst(_findings(backlog, retention, pace))
     if not pace.at_least or dark[0] is Outlook.OK:
         return dark
@@ -265,12 +265,12 @@ def _judge(backlog: Backlog, retention: Retention | None, pace: Pace) -> tuple[O
     if bright[0] is not Outlook.OK:
         return bright
     if pace.per_second == 0:
-        return Outlook.UNKNOWN, "nothing has been copied lately, so the speed is not known"
-    return Outlook.UNKNOWN, "so little was copied lately that the speed is not known"
+        return Outlook.UNKNOWN, "no recent copy, so the copy rate is unknown"
+    return Outlook.UNKNOWN, "too few recent copies to know the copy rate"
 
 
 def _worst(findings: Iterator[tuple[Outlook, str]]) -> tuple[Outlook, str]:
-    fine = (Outlook.OK, "it will be copied before retention deletes it")
+    fine = (Outlook.OK, "the lag will be copied before retention deletes it")
     return max([fine, *findings], key=lambda found: found[0].severity)
 
 
@@ -287,8 +287,9 @@ def _outrun(backlog: Backlog, pace: Pace) -> Iterator[tuple[Outlook, str]]:
     if written is not None and written > pace.per_second:
         yield (
             Outlook.WILL_BE_LOST,
-            f"it is written faster ({written:,.0f} offsets a second) than copied ({pace.per_second:,.0f}), so that "
-            "retention overtakes the copy sooner or later",
+            f"the source is written faster ({written:,.0f} offsets/s) than copied ({pace.per_second:,.0f} "
+            "offsets/s), so "
+            "retention will overtake the copy",
         )
 
 
@@ -316,7 +317,7 @@ def _spans(backlog: Backlog) -> list[_Stretch]:
 
 def _by_time(backlog: Backlog, retention: Retention, seconds: float, pace: Pace) -> Iterator[tuple[Outlook, str]]:
     if not backlog.marks:
-        yield Outlook.UNKNOWN, "the age of its records is not known"
+        yield Outlook.UNKNOWN, "the age of the records is unknown"
         return
     spread = _segment_seconds(backlog, retention)
     for span in _spans(backlog):
@@ -325,15 +326,15 @@ def _by_time(backlog: Backlog, retention: Retention, seconds: float, pace: Pace)
         if copied_in > latest + spread:
             yield (
                 Outlook.WILL_BE_LOST,
-                f"retention.ms deletes records {deadline(latest + spread)}, and the copy comes to them only "
+                f"retention.ms deletes records {deadline(latest + spread)}, but the copy reaches them "
                 f"{deadline(copied_in)}",
             )
         elif span.oldest > seconds:
-            yield Outlook.TIGHT, "its oldest records are past retention.ms: they may be deleted at any moment"
+            yield Outlook.TIGHT, "the oldest records are past retention.ms: they may be deleted at any time"
         elif copied_in > earliest * _TIGHT_SHARE:
             yield (
                 Outlook.TIGHT,
-                f"retention.ms may delete records {deadline(earliest)} at the earliest, and the copy comes to them "
+                f"retention.ms may delete records {deadline(earliest)} at the earliest, and the copy reaches them "
                 f"{deadline(copied_in)}",
             )
 
@@ -342,10 +343,10 @@ def _by_size(backlog: Backlog, retention: Retention, pace: Pace) -> Iterator[tup
     room, written, each = _room(backlog, retention), backlog.writes_per_second, backlog.bytes_per_offset
     if room is None or each is None:
         what = "of a log in tiered storage" if retention.remote else "of its log"
-        yield Outlook.UNKNOWN, f"retention.bytes is set, and the cluster does not tell the size {what}"
+        yield Outlook.UNKNOWN, f"retention.bytes is set, but the cluster does not report the size {what}"
         return
     if room > 0 and written is None:
-        yield Outlook.UNKNOWN, "retention.bytes is set, and it is not known how fast it is written"
+        yield Outlook.UNKNOWN, "retention.bytes is set, but the write rate is unknown"
         return
     earliest, latest = _until(room, written), _until(room + retention.segment_bytes / each, written)
     # From there on the copy is faster than the writes, or it is outrun.
@@ -353,17 +354,17 @@ def _by_size(backlog: Backlog, retention: Retention, pace: Pace) -> Iterator[tup
     if begins > latest:
         yield (
             Outlook.WILL_BE_LOST,
-            f"retention.bytes deletes its next records {deadline(latest)}, and the copy begins {deadline(begins)}",
+            f"retention.bytes deletes the next records {deadline(latest)}, but the copy starts {deadline(begins)}",
         )
     elif earliest == 0:
         yield (
             Outlook.TIGHT,
-            "more is uncopied than retention.bytes keeps: its next records may be deleted at any moment",
+            "the lag is larger than retention.bytes: the next records may be deleted at any time",
         )
     elif begins > earliest * _TIGHT_SHARE:
         yield (
             Outlook.TIGHT,
-            f"retention.bytes may delete its next records {deadline(earliest)} at the earliest, and the copy begins "
+            f"retention.bytes may delete the next records {deadline(earliest)} at the earliest, and the copy starts "
             f"{deadline(begins)} at the latest",
         )
 

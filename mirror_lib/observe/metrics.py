@@ -81,118 +81,137 @@ def _counter(base: str, help_text: str, *labels: str, mm2: str = "") -> Metric:
 INFO = _gauge("flow_info", "1 for every enabled flow of the configuration.", "source", "target", "schedule")
 HEALTHY = _gauge(
     "flow_healthy",
-    "1 when the newest observation is fresh, nothing stands still or is about to be lost, and the flow is at the "
-    "source's end, near it, or nearer than the time before; else 0.",
+    "1 if the latest observation is fresh, no partition is stalled or about to lose records, and the lag is zero, "
+    "small, or smaller than at the observation before; else 0.",
 )
-OBSERVATION_AGE = _gauge("flow_observation_age_seconds", "Seconds since the flow was looked at last.")
+OBSERVATION_AGE = _gauge("flow_observation_age_seconds", "Seconds since the last observation of the flow.")
 PARTITIONS = _gauge("flow_partitions", "Partitions that the flow selects.", mm2="number of MBeans")
-LAGGING = _gauge("flow_partitions_lagging", "Partitions with something to copy.")
-RECORDS_BEHIND = _gauge("flow_records_behind", "Source offsets that are not copied.", mm2="none; KIP-971's record lag")
-BYTES_BEHIND = _gauge("flow_bytes_behind", "Estimated bytes that are not copied; a lower bound, absent if not known.")
+LAGGING = _gauge("flow_partitions_lagging", "Partitions with lag.")
+RECORDS_BEHIND = _gauge("flow_records_behind", "Lag in source offsets.", mm2="none; KIP-971's record lag")
+BYTES_BEHIND = _gauge("flow_bytes_behind", "Estimated lag in bytes; a lower bound, absent if unknown.")
 SECONDS_BEHIND = _gauge(
     "flow_seconds_behind",
-    "Age of the oldest record that is not copied, counted up to now; 0 when there was none.",
+    "Age of the oldest record that is not copied, counted up to now; 0 without lag.",
     mm2="record-age-ms, replication-latency-ms",
 )
 SECONDS_BEHIND_BEFORE = _gauge(
-    "flow_seconds_behind_before", "The same at the observation before the newest, as it was then."
+    "flow_seconds_behind_before", "Age of the oldest record that was not copied, at the observation before the latest."
 )
 WRITES = _gauge("flow_writes_per_second", "Source offsets written per second, between the last two observations.")
-CATCHUP = _gauge("flow_catchup_seconds_estimate", "Seconds until all is copied at the speed of late; +Inf is never.")
+CATCHUP = _gauge(
+    "flow_catchup_seconds_estimate", "Seconds until the flow has caught up, at the rate of recent runs; +Inf is never."
+)
 HEADROOM = _gauge(
     "flow_retention_headroom_seconds",
     "Seconds until retention may delete the first record that is not copied, counted down to now; +Inf is never.",
 )
-STALLED = _gauge("partition_stalled", "Partitions that stand still, by reason.", "reason", mm2="failed tasks")
+STALLED = _gauge("partition_stalled", "Stalled partitions, by reason.", "reason", mm2="failed tasks")
 STALLED_RECORDS = _gauge(
     "partition_stalled_records",
-    "Source offsets that are not copied, of partitions that stand still, by reason; of `source-transaction-open` those "
-    "that the transaction hides.",
+    "Lag of stalled partitions in source offsets, by reason; for `source-transaction-open`, the offsets that the "
+    "transaction hides.",
     "reason",
 )
-STALLED_ANY = _gauge("flow_partitions_stalled", "Partitions that stand still, for any reason.")
-STALLED_BEFORE = _gauge("flow_partitions_stalled_before", "The same at the observation before the newest.")
+STALLED_ANY = _gauge("flow_partitions_stalled", "Stalled partitions, for any reason.")
+STALLED_BEFORE = _gauge("flow_partitions_stalled_before", "Stalled partitions, at the observation before the latest.")
 PARTITION_BEHIND = _gauge(
     "partition_records_behind",
-    "Source offsets that are not copied, of the partitions furthest behind; only when asked for.",
+    "Lag in source offsets of the partitions with the largest lag; only on request.",
     "topic",
     "partition",
 )
 
 INTERVAL = _gauge(
-    "flow_schedule_interval_seconds", "The longest time between two runs that the schedule asks for; absent without."
+    "flow_schedule_interval_seconds", "Longest time between two scheduled runs; absent without a schedule."
 )
-LATE_AFTER = _gauge("flow_late_after_seconds", f"{LATE_INTERVALS} intervals: what is older than this is late.")
-SUCCESS_AGE = _gauge("flow_last_success_age_seconds", "Seconds since a run ended with everything copied.")
-RUN_DURATION = _gauge("flow_run_duration_seconds", "Seconds that the newest ended run took.")
-RUNNING = _gauge("flow_run_active_seconds", "Seconds since the run under way began; 0 when there is none.")
-RUNS = _counter("runs_total", "Runs that began.")
-RUNS_FAILED = _counter("runs_failed_total", "Runs that ended with something left uncopied.", mm2="task failures")
+LATE_AFTER = _gauge("flow_late_after_seconds", f"{LATE_INTERVALS} schedule intervals: an older observation is late.")
+SUCCESS_AGE = _gauge("flow_last_success_age_seconds", "Seconds since the last run that copied all partitions.")
+RUN_DURATION = _gauge("flow_run_duration_seconds", "Duration of the latest finished run, in seconds.")
+RUNNING = _gauge("flow_run_active_seconds", "Seconds since the active run started; 0 if there is none.")
+RUNS = _counter("runs_total", "Started runs.")
+RUNS_FAILED = _counter("runs_failed_total", "Runs that did not copy all partitions.", mm2="task failures")
 RECORDS = _counter("records_copied_total", "Records copied.", mm2="record-count, record-rate")
 BYTES = _counter("bytes_copied_total", "Bytes of record batches written to the target.", mm2="byte-count, byte-rate")
 RECORD_AGE = _gauge(
     "record_age_seconds",
-    "Age of the oldest record of the newest run that copied something, when its copy began.",
+    "Age of the oldest record in the latest run with records, when its copy started.",
     mm2="record-age-ms-max",
 )
 LATENCY_MAX = _gauge(
     "replication_latency_seconds_max",
-    "From the oldest record's time to the end of the round that copied it, in the newest run that copied something.",
+    "Time from the oldest record to the end of the round that copied it, in the latest run with records.",
     mm2="replication-latency-ms-max",
 )
 LATENCY_MIN = _gauge(
     "replication_latency_seconds_min",
-    "The same of its youngest record.",
+    "Time from the newest record to the end of the round that copied it, in the latest run with records.",
     mm2="replication-latency-ms-min",
 )
 ROUND_AGE_MAX = _gauge(
     "round_record_age_seconds_max",
-    "Age of the oldest record of the newest round that copied something, when it was committed.",
+    "Age of the oldest record in the latest round with records, when it was committed.",
     mm2="replication-latency-ms-max",
 )
-ROUND_AGE_MIN = _gauge("round_record_age_seconds_min", "The same of its youngest record.", mm2="replication-latency-ms")
-ROUND_LAG = _gauge("round_records_behind", "Source offsets that were not copied when that round was planned.")
+ROUND_AGE_MIN = _gauge(
+    "round_record_age_seconds_min",
+    "Age of the newest record in the latest round with records, when it was committed.",
+    mm2="replication-latency-ms",
+)
+ROUND_LAG = _gauge("round_records_behind", "Lag in source offsets when that round was planned.")
 ROUND_COST = _gauge(
-    "round_seconds_by_expectation", "Seconds that it took, by those that were expected; absent without expectation."
+    "round_seconds_by_expectation",
+    "Actual duration of that round divided by the expected duration; absent without an expectation.",
 )
 
 GAP_RECORDS = _counter("gap_records_total", "Source records that were lost before they were copied.", "cause")
-GAPS = _counter("gaps_total", "Stretches of the source that were lost before they were copied.", "cause")
-GAPS_OPEN = _gauge("gaps_open", "Losses that nobody has decided about.")
-RECREATED = _counter("topic_recreated_total", "Partitions whose source topic was deleted and created again.")
+GAPS = _counter("gaps_total", "Ranges of source records that were lost before they were copied.", "cause")
+GAPS_OPEN = _gauge("gaps_open", "Gaps without a resolution.")
+RECREATED = _counter("topic_recreated_total", "Partitions whose source topic was deleted and recreated.")
 REJECTED = _counter(
     "rejected_records_total",
-    "Records that were left out because the target or the policy refuses them.",
+    "Records skipped because the target or the policy rejects them.",
     "reason",
     mm2="total-records-skipped",
 )
-MISMATCHES = _counter("verify_mismatch_total", "Times that a verified partition differed from its source.")
-VERIFIED = _gauge("verified_partitions", "Partitions found equal when they were compared last.")
-VERIFIED_AGE = _gauge("verified_up_to_age_seconds", "Seconds since the partition compared longest ago was found equal.")
-VERIFY_LAG = _gauge(
-    "verify_lag_seconds", "Seconds for which copied records of a partition have waited to be compared; at the most."
+MISMATCHES = _counter("verify_mismatch_total", "Verified partitions that differed from the source.")
+VERIFIED = _gauge("verified_partitions", "Partitions that were equal in their latest comparison.")
+VERIFIED_AGE = _gauge(
+    "verified_up_to_age_seconds", "Seconds since the oldest of the latest comparisons that found a partition equal."
 )
-VERIFY_LAG_RECORDS = _gauge("verify_lag_records", "Offsets that are copied and not compared, of compared partitions.")
+VERIFY_LAG = _gauge(
+    "verify_lag_seconds",
+    "Longest time that copied records of a partition have waited for their comparison, in seconds.",
+)
+VERIFY_LAG_RECORDS = _gauge("verify_lag_records", "Copied offsets that are not compared yet, of compared partitions.")
 
-GROUPS = _gauge("groups", "Consumer groups with a position in the flow's topics.")
-GROUPS_BEHIND = _gauge("groups_behind", "Groups that do not go on exactly where they stand on the source.")
-REREAD = _gauge("group_reread_records", "Records that all groups together would read again if they moved now.")
+GROUPS = _gauge("groups", "Consumer groups with committed offsets in the topics of the flow.")
+GROUPS_BEHIND = _gauge(
+    "groups_behind", "Groups that would not continue exactly at their source offsets on failover now."
+)
+REREAD = _gauge(
+    "group_reread_records", "Duplicates on failover now: records that groups would read twice, summed over all groups."
+)
 SKIPPED = _gauge(
-    "group_skipped_records", "Records that all groups together would never read if they moved now; at most."
+    "group_skipped_records",
+    "Skipped on failover now: records that groups would never read, summed over all groups; an upper bound.",
 )
 UNSYNCED = _gauge(
     "group_unsynced", "Groups and partitions that are not in sync, by reason.", "reason", mm2="none; checkpoints exist"
 )
-CONFIG_DRIFT = _gauge("config_drift", "Topics whose configs differed when they were looked at last, or were refused.")
-ACL_DRIFT = _gauge("acl_drift", "ACLs that lacked on the target when they were looked at last, or were refused.")
-STEP_AGE = _gauge("step_age_seconds", "Seconds since a step ran, or was left out.", "step", mm2="checkpoint-latency-ms")
-STEP_FAILED = _gauge("step_failed", "What a cluster refused when the step ran last.", "step")
+CONFIG_DRIFT = _gauge("config_drift", "Topics whose configs differ or were rejected, at the latest sync.")
+ACL_DRIFT = _gauge("acl_drift", "ACLs that are missing on the target or were rejected, at the latest sync.")
+STEP_AGE = _gauge(
+    "step_age_seconds", "Seconds since a sync step ran or was skipped.", "step", mm2="checkpoint-latency-ms"
+)
+STEP_FAILED = _gauge("step_failed", "Changes that a cluster rejected in the latest run of the sync step.", "step")
 HEARTBEAT_AGE = _gauge("heartbeat_age_seconds", "Age of the newest heartbeat that arrived, counted up to now.", "pair")
-HEARTBEAT_OK = _gauge("heartbeat_ok", "1 when the last check found heartbeats of the pair fresh.", "pair", "verdict")
-CUTOVER = _gauge("cutover_state", "1 for the state and step of each cutover under way, and of the newest.", "cutover",
+HEARTBEAT_OK = _gauge(
+    "heartbeat_ok", "1 if the heartbeats of the pair were fresh at the last check.", "pair", "verdict"
+)
+CUTOVER = _gauge("cutover_state", "1 for the state and step of each active cutover, and of the latest.", "cutover",
                  "state", "step")  # fmt: skip
 CUTOVER_CARRIED = _gauge(
-    "cutover_carried", "1 while a process carries a cutover out, or rolls it back; of those under way.", "cutover"
+    "cutover_carried", "1 while a process runs a cutover or rolls it back; for active cutovers.", "cutover"
 )
 
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

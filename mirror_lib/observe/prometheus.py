@@ -66,8 +66,8 @@ def write_textfile(path: Path, text: bytes) -> None:
             raise
     except OSError as error:
         raise MirrorError(
-            f"the metrics cannot be written to {path}: {error.strerror}.",
-            action="Name a file in a folder that exists and may be written to, such as that of node_exporter's "
+            f"cannot write the metrics to {path}: {error.strerror}.",
+            action="Use a file in an existing, writable folder, such as the folder of node_exporter's "
             "--collector.textfile.directory.",
         ) from error
 

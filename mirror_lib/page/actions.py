@@ -87,12 +87,12 @@ def pause(here: ThePage, looked: TheFlow, order: Annotated[Pause, Body()]) -> Do
     dag_id = looked.flow.dag_id
     word = "pause" if order.paused else "unpause"
     with _refusals_noted(looked, word, dag_id):
-        _require(looked.visitor.may_pause(dag_id), "change", dag_id)
+        _require(looked.visitor.may_pause(dag_id), "edit", dag_id)
     _noted(here, looked, word, dag_id, {}, lambda: here.control.pause(dag_id, order.paused))
     return Done(
-        what="No run begins by itself now, and no further task of a run that is under way."
+        what="Paused. No scheduled run starts, and a run in progress starts no further tasks."
         if order.paused
-        else "Runs begin by the schedule again."
+        else "Unpaused. Runs start on schedule again."
     )
 
 
@@ -121,17 +121,19 @@ def decide(
     dag_id = looked.flow.dag_id
     action = f"gap-{order.decision.value}"
     with _refusals_noted(looked, action, gap_id):
-        _require(looked.visitor.may_pause(dag_id) and looked.visitor.may_trigger(dag_id), "change", dag_id)
+        _require(looked.visitor.may_pause(dag_id) and looked.visitor.may_trigger(dag_id), "edit", dag_id)
         gap = None if looked.ledger is None else looked.ledger.pages.find_gap(gap_id)
         if gap is None or gap.flow != looked.flow.name:
-            raise HTTPException(404, "There is no such gap.")
+            raise HTTPException(404, "This gap does not exist.")
         if gap.state != GapState.OPEN:
-            raise HTTPException(409, f"This gap is {gap.state} already, by {gap.decided_by or 'somebody'}.")
+            raise HTTPException(409, f"This gap is already {gap.state}, by {gap.decided_by or 'unknown'}.")
     detail = {"topic": gap.topic, "partition": gap.partition, "cause": gap.cause, "note": order.note}
     if order.decision is GapDecision.STOP:
         note = order.note or None
         _noted(here, looked, action, gap.id, detail, lambda: _stop(here, looked, gap, note))
-        return Done(what=f"{gap.topic}-{gap.partition} is not replicated any more. `mirror gaps resume` takes it back.")
+        return Done(
+            what=f"{gap.topic}-{gap.partition} is no longer replicated. To resume it, run `mirror gaps resume`."
+        )
     # A run selects topics by Java regexes, in which a dot is any character.
     conf = {"topics": [re.escape(gap.topic)], "gaps": order.decision.value}
     return _triggered(here, looked, action, gap.id, dag_id, conf, detail)
@@ -169,7 +171,7 @@ def _triggered(
         _require(visitor.may_trigger(dag_id), "start runs of", dag_id)
     told = {**(detail or {}), "dag": dag_id, "conf": dict(conf)}
     run_id = _noted(here, looked, action, subject, told, lambda: here.control.trigger(dag_id, conf, by=visitor.name))
-    return Done(what=f"Airflow has the run {run_id}.", dag_id=dag_id, run_id=run_id)
+    return Done(what=f"Airflow created the run {run_id}.", dag_id=dag_id, run_id=run_id)
 
 
 def _noted(
@@ -207,7 +209,9 @@ def _note_outcome(looked: Looked, ledger: Ledger, action: str, subject: str, det
     try:
         ledger.audits.note(by=looked.visitor.name, action=action, subject=subject, flow=looked.flow.name, detail=detail)
     except LedgerError as error:
-        _log.error("%s of %s by %s is not in the audit: %s", action, subject, looked.visitor.name, error)
+        _log.error(
+            "%s of %s by %s could not be recorded in the audit log: %s", action, subject, looked.visitor.name, error
+        )
 
 
 def _ledger(here: ThePage, looked: Looked) -> Ledger:
@@ -218,4 +222,4 @@ def _ledger(here: ThePage, looked: Looked) -> Ledger:
 
 def _require(allowed: bool, what: str, dag_id: str) -> None:
     if not allowed:
-        raise HTTPException(403, f"You may not {what} the DAG {dag_id}.")
+        raise HTTPException(403, f"You have no permission to {what} the DAG {dag_id}.")

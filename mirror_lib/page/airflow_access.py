@@ -123,7 +123,7 @@ class AirflowControl:
         with create_session() as session:
             found = session.execute(query).all()
         acts = ((run, at, by, act_of(event, task, extra, task_id)) for run, at, by, event, task, extra in found)
-        return tuple(RunAct(run, at, str(by or "somebody"), what) for run, at, by, what in acts if what is not None)
+        return tuple(RunAct(run, at, str(by or "unknown"), what) for run, at, by, what in acts if what is not None)
 
     def pause(self, dag_id: str, paused: bool) -> None:
         """Pause or unpause like Airflow's own switch."""
@@ -150,10 +150,12 @@ class AirflowControl:
             raise _unknown(dag_id) from error
         except (AirflowException, ParamValidationError, ValueError) as error:
             raise DagRefusedError(
-                f"Airflow did not start a run of {dag_id}: {error}.", action="Start it from the DAG's own page."
+                f"Airflow did not start a run of {dag_id}: {error}.", action="Trigger it on the DAG's page in Airflow."
             ) from error
         if run is None:
-            raise DagRefusedError(f"Airflow did not start a run of {dag_id}.", action="Look into its log.")
+            raise DagRefusedError(
+                f"Airflow did not start a run of {dag_id}.", action="Check the log of Airflow's API server."
+            )
         return str(run.run_id)
 
     def own_addresses(self) -> frozenset[str]:
@@ -179,6 +181,6 @@ def _teams(dag_ids: Collection[str]) -> dict[str, str | None]:
 
 def _unknown(dag_id: str) -> DagUnknownError:
     return DagUnknownError(
-        f"Airflow does not know the DAG {dag_id}.",
-        action="Put the file that makes it into the DAGs folder (`dags/`), and wait until Airflow has parsed it.",
+        f"Airflow has no DAG {dag_id}.",
+        action="Copy the file that creates it to the DAGs folder (`dags/`), then wait until Airflow has parsed it.",
     )

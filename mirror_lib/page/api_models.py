@@ -30,7 +30,7 @@ Duration = Annotated[float | Literal["never"] | None, BeforeValidator(plain_seco
 
 def _storable(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("it has the character NUL, which no ledger can hold")
+        raise ValueError("it contains the character NUL, which the ledger cannot store")
     return text
 
 

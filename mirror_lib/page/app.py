@@ -66,7 +66,7 @@ async def _tell(_request: Request, error: Exception) -> Response:
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 502)
     if isinstance(error, TooManyRequestsError):
         return _problem(Problem.of(error), status, **{"Retry-After": str(error.retry_after_seconds)})
-    _log.warning("The page could not answer: %s", error)
+    _log.warning("The page responded with an error: %s", error)
     return _problem(Problem.of(error), status)
 
 
@@ -74,14 +74,14 @@ async def _correct(_request: Request, error: Exception) -> Response:
     """Reject an invalid request. Its content is not repeated: JSON input may not be valid in a response."""
     assert isinstance(error, RequestValidationError)
     found = (f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:5])
-    what = f"The request cannot be understood: {'; '.join(found)}"[:_LONGEST_SENTENCE]
-    return _problem(Problem(reason="request", what=what, action="Correct what it names."), 422)
+    what = f"The request is not valid: {'; '.join(found)}"[:_LONGEST_SENTENCE]
+    return _problem(Problem(reason="request", what=what, action="Correct these values."), 422)
 
 
 async def _apologise(_request: Request, _error: Exception) -> Response:
     """Return an internal error. The server logs it; the visitor gets no details."""
     problem = Problem(
-        reason="error", what="The page has a fault.", action="The log of Airflow's API server has more about it."
+        reason="error", what="Internal error of the page.", action="Check the log of Airflow's API server."
     )
     # This response does not pass the middleware.
     return _problem(problem, 500, **SAFE_HEADERS, **{"Cache-Control": "no-store"})

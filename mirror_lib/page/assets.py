@@ -38,7 +38,7 @@ async def asset(request: Request, name: str) -> Response:
     """One of the page's files."""
     found = _assets().get(name)
     if found is None:
-        raise HTTPException(404, "There is no such file.")
+        raise HTTPException(404, "File not found.")
     content, kind, tag = found
     # Revalidated each time, so that an upgrade is visible at once.
     headers = {"Cache-Control": "private, no-cache", "ETag": tag}

@@ -37,7 +37,7 @@ async def _who(request: Request) -> Visitor:
 
 def _visitor(who: Annotated[Visitor, Depends(_who)]) -> Visitor:
     if not who.may_open():
-        raise HTTPException(403, "You may not see this page.")
+        raise HTTPException(403, "You have no permission to see this page.")
     return who
 
 
@@ -53,7 +53,7 @@ async def require_visitor(visitor: TheVisitor) -> None:
 
 def no_such_flow(dag_id: str) -> NoReturn:
     """Raise the same error for a flow that does not exist and one that the visitor may not read."""
-    raise HTTPException(404, f"There is no flow with the DAG {dag_id}, or you may not read it.")
+    raise HTTPException(404, f"There is no flow with the DAG {dag_id}, or you have no permission to read it.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def cutover(
             own_dag = cutover_dag_id_of(FlowId.parse(row.flow))
             has_link = own_dag in here.control.dag_states([own_dag]) and own_dag in visitor.readable([own_dag])
             return _detail(row, dags[row.flow], ledger, datetime.now(UTC), own_dag if has_link else None)
-    raise HTTPException(404, f"There is no cutover {name}, or you may not read its flow.")
+    raise HTTPException(404, f"There is no cutover {name}, or you have no permission to read its flow.")
 
 
 def _ledgers(here: ThePage, visitor: TheVisitor, problems: list[Problem]) -> list[tuple[Ledger, Mapping[str, str]]]:
@@ -231,7 +231,9 @@ def _attempt(row: CutoverStepRow) -> Attempt:
             for gate in row.gates
         ],
         facts=dict(row.facts),
-        error=None if not error else str(error.get("what") or error.get("reason") or "it failed"),
+        error=None
+        if not error
+        else str(error.get("what") or error.get("reason") or "failed, without an error message"),
         action=str(error["action"]) if error.get("action") else None,
     )
 

@@ -28,6 +28,6 @@ class TooManyRequestsError(MirrorError):
     @classmethod
     def after(cls, seconds: int) -> TooManyRequestsError:
         """Return the error for a retry after this number of whole seconds."""
-        error = cls("You asked for this too often in a short time.", action=f"Try again in {seconds} s.")
+        error = cls("Too many requests.", action=f"Try again in {seconds} s.")
         error.retry_after_seconds = seconds
         return error

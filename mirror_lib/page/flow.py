@@ -23,8 +23,8 @@ _COPIES = "replicate"
 #: A plot has no room for more points.
 _POINTS = 400
 _DIED = {
-    "what": "It ended without a word: its process was killed, or its machine is gone.",
-    "action": "The next run continues there.",
+    "what": "The run died: its process was killed, or its host is down.",
+    "action": "The next run continues from the stored positions.",
 }
 
 router = APIRouter(prefix="/flows/{dag_id}")
@@ -331,7 +331,9 @@ def _run(row: RunRow, now: datetime, acts: Sequence[RunAct], *, died: bool = Fal
         bytes=row.bytes,
         records_per_second=row.records / seconds if copied else None,
         bytes_per_second=row.bytes / seconds if copied else None,
-        error=None if not error else str(error.get("what") or error.get("reason") or "it failed"),
+        error=None
+        if not error
+        else str(error.get("what") or error.get("reason") or "failed, without an error message"),
         action=str(error["action"]) if error.get("action") else None,
         airflow_run=dag_run,
         ended_by=None if act is None else f"{act.by} {act.what} in Airflow.",

@@ -81,20 +81,18 @@ def _dangers(facts: FlowFacts) -> list[_Finding]:
     found: list[_Finding] = []
     seen = facts.observation
     if facts.broken:
-        found.append((Level.DANGER, "broken file", "Its configuration file has errors, and every run fails."))
+        found.append((Level.DANGER, "broken file", "The configuration file has errors: every run fails."))
     if seen is not None and seen.outlook == Outlook.ALREADY_LOST:
         found.append((Level.DANGER, "records lost", "Retention deleted records before they were copied."))
     if seen is not None and seen.outlook == Outlook.WILL_BE_LOST:
-        found.append(
-            (Level.DANGER, "falling behind", "Retention is faster: it will delete records before they are copied.")
-        )
+        found.append((Level.DANGER, "falling behind", "Retention will delete records before they are copied."))
     if facts.different:
-        found.append((Level.DANGER, "differs", f"{_partitions(facts.different)} on the target not like the source."))
+        found.append((Level.DANGER, "differs", f"{_partitions(facts.different)} differ between source and target."))
     if facts.open_gaps:
-        gaps = "1 gap waits" if facts.open_gaps == 1 else f"{facts.open_gaps:,} gaps wait"
-        found.append((Level.DANGER, "decision needed", f"{gaps} for a decision."))
+        gaps = "1 open gap needs" if facts.open_gaps == 1 else f"{facts.open_gaps:,} open gaps need"
+        found.append((Level.DANGER, "decision needed", f"{gaps} a decision."))
     if seen is not None and seen.stalled:
-        found.append((Level.DANGER, "stalled", f"{_partitions(seen.stalled)} standing still."))
+        found.append((Level.DANGER, "stalled", f"{_partitions(seen.stalled)} stalled."))
     if facts.run is not None and facts.run.state == RunState.FAILED:
         found.append((Level.DANGER, "failed", "The last run failed."))
     return found
@@ -104,16 +102,18 @@ def _warnings(facts: FlowFacts) -> list[_Finding]:
     found: list[_Finding] = []
     seen = facts.observation
     if facts.run is not None and facts.run.state == RunState.PARTIAL:
-        found.append((Level.WARNING, "partly failed", "The last run copied some partitions and not others."))
+        found.append((Level.WARNING, "partly failed", "The last run did not copy all partitions."))
     if facts.died:
-        found.append((Level.WARNING, "run died", "The last run ended without a word. The next one continues there."))
+        found.append(
+            (Level.WARNING, "run died", "The last run died. The next run continues from the stored positions.")
+        )
     if seen is not None and seen.outlook == Outlook.TIGHT:
-        found.append((Level.WARNING, "tight", "Retention may delete records soon after, or before, they are copied."))
+        found.append((Level.WARNING, "tight", "Retention may delete records soon after they are copied, or before."))
     if facts.failed_steps:
-        steps = "A step" if facts.failed_steps == 1 else f"{facts.failed_steps} steps"
-        found.append((Level.WARNING, "step refused", f"{steps} beside the copy had something refused by a cluster."))
+        steps = "A sync step" if facts.failed_steps == 1 else f"{facts.failed_steps} sync steps"
+        found.append((Level.WARNING, "sync step failed", f"{steps} failed: a cluster rejected a request."))
     if seen is not None and not facts.paused and _age(facts, seen.observed_at) > facts.stale_after_seconds:
-        found.append((Level.WARNING, "overdue", "No run has ended for more than three intervals."))
+        found.append((Level.WARNING, "overdue", "No run has finished for more than three schedule intervals."))
     return found
 
 
@@ -122,11 +122,11 @@ def _idle(facts: FlowFacts) -> list[_Finding]:
     if facts.paused is None:
         found.append((Level.IDLE, "no DAG", "Airflow has not parsed the flow's DAG."))
     if facts.paused:
-        found.append((Level.IDLE, "paused", "The flow's DAG is paused: no run begins by itself."))
+        found.append((Level.IDLE, "paused", "The flow's DAG is paused: no scheduled run starts."))
     if facts.run is None and facts.observation is None:
-        found.append((Level.IDLE, "never ran", "No run of it is in the ledger."))
+        found.append((Level.IDLE, "never ran", "No runs recorded yet."))
     elif facts.observation is None and not _is_running(facts):
-        found.append((Level.IDLE, "not observed", "Its lag was not looked at yet."))
+        found.append((Level.IDLE, "not observed", "The lag has not been observed yet."))
     return found
 
 

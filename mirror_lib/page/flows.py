@@ -142,8 +142,8 @@ class FlowSource:
                 # If it were opened again, the file would be recreated empty.
                 self._ledgers.pop(url).close()
                 raise LedgerError(
-                    f"the ledger's file {existing} is gone.",
-                    action="Restore it from a backup, or run a flow, which makes a new one.",
+                    f"ledger file {existing} does not exist any more.",
+                    action="Restore it from a backup, or run a flow, which creates a new ledger.",
                 )
             return known
 

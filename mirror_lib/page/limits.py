@@ -53,7 +53,7 @@ def parse_limits(text: str) -> dict[Kind, int]:
         name, _, number = (part.strip() for part in item.partition("="))
         if name not in set(Kind) or not _NUMBER.fullmatch(number) or int(number) > _LARGEST:
             raise ConfigurationError(
-                f"{LIMITS_VARIABLE} has {item!r}.",
+                f"{LIMITS_VARIABLE} contains {item!r}, which is not valid.",
                 action=f"Write {', '.join(f'{kind}={each}' for kind, each in DEFAULTS.items())}: requests a minute, "
                 f"up to {_LARGEST}, 0 for no limit.",
             )

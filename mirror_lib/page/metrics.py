@@ -40,7 +40,7 @@ async def metrics(request: Request) -> Response:
 
     def for_visitor() -> Response:
         if not visitor.may_open():
-            raise HTTPException(403, "You may not see this page.")
+            raise HTTPException(403, "You have no permission to see this page.")
         here.limits.take(Kind.METRICS, _BY_LOGIN, visitor.name)
         return _rendered(here, visible(here.flows.read().flows, visitor))
 
@@ -72,6 +72,6 @@ def _has_token(request: Request, environment: Mapping[str, str]) -> bool:
         # The request is not authenticated: the path of the file belongs in the log only.
         _log.error("%s: the file %s cannot be read: %s", TOKEN_FILE_VARIABLE, named, getattr(error, "strerror", error))
         raise ConfigurationError(
-            "the token for metrics cannot be checked.", action="See the log of Airflow's API server."
+            "the token for metrics cannot be checked.", action="Check the log of Airflow's API server."
         ) from None
     return bool(wanted) and hmac.compare_digest(given.strip().encode(), wanted.encode())

@@ -29,8 +29,8 @@ _SPARK_POINTS = 24
 
 _HIDDEN_PROBLEM = Problem(
     reason=ConfigurationError.reason,
-    what="A configuration file with flows that you may not read has errors.",
-    action="Ask somebody who may read them, or the DAG mirror_broken_files.",
+    what="A configuration file has errors. You have no permission to read its flows.",
+    action="Ask a user who can read them, or see the DAG mirror_broken_files.",
 )
 
 router = APIRouter()

@@ -75,7 +75,7 @@ def _bounded(headers: Headers, receive: Receive) -> Receive:
     return receive_bounded
 
 
-_TOO_LARGE = f"A request has at most {LARGEST_BODY} bytes here."
+_TOO_LARGE = f"The request body is too large; the limit is {LARGEST_BODY} bytes."
 
 
 def require_same_origin(request: Request, here: ThePage, visitor: TheVisitor) -> None:
@@ -95,13 +95,14 @@ def _check_origin(request: Request, own_addresses: frozenset[str]) -> None:
     if request.headers.get(ACTION_HEADER) != "1":
         raise HTTPException(403, f"Actions need the header {ACTION_HEADER}: 1.")
     if not request.headers.get("Content-Type", "").startswith("application/json"):
-        raise HTTPException(415, "Actions are JSON.")
+        raise HTTPException(415, "Actions need the content type application/json.")
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-        raise HTTPException(403, "Actions are only taken from Airflow's own pages.")
+        raise HTTPException(403, "Actions are accepted only from Airflow's own pages.")
     origin = request.headers.get("Origin")
     if origin is not None and _address(origin) not in {request.url.netloc.lower(), *own_addresses}:
         raise HTTPException(
-            403, "Actions are only taken from Airflow's own pages; behind a proxy, [api] base_url names them."
+            403,
+            "Actions are accepted only from Airflow's own pages; behind a proxy, set [api] base_url to their address.",
         )
 
 

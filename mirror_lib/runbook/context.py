@@ -77,7 +77,9 @@ class CutoverContext:
         """
         attempt = self.last.get(Step.INVENTORY)
         if attempt is None or not has_passed(attempt):
-            raise ConfigurationError(f"cutover {self.definition.name} has no inventory.", action="Begin with it.")
+            raise ConfigurationError(
+                f"cutover {self.definition.name} has no inventory.", action="Run the inventory step first."
+            )
         return tuple(ScopeTopic(**each) for each in attempt.facts["topics"])
 
     @property
@@ -100,7 +102,7 @@ class CutoverContext:
         try:
             return replicate(self.flow, ledger=self.ledger, make_runner=engine.copy, options=self.run_options())
         except RunLockedError as error:
-            self.tell(f"Another run is copying: {error.what}")
+            self.tell(f"Another run of the flow is copying: {error.what}")
             return None
 
     def compare(self, mode: VerifyMode) -> VerifyReport:
@@ -121,7 +123,7 @@ class CutoverContext:
             run_id=f"cutover-{self.definition.name}-{uuid.uuid4()}",
             lease_seconds=flow.run_lease_seconds,
             wait_seconds=self.definition.drain_seconds,
-            waiting=lambda error: self.tell(f"Waiting for a run to end: {error.what}"),
+            waiting=lambda error: self.tell(f"Waiting for another run to end: {error.what}"),
         ):
             yield
 
@@ -137,7 +139,7 @@ class CutoverContext:
     def _engine(self) -> Engine:
         if self.engine is None:
             raise ConfigurationError(
-                "this step copies and compares, which needs Spark.",
-                action="Take it by `mirror cutover run`, or by the runbook's DAG.",
+                "this step needs Spark to copy and compare.",
+                action="Run it with `mirror cutover run`, or with the cutover DAG.",
             )
         return self.engine

@@ -49,9 +49,9 @@ class Split:
 
     def __str__(self) -> str:
         if self.left_out:
-            return f"group {self.name} reads {_listed(self.moves)} and does not move"
+            return f"group {self.name} reads {_listed(self.moves)}, but does not move"
         does = "reads" if self.kind == "group" else "writes in transactions to"
-        return f"{self.kind} {self.name} {does} {_listed(self.moves)}, and {_listed(self.stays)}, which stays"
+        return f"{self.kind} {self.name} {does} {_listed(self.moves)}, and also {_listed(self.stays)}, which stays"
 
 
 def find_splits(use: Belonging, topics: Collection[str]) -> tuple[Split, ...]:
@@ -90,19 +90,19 @@ def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[s
     accepted = [each for each in found if allowed is not None and allowed.fullmatch(each.name)]
     left = [each for each in found if each not in accepted]
     users = sum(bool(each & set(topics)) for each in (*use.read.values(), *use.written.values()))
-    what = f"{users:,} groups and transactional ids use the topics, none of them is split."
+    what = f"{users:,} groups and transactional ids use the topics; none would be split."
     if left:
         more = f"; and {len(left) - _NAMED:,} more" if len(left) > _NAMED else ""
         what = f"{len(left):,} would be split: {'; '.join(map(str, left[:_NAMED]))}{more}."
     elif accepted:
-        what = f"{len(accepted):,} are split, as may_split allows: {'; '.join(map(str, accepted[:_NAMED]))}."
-    unknown = f" Not known: {'; '.join(use.unknown)}." if use.unknown else ""
+        what = f"{len(accepted):,} are split, allowed by may_split: {'; '.join(map(str, accepted[:_NAMED]))}."
+    unknown = f" Unknown: {'; '.join(use.unknown)}." if use.unknown else ""
     return Gate(
-        "belongs together",
+        "not split",
         not left,
         what + unknown,
-        "Let the flow take their groups (`groups.exclude`), or "
-        f"{begin_anew('all their topics, or with may_split for them')}.",
+        "Include these groups in the flow (`groups`, `groups.exclude`), or "
+        f"{begin_anew('all their topics, or with may_split for these groups and ids')}.",
     )
 
 

@@ -76,9 +76,9 @@ def _not_known(groups: Sequence[str], other: Sequence[str], topics: Sequence[str
     if groups:
         found.append(f"the offsets of {named(groups)}")
     if other:
-        found.append(f"what the share and streams groups {named(other)} read")
+        found.append(f"the topics of the share and streams groups {named(other)}")
     if topics:
-        found.append(f"who writes to {named(topics)} in transactions")
+        found.append(f"the transactional producers of {named(topics)}")
     if not transactions:
-        found.append("who writes in transactions: the source's brokers are older than Kafka 3.0")
+        found.append("all transactional producers: the brokers of the source are older than Kafka 3.0")
     return found

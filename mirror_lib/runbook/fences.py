@@ -14,7 +14,7 @@ from mirror_lib.runbook.model import Gate
 from mirror_lib.sync import source_admin
 from mirror_lib.topology import WILDCARD, WRITE, AclBinding, AclPattern, AclPermission, AclResource
 
-_ACTION = "Stop the writers yourself, and begin the cutover with fence=operator."
+_ACTION = "Stop the writers manually, and start the cutover with fence=operator."
 
 
 def fence_acls(topics: Iterable[str], writers: Sequence[str]) -> tuple[AclBinding, ...]:
@@ -38,12 +38,12 @@ def can_fence(flow: FlowConfig) -> Gate:
         except SecurityDisabledError:
             return Gate("fence", False, _no_authorizer(flow), _ACTION)
         except AuthorizationError as error:
-            return Gate("fence", False, f"the fence cannot be raised: {error}", _ACTION)
-    return Gate("fence", True, "ACLs can keep the writers from the topics.")
+            return Gate("fence", False, f"the ACLs of the fence cannot be created: {error}", _ACTION)
+    return Gate("fence", True, "ACLs can deny writes to the topics.")
 
 
 def _no_authorizer(flow: FlowConfig) -> str:
-    return f"cluster {flow.flow.source} has no authorizer: nobody can be forbidden to write."
+    return f"cluster {flow.flow.source} has no authorizer: writes cannot be denied."
 
 
 def raise_fence(
@@ -75,7 +75,7 @@ def raise_fence(
         keep({"fence": [asdict(acl) for acl in sorted(before | set(lacking))]})
         outcome = source.create_acls(lacking) if lacking else {}
     failed = [f"{acl.name} ({error})" for acl, error in outcome.items() if error is not None]
-    good = f"{named(writers)} may not write to {len(topics):,} topics."
+    good = f"writes of {named(writers)} to {len(topics):,} topics are denied."
     return Gate("fence", not failed, good if not failed else f"not fenced: {named(failed)}", _ACTION)
 
 
@@ -92,5 +92,5 @@ def lower_fence(flow: FlowConfig, facts: Sequence[Mapping[str, Any]]) -> Gate:
     with source_admin(flow) as source:
         outcome = source.delete_acls(acls) if acls else {}
     failed = [f"{acl.name} ({error})" for acl, error in outcome.items() if error is not None]
-    what = f"{len(acls):,} ACLs of the fence are taken away." if not failed else f"still fenced: {named(failed)}"
-    return Gate("fence", not failed, what, "Take these ACLs away by kafka-acls.sh.")
+    what = f"{len(acls):,} ACLs of the fence are removed." if not failed else f"still fenced: {named(failed)}"
+    return Gate("fence", not failed, what, "Remove these ACLs with kafka-acls.sh.")

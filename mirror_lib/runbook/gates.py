@@ -37,7 +37,7 @@ _LASTING = frozenset[GroupReason | None](
 
 def begin_anew(setting: str) -> str:
     """Return what to do if a limit stops a cutover: its settings cannot change after it has begun."""
-    return f"roll this cutover back and begin one under another name with {setting}"
+    return f"roll this cutover back and start a new one with another name and {setting}"
 
 
 def named(places: Iterable[object]) -> str:
@@ -56,7 +56,7 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
         f"{len(topics):,} topics with {partitions:,} partitions: {named(topic.source for topic in topics)}"
         if topics
         else "no topic of the flow matches.",
-        "Correct the cutover's topics; `mirror topics plan` lists what the flow takes.",
+        "Correct the topics of the cutover; `mirror topics plan` lists the topics of the flow.",
     )
 
 
@@ -67,7 +67,7 @@ def topics_same(before: Sequence[ScopeTopic], now: Sequence[ScopeTopic]) -> Gate
     return Gate(
         "inventory",
         not changed,
-        f"{len(then):,} topics are as they were." if not changed else f"changed since the inventory: {named(changed)}",
+        f"{len(then):,} topics are unchanged." if not changed else f"changed since the inventory: {named(changed)}",
         "Take the inventory again.",
     )
 
@@ -99,25 +99,25 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
     grown = [place for place, end in source.items() if ends.source.get(place) != end]
     gates = [
         Gate(
-            "source stands still",
+            "no new source records",
             not grown,
-            f"{len(source):,} partitions end where they were cut."
+            f"{len(source):,} partitions end at the cut."
             if not grown
             else f"{sum(ends.source.get(place, 0) - source[place] for place in grown):,} offsets were written to the "
             f"source since the cut: {named(grown)}",
-            "Stop the writers, and say so again.",
+            "Stop the writers, and confirm it again.",
         )
     ]
     if target_too:
         foreign = [place for place, end in target.items() if ends.target.get(place) != end]
         gates.append(
             Gate(
-                "target is the copy",
+                "no unexpected records",
                 not foreign,
                 f"{len(target):,} partitions end where the copy ended."
                 if not foreign
-                else f"somebody else has written to the target: {named(foreign)}",
-                "Find out who writes there; what they wrote is on no other cluster.",
+                else f"another producer wrote to the target: {named(foreign)}",
+                "Find the producer; its records are on no other cluster.",
             )
         )
     return tuple(gates)
@@ -131,13 +131,13 @@ def source_as_told(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gate:
     """
     grown = [place for place, end in then.items() if ends.source.get(place, 0) > end]
     return Gate(
-        "source stands still",
+        "no new source records",
         not grown,
-        f"{len(then):,} partitions end where they ended when the writers were said to be stopped."
+        f"{len(then):,} partitions have no new records since the writers were confirmed as stopped."
         if not grown
         else f"{sum(ends.source[place] - then[place] for place in grown):,} offsets were written to the source since "
-        f"the writers were said to be stopped: {named(grown)}",
-        "Stop the writers, and say so again.",
+        f"the writers were confirmed as stopped: {named(grown)}",
+        "Stop the writers, and confirm it again.",
     )
 
 
@@ -147,7 +147,7 @@ def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag
     return Gate(
         "lag",
         lag <= max_lag,
-        f"{lag:,} offsets are left to copy; {max_lag:,} may be.",
+        f"lag is {lag:,} offsets; the maximum is {max_lag:,}.",
         f"Let the flow catch up, or {begin_anew('a greater max_lag')}.",
     )
 
@@ -166,10 +166,10 @@ def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], proble
         Gate(
             "transactions",
             not ends.open_transactions,
-            "no transaction is open on the source."
+            "no open transactions on the source."
             if not ends.open_transactions
-            else f"transactions are open: {named(ends.open_transactions)}",
-            "End the writers' transactions, or abort them by Kafka's own kafka-transactions.sh.",
+            else f"open transactions: {named(ends.open_transactions)}",
+            "Let the writers end their transactions, or abort them with kafka-transactions.sh.",
         ),
     )
 
@@ -185,7 +185,7 @@ def is_equal(report: VerifyReport) -> Gate:
         if passed
         else f"{report.difference_count:,} differences in {different:,} partitions; {unverifiable + report.cut:,} "
         f"partitions could not be compared to their end (verification {report.verification_id}).",
-        "`mirror verify` tells each difference with its offsets; mend it, by a backfill for instance.",
+        "`mirror verify` shows each difference with its offsets; fix it, for example with a backfill.",
     )
 
 
@@ -210,11 +210,11 @@ def readers_finished(left: Mapping[str, int]) -> Gate:
     """
     behind = {name: count for name, count in left.items() if count}
     return Gate(
-        "source read to its end",
+        "source read to the end",
         not behind,
-        f"{len(left):,} groups have read everything."
+        f"{len(left):,} groups have read all records."
         if not behind
-        else f"{sum(behind.values()):,} records are still to be read on the source by {named(sorted(behind))}",
+        else f"{sum(behind.values()):,} records on the source are not read yet by {named(sorted(behind))}",
         "Let the consumers read the source to its end.",
     )
 
@@ -229,11 +229,11 @@ def groups_can_move(plan: GroupPlan, rows: Sequence[GroupRow]) -> Gate:
     """Gate: no group has a permanent obstacle; checked before the writers stop."""
     lasting = [f"{row.group} on {row.source} ({row.reason})" for row in rows if row.reason in _LASTING]
     return counts(
-        "groups can move",
+        "groups ready",
         [*plan.problems, *lasting],
-        f"nothing stands against {len({row.group for row in rows}):,} groups.",
-        "See `mirror groups status`; stop members on the target, reset what is further on there, or write a transform "
-        "that only renames topics as mirror.topics.rename.regex.",
+        f"{len({row.group for row in rows}):,} groups are ready.",
+        "See `mirror groups status`. Stop members on the target, reset groups that are ahead there, or replace a "
+        "transform that only renames topics by mirror.topics.rename.regex.",
     )
 
 
@@ -241,11 +241,11 @@ def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
     """Gate: which groups could not move with their present positions. That may change, so the gate only informs."""
     missing = [row for row in rows if row.reason not in _SETTLED and row.reason not in _LASTING]
     return Gate(
-        "groups in place",
+        "group offsets",
         True,
-        f"{len(rows) - len(missing):,} positions would be in place if the groups moved now."
+        f"{len(rows) - len(missing):,} group offsets would be correct on failover now."
         if not missing
-        else f"{len(missing):,} positions would not be in place if the groups moved now: "
+        else f"{len(missing):,} group offsets would not be correct on failover now: "
         f"{named(f'{row.group} on {row.source} ({row.reason})' for row in missing)}",
     )
 
@@ -255,11 +255,11 @@ def rereads_are_known(rows: Sequence[GroupRow]) -> Gate:
     read_again = sum(row.read_again or 0 for row in rows)
     unknown = [f"{row.group} on {row.source}" for row in rows if row.goes_on_at is not None and row.read_again is None]
     return Gate(
-        "read again",
+        "duplicates",
         not unknown,
-        f"{read_again:,} records would be read again if the groups moved now."
-        + (f" Of {len(unknown):,} positions it is not known: {named(unknown)}" if unknown else ""),
-        "Rebuild the offset map by `mirror map rebuild`.",
+        f"{read_again:,} duplicates on failover now."
+        + (f" Unknown for {len(unknown):,} partitions: {named(unknown)}" if unknown else ""),
+        "Rebuild the offset map with `mirror map rebuild`.",
     )
 
 
@@ -288,19 +288,19 @@ def groups_in_place(
     problems = [*plan.problems, *(f"{row.group} on {row.source} ({row.present_reason})" for row in missing)]
     return (
         Gate(
-            "groups in place",
+            "group offsets",
             not problems,
-            f"{len(groups):,} groups stand on the target where they go on, {len(rows):,} positions."
+            f"the offsets of {len(groups):,} groups are correct on the target, {len(rows):,} partitions."
             if not problems
-            else f"{len(problems):,} positions are not in place: {named(problems)}",
+            else f"{len(problems):,} group offsets are not correct: {named(problems)}",
             "See `mirror groups status`.",
         ),
         Gate(
-            "read again",
+            "duplicates",
             read_again <= max_read_again and not unknown,
-            f"{read_again:,} records will be read again; {max_read_again:,} may be."
-            + (f" Of {unknown:,} positions it is not known." if unknown else ""),
-            f"Rebuild the offset map by `mirror map rebuild`, or {begin_anew('a greater max_read_again')}.",
+            f"{read_again:,} duplicates; the maximum is {max_read_again:,}."
+            + (f" Unknown for {unknown:,} partitions." if unknown else ""),
+            f"Rebuild the offset map with `mirror map rebuild`, or {begin_anew('a greater max_read_again')}.",
         ),
         skips_few(rows, max_skipped),
     )
@@ -314,8 +314,8 @@ def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
     return Gate(
         "skipped",
         skipped <= max_skipped,
-        f"{skipped:,} records are skipped; {max_skipped:,} may be{places}.",
-        "Let the groups read to the end of the source first, copy the records by `mirror backfill`, or "
+        f"{skipped:,} skipped records; the maximum is {max_skipped:,}{places}.",
+        "Let the groups read to the end of the source first, copy the records with `mirror backfill`, or "
         f"{begin_anew('a greater max_skipped')}.",
     )
 

@@ -72,7 +72,7 @@ def undo(context: CutoverContext, attempt: Attempt) -> Gate:
     """Restore the flows as before an attempt at the switch, wherever that attempt stopped."""
     change = Handover.from_facts(attempt.facts)
     if change is None:
-        return Gate("handed over", True, "nothing had been handed over.")
+        return Gate("handed over", True, "no topics had been handed over.")
     context.ledger.cutovers.hand_over(
         _rows(context, change.back, change.home), take_back_from=change.flow, topics=[names[0] for names in change.away]
     )

@@ -123,15 +123,15 @@ def _report(arguments: CutoverArguments, content: Mapping[str, Any]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cutover.py", description="Take a cutover on, with one Spark session.")
-    parser.add_argument("--config", required=True, type=Path, help="the MirrorMaker 2 properties file")
-    parser.add_argument("--name", required=True, help="the cutover")
-    parser.add_argument("--by", required=True, help="who has it run")
-    parser.add_argument("--until", choices=[step.value for step in Step], help="the last step to take")
-    parser.add_argument("--wait-seconds", type=float, default=0.0, help="how long a person is waited for")
+    parser = argparse.ArgumentParser(prog="cutover.py", description="Run a cutover in one Spark session.")
+    parser.add_argument("--config", required=True, type=Path, help="MirrorMaker 2 properties file")
+    parser.add_argument("--name", required=True, help="Name of the cutover.")
+    parser.add_argument("--by", required=True, help="User or DAG run, for the audit log.")
+    parser.add_argument("--until", choices=[step.value for step in Step], help="Stop after this step.")
     parser.add_argument(
-        "--confirm", choices=[step.value for step in Step], help="the step whose question is answered by yes"
+        "--wait-seconds", type=float, default=0.0, help="Maximum time to wait for an answer, in seconds."
     )
-    parser.add_argument("--note", help="with --confirm: for the audit log")
-    parser.add_argument("--report", type=Path, help="where the report goes, as JSON")
+    parser.add_argument("--confirm", choices=[step.value for step in Step], help="Confirm this step.")
+    parser.add_argument("--note", help="Note for the audit log, with --confirm.")
+    parser.add_argument("--report", type=Path, help="Write the report to this file, as JSON.")
     return parser

@@ -154,7 +154,7 @@ def progress(ledger: Ledger, definition: CutoverDefinition) -> Progress:
     """Return the progress of a cutover, as recorded in the ledger."""
     row = ledger.cutovers.find(definition.name)
     if row is None:
-        raise ConfigurationError(f"there is no cutover {definition.name!r}.", action="`mirror cutover list` has them.")
+        raise ConfigurationError(f"there is no cutover {definition.name!r}.", action="See `mirror cutover list`.")
     # A process stores an attempt before it asks: in this order, the gates of an earlier attempt are never shown.
     present = situation_of(ledger, definition.name)
     attempts = tuple(attempt_of(each) for each in ledger.cutovers.steps(definition.name))
@@ -241,26 +241,26 @@ class Machine:
             self._context.ledger.carriers.end(self._name, self._carrier, ended_as=ended_as.value)
         except LedgerError as error:
             # The release of the lock shows it, too.
-            _log.warning("cutover %s: its end could not be noted: %s", self._name, error)
+            _log.warning("cutover %s: its end could not be recorded in the ledger: %s", self._name, error)
 
     def _check(self, word: Word) -> None:
         asked = self._context.last.get(word.step)
         if asked is None or asked.state is not StepState.WAITING:
             raise NotNowError(
-                f"cutover {self._name} has not asked for {word.step.value}.",
-                action=f"Let it ask first: `mirror cutover run {self._name}`.",
+                f"cutover {self._name} does not wait for an answer to step {word.step.value} yet.",
+                action=f"Run it up to that step first: `mirror cutover run {self._name}`.",
             )
 
     def _close_what_was_left(self) -> None:
         """End the attempts of processes that ended during a step, or before an answer."""
         for attempt in self._context.last.values():
             if attempt.state is StepState.WAITING:
-                unanswered = Gate("answered", False, "nobody has answered while a process waited for it.", _AGAIN)
+                unanswered = Gate("answered", False, "no answer was given while the process waited for it.", _AGAIN)
                 self._save(replace(attempt, state=StepState.FAILED, gates=(*attempt.gates, unanswered)))
             elif attempt.state is StepState.RUNNING:
                 died = RunDiedError(
-                    f"the process that took the step {attempt.step.value} ended before the step did.",
-                    action="The step is taken again.",
+                    f"the process that ran step {attempt.step.value} died before the step ended.",
+                    action="The step is repeated.",
                 )
                 self._save(replace(attempt, state=StepState.FAILED, error=died.attributes()))
 
@@ -329,7 +329,7 @@ class Machine:
         context.ledger.carriers.move(self._name, self._carrier, step.value)
         context.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
         self._save(attempt)
-        context.tell(f"{step.value}: begins")
+        context.tell(f"{step.value}: started")
         try:
             if step in CONFIRMED:
                 attempt, agreed = self._ask(attempt, wait_seconds, word)
@@ -377,7 +377,7 @@ class Machine:
         )
         context.ledger.carriers.ask(question)
         context.ledger.cutovers.move(self._name, state=CutoverState.WAITING.value, step=step.value)
-        context.tell(f"{step.value}: waits for a person")
+        context.tell(f"{step.value}: waiting for an operator")
         if word is not None and word.step is step:
             answer(context.ledger, self._name, step, yes=True, by=word.by, note=word.note)
         until = context.monotonic() + wait_seconds
@@ -397,7 +397,7 @@ class Machine:
     def _heard(self, attempt: Attempt, taken: QuestionRow) -> tuple[Attempt, bool]:
         context, step, by, note = self._context, attempt.step, str(taken.answered_by), taken.note or ""
         if taken.answer == NO:
-            refused = Gate("agreed", False, f"{by} did not agree.", f"{_AGAIN} Or roll it back.")
+            refused = Gate("approved", False, f"rejected by {by}.", f"{_AGAIN} Or roll it back.")
             told = {**attempt.facts, REFUSED_BY: by, "note": note}
             self._end(replace(attempt, facts=told, gates=(*attempt.gates, refused)), StepState.FAILED)
             return context.last[step], False

@@ -139,14 +139,17 @@ class CutoverDefinition:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
-                f"{self.name!r} cannot be the name of a cutover.",
+                f"{self.name!r} is not a valid name of a cutover.",
                 action="Use up to 100 letters, digits, dots, underscores and hyphens.",
             )
         if not self.topics:
-            raise ConfigurationError("a cutover needs topics.", action="Name some, or `.*` for all of the flow.")
+            raise ConfigurationError(
+                "a cutover needs topics.", action="Enter topics, or `.*` for all topics of the flow."
+            )
         if self.fence is Fence.ACL and not self.writers:
             raise ConfigurationError(
-                "a fence of ACLs needs to know whom to keep out.", action="Name the writers' principals: User:app."
+                "a fence with ACLs needs the principals of the writers.",
+                action="Enter them as writers, for example User:app.",
             )
         for patterns in (self.topics, self.groups, self.may_split):
             try:
@@ -156,7 +159,7 @@ class CutoverDefinition:
                 raise ConfigurationError(f"{error}.", action="Correct the regular expression.") from error
         for name in ("max_read_again", "max_skipped", "still_seconds", "drain_seconds", "max_lag", "watch_seconds"):
             if getattr(self, name) < 0:
-                raise ConfigurationError(f"{name} must not be negative.", action="Give 0 or more.")
+                raise ConfigurationError(f"{name} must not be negative.", action="Use 0 or more.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the ledger and `--json`."""

@@ -22,7 +22,7 @@ def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:
     row = ledger.cutovers.find(name)
     if row is None:
         known = ", ".join(each.name for each in ledger.cutovers.newest(limit=10)) or "none"
-        raise ConfigurationError(f"there is no cutover {name!r}.", action=f"The newest are: {known}.")
+        raise ConfigurationError(f"there is no cutover {name!r}.", action=f"The newest cutovers: {known}.")
     return definition_of(row)
 
 
@@ -38,7 +38,7 @@ def failback_of(config: MirrorConfig, ledger: Ledger, name: str, new_name: str |
     back = enabled_opposite_of(config, flow)
     if back is None:
         raise ConfigurationError(
-            f"the file has no enabled flow {flow.flow.opposite}.", action="Add it, and begin again."
+            f"the file has no enabled flow {flow.flow.opposite}.", action="Enable it in the file, then repeat."
         )
     return replace(
         there,

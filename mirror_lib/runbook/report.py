@@ -10,13 +10,13 @@ from mirror_lib.runbook.states import INTERRUPTED, Situation
 _MARKS = {
     StepState.PASSED: "passed",
     StepState.FAILED: "FAILED",
-    StepState.WAITING: "waits for a person",
-    StepState.RUNNING: "under way",
+    StepState.WAITING: "waiting",
+    StepState.RUNNING: "running",
     StepState.UNDONE: "undone",
 }
 _ASKED = {
-    Step.FREEZE: "Stop the writers of these topics, then say so",
-    Step.APPROVE: "Look at the gates, then agree",
+    Step.FREEZE: "Stop the writers of these topics, then confirm",
+    Step.APPROVE: "Check the gates, then approve",
 }
 
 
@@ -53,10 +53,10 @@ def sentence(done: Progress) -> str:
     name = done.definition.name
     if done.state is CutoverState.FINISHED:
         still = writers_stood_still(done.attempts)
-        pause = "" if still is None else f"; the writers stood still for {still:.1f} s"
+        pause = "" if still is None else f"; the writers were stopped for {still:.1f} s"
         return f"Cutover {name} is finished{pause}."
     if done.state is CutoverState.ROLLED_BACK:
-        return f"Cutover {name} was taken back."
+        return f"Cutover {name} was rolled back."
     return f"{done.present.who} {_what_to_do(done)}"
 
 
@@ -65,13 +65,13 @@ def _what_to_do(done: Progress) -> str:
     if state.question is not None:
         return f"{_ASKED[state.question]}: mirror cutover confirm {name} {state.question.value}"
     if not state.is_unattended:
-        return "Wait until that process asks or ends."
+        return "Wait until that process waits for an answer or ends."
     again = f"mirror cutover run {name}"
     or_by_airflow = ", or trigger its DAG with this name."
     if done.state is CutoverState.WAITING and step in _ASKED:
         return f"{_ASKED[step]}: {again} --confirm {step.value}"
     if done.state is CutoverState.FAILED:
-        return f"Step {step.value} has not passed. Fix what it names, and continue: {again}{or_by_airflow}"
+        return f"Step {step.value} failed. Fix the cause, then continue: {again}{or_by_airflow}"
     return f"Continue: {again}{or_by_airflow}"
 
 
@@ -87,7 +87,7 @@ def gates_markdown(done: Progress) -> str:
     lines = [
         f"Cutover **{done.definition.name}** of flow **{done.definition.flow}**",
         "",
-        "| step | gate | | found |",
+        "| step | gate | | finding |",
         "|---|---|---|---|",
     ]
     for step in STEPS[done.definition.style]:

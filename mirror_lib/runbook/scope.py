@@ -142,7 +142,7 @@ def _offsets(admin: ClusterAdmin, partitions: Sequence[TopicPartition], which: O
             raise fact.error
         if fact.offset < 0:
             raise TopicMissingError(
-                "the cluster does not tell where the partition ends.",
+                "the cluster did not return the log end offset of the partition.",
                 where=Where(cluster=admin.cluster, topic=place.topic, partition=place.partition),
             )
     return {place: fact.offset for place, fact in found.items()}

@@ -267,7 +267,7 @@ def test_the_page_stands_in_airflows_own_frame_and_leads_back_to_its_dags(site: 
         inside = page.frame_locator("iframe[title=Replication]")
 
         inside.get_by_role("region", name="Flows").get_by_role("link", name="frankfurt→dublin").click(timeout=60_000)
-        expect(inside.get_by_role("img", name="Records behind: from")).to_be_visible()
+        expect(inside.get_by_role("img", name="Lag (records): from")).to_be_visible()
         folder = os.environ.get("MIRROR_PAGE_SCREENSHOTS")
         if folder:
             page.screenshot(path=str(Path(folder) / "in-airflow.png"))

@@ -228,6 +228,6 @@ def test_a_dag_copies_by_the_server_of_its_airflow_connection(
     told = host.log.read_text()
     assert outcome.state == "success", host.log_tail()
     assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
-    assert f"session of the server {server}" in told
-    assert "A driver host runs the driver" in told
+    assert f"session of the Spark Connect server {server}" in told
+    assert "The driver host runs the driver" in told
     assert "spark-submit" not in told

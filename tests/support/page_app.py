@@ -85,7 +85,7 @@ class Airflow:
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], *, by: str) -> str:
         if self.dags is not None and dag_id not in self.dags:
-            raise DagUnknownError(f"Airflow does not know the DAG {dag_id}.")
+            raise DagUnknownError(f"Airflow has no DAG {dag_id}.")
         self.triggered.append((dag_id, dict(conf), by))
         return f"manual__{len(self.triggered)}"
 

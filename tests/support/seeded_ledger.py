@@ -375,13 +375,16 @@ def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
     ledger.cutovers.create(replace(row, updated_at=moment - timedelta(minutes=1)))
     gates: dict[Step, list[tuple[str, bool, str]]] = {
         Step.PREFLIGHT: [
-            ("permissions", True, "both clusters allow all that is needed"),
-            ("gaps", True, "no gap is open"),
+            ("permissions", True, "all needed permissions are granted on both clusters"),
+            ("gaps", True, "no open gaps"),
         ],
-        Step.DRAIN: [("lag", True, "0 records are left to copy"), ("still", True, "the source stood still for 12 s")],
+        Step.DRAIN: [
+            ("lag", True, "0 records left to copy"),
+            ("no new source records", True, "no writes to the source for 12 s"),
+        ],
         Step.VERIFY: [("equal", True, "12 partitions are equal up to the cut")],
-        Step.TRANSLATE: [("read-again", True, "0 records would be read again")],
-        Step.APPROVE: [("way-back", False, "the flow frankfurt->berlin is not enabled")],
+        Step.TRANSLATE: [("duplicates", True, "0 duplicates; the maximum is 0")],
+        Step.APPROVE: [("failback", False, "the flow frankfurt->berlin is not enabled")],
     }
     at = begun
     steps = (

@@ -18,18 +18,19 @@ from mirror_lib.observe import dag_id_of
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _TIMEOUT = timedelta(hours=2)
-_SECTION = "What comes home"
+_SECTION = "What to copy back"
 _LONGEST_NOTE = 2_000
 _DOCUMENTATION = """\
-The source was lost, clients went on on the target, and the source is there again. Keep everybody away from it, and
-leave the flow's own DAG paused.
+For failback after a disaster: the source was lost, clients continued on the target, and the source is available again.
+Keep all clients away from the source, and leave the DAG of the flow itself paused.
 
-This DAG looks what the source alone has, and what was written to the target since; asks on Airflow's page of required
-actions; and hands the topics over to the flow back, which brings home what came since, behind what the source has. What
-never came to the target is kept in the ledger, as a gap of cause **disaster**. All partitions are handed over, or none.
+This DAG finds the records that only the source has, and the records that were written to the target since. It then
+waits for an approval on Airflow's page of required actions, and hands the topics over to the failback flow. The
+failback flow appends the new records of the target to the source. Records that were never copied to the target are
+stored in the ledger as gaps with the cause **disaster**. Either all partitions are handed over, or none.
 
-Then unpause the DAG of the flow back. docs/runbooks.md, 6 and 7, has the whole way; `mirror cutover after-disaster`
-does the same from a console.
+Next, unpause the DAG of the failback flow. See docs/runbooks.md, sections 6 and 7. `mirror cutover after-disaster` does
+the same on the command line.
 """
 
 
@@ -46,8 +47,8 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     given = {"flow": str(flow.flow), "config_path": str(config_path)}
     with DAG(
         dag_id=after_disaster_dag_id(flow),
-        dag_display_name=f"After a disaster {source} → {target}",
-        description=f"Cluster {source} was lost and is back: what was written to {target} since comes home",
+        dag_display_name=f"Failback after a disaster {source} → {target}",
+        description=f"Cluster {source} was lost and is available again: prepare to copy new records of {target} back",
         doc_md=_DOCUMENTATION,
         schedule=None,
         start_date=_START,
@@ -60,7 +61,8 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         looked = PythonTask.of(tasks.look, given, execution_timeout=_TIMEOUT)
         asked = AskOperator(
             task_id="agreed",
-            subject=f"{source} is back. Is everybody away from it, and may it get what {target} has?",
+            subject=f"Failback to {source}: are all clients stopped there, and may the records of {target} be copied "
+            "to it?",
             body=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['told'] }}}}",
             about=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['agreed'] }}}}",
         )
@@ -86,8 +88,8 @@ def after_disaster_form(flow: FlowConfig) -> dict[str, Param]:
     return {
         "topics": topics_field(
             title="Topics",
-            description_md="One name or Java regular expression a line, of the source. Empty: all of the flow, "
-            + ", ".join(literal(pattern) for pattern in flow.topics),
+            description_md="Source topics: one name or Java regular expression per line. Empty: all topics of the "
+            "flow, " + ", ".join(literal(pattern) for pattern in flow.topics),
             section=_SECTION,
         ),
         "note": Param(
@@ -96,7 +98,7 @@ def after_disaster_form(flow: FlowConfig) -> dict[str, Param]:
             format=LINES,
             maxLength=_LONGEST_NOTE,
             title="Note",
-            description_md="Who decided, and why; stands in the ledger with what was lost.",
+            description_md="Who decided, and why. Stored in the ledger with the gaps.",
             section=_SECTION,
         ),
     }

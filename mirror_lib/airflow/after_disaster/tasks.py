@@ -21,9 +21,9 @@ _ALL = (".*",)
 
 
 def look(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, str]:
-    """Looks what the source alone has, and from where on records would come home. Changes nothing.
+    """Finds the records that only the source has, and the offsets from which to copy back. Changes nothing.
 
-    Returns the plan in words, and what stands for it.
+    Returns the plan as text, and its fingerprint.
     """
     from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs
     from mirror_lib.runbook.failback import plan_return
@@ -46,24 +46,24 @@ def hand_over(
     patience_seconds: float = PATIENCE_SECONDS,
     **context: Any,
 ) -> dict[str, Any]:
-    """Hands the topics over to the flow back, if the person who was asked has agreed and nothing has changed since."""
+    """Hands the topics over to the failback flow, if the plan was approved and nothing has changed since."""
     from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger
     from mirror_lib.runbook.failback import apply_return
 
     said = answer_to(context["ti"], asked_by, patience_seconds)
     if said is None:
         raise AirflowFailException(
-            f"nobody has agreed, and nothing was changed: an earlier task may tell why. {_begin_again(flow)}"
+            f"not approved; nothing was changed. The logs of the earlier tasks may show why. {_begin_again(flow)}"
         )
     if not said.agrees:
-        raise AirflowFailException(f"{said.by} did not agree: nothing was changed. {_begin_again(flow)}")
+        raise AirflowFailException(f"rejected by {said.by}; nothing was changed. {_begin_again(flow)}")
     # The plan that was shown, not a later one.
     agreed: str = context["ti"].xcom_pull(task_ids=asked_by, key=ABOUT)
     file, settings = load_flow_as_it_runs(Path(config_path), flow)
     opposite = enabled_opposite_of(file, settings)
     if opposite is None:
         raise AirflowFailException(
-            f"the file has no enabled flow {settings.flow.opposite} any more: nothing was changed. Enable it there. "
+            f"flow {settings.flow.opposite} is no longer enabled in the file; nothing was changed. Enable it. "
             f"{_begin_again(flow)}"
         )
     note = (params.get("note") or "").strip() or None
@@ -90,6 +90,6 @@ def _refuse(plan: ReturnPlan) -> None:
     if plan.errors:
         told = "\n".join(str(error) for error in plan.errors[:_TOLD])
         raise AirflowFailException(
-            f"{len(plan.errors):,} of {len(plan.partitions):,} partitions cannot be handed over, so none was. Do first "
-            f"what each error says, or leave its topic out:\n{told}"
+            f"{len(plan.errors):,} of {len(plan.partitions):,} partitions cannot be handed over, so none was. "
+            f"Follow the action of each error, or exclude its topic:\n{told}"
         )

@@ -1,4 +1,4 @@
-"""One DAG per flow for backfills, triggered by hand: each run defines a backfill, or goes on with one, and copies."""
+"""One DAG per flow for backfills, triggered manually: each run defines a backfill, or continues one, and copies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     with DAG(
         dag_id=backfill_dag_id(flow),
         dag_display_name=f"Backfill {source} → {target}",
-        description=f"Copies ranges of topics of cluster {source} to cluster {target}, beside the flow",
+        description=f"Copies ranges of topics of cluster {source} to cluster {target}, next to the flow",
         doc_md=__doc__,
         schedule=None,
         start_date=_START,
@@ -54,7 +54,7 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             config_path=path,
             conn_id=flow.spark_connection,
             pool=pool_of(flow),
-            doc_md="The Spark job: copies what is left of the backfill, within the budget. A retry goes on.",
+            doc_md="The Spark job: copies the rest of the backfill, within the budget. A retry continues it.",
         )
         defined >> copy
     put_form(dag, backfill_form(flow))

@@ -22,7 +22,7 @@ from mirror_lib.airflow.forms import (
 from mirror_lib.config import FlowConfig
 
 _LONGEST_BOUND = 100
-_WHAT, _WHERE, _HOW = "What to copy", "Where to", "How to run"
+_WHAT, _WHERE, _HOW = "What to copy", "Target", "How to run"
 _BOUND = "**earliest**, **latest**, an offset (**offset 4711**), or a time such as **2026-01-31T00:00:00Z**."
 
 
@@ -75,8 +75,8 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
         "topics": topics_field(
             title="Source topics",
             description_md=(
-                "One topic name or Java regular expression a line; never more than the flow selects. Empty only to go "
-                "on with a backfill by its name."
+                "One topic name or Java regular expression per line, within the flow's selection. Leave empty only to "
+                "continue a backfill by its name."
             ),
             section=_WHAT,
         ),
@@ -94,7 +94,7 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             maxLength=_LONGEST_BOUND,
             format=BOUND,
-            title="To, not included",
+            title="To (exclusive)",
             description_md=_BOUND,
             section=_WHAT,
         ),
@@ -104,8 +104,8 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             pattern="^ *[a-zA-Z0-9._-]{0,80} *$",
             title="Name of the backfill",
             description=(
-                "The same name is the same backfill, which goes on where it stood. Empty: the same choices have the "
-                "same name. Letters, digits, dots, underscores and hyphens."
+                "The same name continues the same backfill. Empty: the name is derived from the other fields. Letters, "
+                "digits, dots, underscores and hyphens."
             ),
             section=_WHAT,
         ),
@@ -113,10 +113,16 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             Target.SUFFIX.value,
             type="string",
             enum=[target.value for target in Target],
-            title="Target",
+            values_display={
+                Target.SUFFIX.value: "Other topics: the flow's names with a suffix",
+                Target.TOPIC.value: "One other topic",
+                Target.SAME.value: "The flow's own topics",
+            },
+            title="Target topics",
             description_md=(
-                f"The flow's own topics on {flow.flow.target} get the records behind what they hold, also those that "
-                "they hold already; the flow waits meanwhile."
+                f"With the flow's own topics on {flow.flow.target}, the records are appended to them, including "
+                "records "
+                "that they already hold; the flow waits until the backfill has ended."
             ),
             section=_WHERE,
         ),
@@ -124,11 +130,11 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             ".backfill",
             type=["null", "string"],
             pattern="^ *[a-zA-Z0-9._-]{0,249} *$",
-            title="Name of the topic, or what stands behind the names",
+            title="Topic name, or suffix of the topic names",
             section=_WHERE,
         ),
         "dry_run": Param(
-            False, type="boolean", title="Dry run", description="Only estimate, and change nothing.", section=_HOW
+            False, type="boolean", title="Dry run", description="Print the estimate; change nothing.", section=_HOW
         ),
         "max_bytes": Param(
             None,
@@ -136,7 +142,7 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             minimum=1,
             maximum=MOST,
             title="Byte budget",
-            description="About so much is copied by this run; trigger it again for the rest. Empty: all.",
+            description="Approximate number of bytes that this run copies; trigger it again for the rest. Empty: all.",
             section=_HOW,
         ),
         "bytes_per_second": bytes_per_second_field(section=_HOW),
@@ -145,7 +151,7 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             False,
             type="boolean",
             title="Accept gaps",
-            description="Go on behind records that the source has deleted since the backfill was defined.",
+            description="Skip records that the source has deleted since the backfill was defined.",
             section=_HOW,
         ),
         "log_level": log_level_field(section=_HOW),

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def define(flow: str, config_path: str, params: Mapping[str, Any]) -> str:
-    """Looks up topics, times and offsets, once for all runs; tells the estimate and makes the target topics.
+    """Resolves topics, times and offsets, once for all runs; logs the estimate and creates the target topics.
 
     Returns the backfill's name for the task that copies.
     """
@@ -55,7 +55,7 @@ def _request(flow: FlowConfig, choices: BackfillChoices) -> BackfillRequest | No
         return None
     if choices.target is not Target.SAME and not choices.target_name:
         raise ConfigurationError(
-            "target_name is empty.", action="Give the name of the other topic, or the suffix for the names of topics."
+            "target_name is empty.", action="Enter the name of the other topic, or the suffix of the topic names."
         )
     return request_of(
         flow,
@@ -71,12 +71,12 @@ def _request(flow: FlowConfig, choices: BackfillChoices) -> BackfillRequest | No
 def _tell(expected: BackfillEstimate) -> None:
     seconds = expected.seconds
     _log.info(
-        "Backfill %s: at most %d records, about %.1f MB are left in %d partitions; %s.",
+        "Backfill %s: at most %d records, about %.1f MB left to copy in %d partitions; %s.",
         expected.backfill.name,
         expected.offsets,
         expected.bytes / 1e6,
         sum(each.offsets > 0 for each in expected.ranges),
-        "how long that takes is not known" if seconds is None else f"about {seconds / 60:.1f} minutes",
+        "duration unknown" if seconds is None else f"about {seconds / 60:.1f} minutes",
     )
 
 
@@ -94,8 +94,8 @@ class BackfillOperator(ReplicateOperator):
             # Without a name the job would be a run of the flow itself.
             dag_id = context["dag"].dag_id
             raise ConfigurationError(
-                f"the task {self.defined_by} has not defined a backfill in this run: it was marked by hand, or its "
-                "result was deleted.",
+                f"the task {self.defined_by} has not defined a backfill in this run: its state was set manually, or "
+                "its result was deleted.",
                 where=Where(flow=self.flow),
                 action=f"Nothing was copied. Clear the task {self.defined_by}, or trigger the DAG {dag_id} again.",
             )

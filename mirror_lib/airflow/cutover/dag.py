@@ -24,19 +24,19 @@ _START = datetime(2024, 1, 1, tzinfo=UTC)
 _NAME = "{{ ti.xcom_pull(task_ids='begin') }}"
 _CARRIES = "carry_out"
 _DOCUMENTATION = """\
-Moves the writers and readers of some topics from the source to the target: inventory, preflight, rehearsal, freeze,
-drain, verification, groups, agreement, switch, rights to write, watch. No step is passed whose gates do not hold.
+Moves the writers and readers of some topics from the source to the target. The steps are inventory, preflight,
+rehearsal, freeze, drain, verification, groups, approval, switch, grants to write, and watch. A step passes only if all
+its gates hold.
 
-Two questions are asked on Airflow's page of required actions: whether the writers are **stopped**, and whether
-everything is **agreed on**; the report of all gates is part of the second. Between them the writers stand still, for
-seconds, since the Spark job is warm by then.
+The run waits for two answers on Airflow's page of required actions: the confirmation that the writers are **stopped**,
+and the **approval** of the switch, which shows the report of all gates. The writers are stopped between the two, for
+seconds, because the Spark job is warm by then.
 
-A run that ended at a gate goes on when this DAG is triggered with the same name. Clearing tasks does not help: Airflow
-shows the old text of a question that is asked again, and such a question fails. An answer counts only while the Spark
-job that asked is at work: a question that is left of an ended one is refused, and says to trigger again. `roll back`
-takes a cutover back as long as nobody has written to the target; after that, `Brings home` on the DAG of the flow back
-brings home what changed since. docs/runbooks.md has the whole runbook, and `mirror cutover` does the same from a
-console.
+To continue a run that ended at a gate, trigger this DAG with the same name. Do not clear tasks: Airflow would show the
+old text of the question, so the task fails. An answer counts only while the Spark job that asked is running: the answer
+to an older question is rejected, with the advice to trigger again. The action `roll back` is possible until a client
+has written to the target. After that, use the field `Failback of` on the cutover DAG of the failback flow: it copies
+the changes back. See docs/runbooks.md. `mirror cutover` does the same on the command line.
 """
 
 
@@ -76,7 +76,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             answered_by=f"note_{Step.APPROVE.value}",
             conn_id=flow.spark_connection,
             pool=pool_of(flow),
-            doc_md="The Spark job: rehearses, keeps the copy close, drains, compares, and switches.",
+            doc_md="The Spark job: rehearses, keeps the lag small, drains, verifies, and switches.",
         )
         frozen = _question(
             Step.FREEZE,
@@ -88,7 +88,8 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             Step.APPROVE,
             path,
             task_id="agreed",
-            subject=f"Cutover {_NAME}: everything is on {target}. May writers and readers go there now?",
+            subject=f"Cutover {_NAME}: all records are on {target}. Approve the switch of writers and readers to "
+            f"{target}?",
         )
         report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
         begin >> prepare >> [carry_out, frozen[0]]

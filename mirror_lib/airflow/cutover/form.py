@@ -19,7 +19,7 @@ from mirror_lib.airflow.forms import (
 from mirror_lib.config import FlowConfig
 from mirror_lib.runbook import CutoverDefinition, Fence, Style, VerifyScope
 
-_WHAT, _HOW, _LIMITS = "What moves", "How it moves", "What is allowed"
+_WHAT, _HOW, _LIMITS = "What to move", "How to move", "Limits"
 #: Names that `CutoverDefinition` accepts, or empty.
 _NAME = "^ *([A-Za-z0-9][A-Za-z0-9._-]{0,99})? *$"
 #: Actions of a DAG run.
@@ -44,31 +44,33 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             GO_ON,
             type="string",
             enum=[GO_ON, ROLL_BACK],
-            values_display={GO_ON: "Begin or continue", ROLL_BACK: "Roll back"},
+            values_display={GO_ON: "Start or continue", ROLL_BACK: "Roll back"},
             title="Action",
-            description_md="**Roll back** takes the cutover of this name back, as long as nobody has written to the "
-            "target.",
+            description_md="**Roll back** undoes the cutover with this name. It is possible until a client has "
+            "written to "
+            "the target.",
             section=_WHAT,
         ),
         "back_of": Param(
             None,
             type=["null", "string"],
             pattern=_NAME,
-            title="Brings home",
-            description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: its topics "
-            "and groups come back by this flow, and only what changed since is copied. Topics and groups below then "
-            "stay empty.",
+            title="Failback of",
+            description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: this flow "
+            "moves "
+            "its topics and groups back, and copies only the changes since. Leave topics and groups below empty "
+            "then.",
             section=_WHAT,
         ),
         "topics": topics_field(
             title="Topics",
-            description_md="One name or Java regular expression a line, of what the flow takes: "
+            description_md="One name or Java regular expression per line, within the flow's selection: "
             + ", ".join(literal(pattern) for pattern in flow.topics),
             section=_WHAT,
         ),
         "groups": patterns_field(
             title="Groups",
-            description_md="One name or Java regular expression a line; empty moves all groups of the flow that read "
+            description_md="One name or Java regular expression per line; empty moves all groups of the flow that read "
             "these topics.",
             section=_WHAT,
         ),
@@ -81,10 +83,10 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
                 Style.CONSUMERS_FIRST.value: "Readers first",
                 Style.PRODUCERS_FIRST.value: "Writers first",
             },
-            title="Who moves first",
+            title="Order",
             description_md="**Together**: one window in which both are stopped. **Readers first**: for readers that "
-            "need long to start; they lag behind by a run meanwhile. **Writers first**: for readers that cannot stop "
-            "in the window; no roll back once somebody writes to the target.",
+            "start slowly; they lag by one run meanwhile. **Writers first**: for readers that cannot stop in the "
+            "window; no rollback after the first write to the target.",
             section=_HOW,
         ),
         "fence": Param(
@@ -92,17 +94,17 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[fence.value for fence in Fence],
             values_display={
-                Fence.OPERATOR.value: "Their owners stop them",
-                Fence.ACL.value: "ACLs forbid them to write",
+                Fence.OPERATOR.value: "The owners stop their writers",
+                Fence.ACL.value: "ACLs deny writes",
             },
             title="Fence of the writers",
-            description_md="ACLs are put on these topics of the source, for the principals below.",
+            description_md="With ACLs, the principals below are denied writes to these topics on the source.",
             section=_HOW,
         ),
         "writers": names_field(
             pattern="^ *$|^ *[A-Za-z]+:.",
             title="Writers",
-            description_md="With ACLs: the principals to keep out, one a line, such as **User:app**.",
+            description_md="With ACLs: the principals to deny, one per line, for example **User:app**.",
             section=_HOW,
         ),
         "scope": Param(
@@ -110,38 +112,45 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[scope.value for scope in VerifyScope],
             title="What the rehearsal compares",
-            description_md="**recent**: records that were never compared; **full**: all. The records that come after "
-            "the rehearsal are always compared in full.",
+            description_md="**recent**: records that were never compared; **full**: all records. Records that arrive "
+            "after the rehearsal are always compared in full.",
             section=_HOW,
         ),
-        "still_seconds": _seconds(10.0, "Time without a new record on the source", _LIMITS),
-        "drain_seconds": _seconds(600.0, "Maximum time of the drain", _LIMITS),
+        "still_seconds": _seconds(10.0, "Required time without new records on the source", _LIMITS),
+        "drain_seconds": _seconds(600.0, "Maximum duration of the drain", _LIMITS),
         "watch_seconds": _seconds(300.0, "Maximum wait for clients on the target", _LIMITS),
         "max_lag": Param(
             10_000,
             type="integer",
             minimum=0,
             maximum=MOST,
-            title="Maximum lag when the writers stop (offsets)",
+            title="Maximum lag when the writers are stopped (offsets)",
             section=_LIMITS,
         ),
         "max_read_again": Param(
-            0, type="integer", minimum=0, maximum=MOST, title="Maximum records read again (all groups)", section=_LIMITS
+            0,
+            type="integer",
+            minimum=0,
+            maximum=MOST,
+            title="Maximum duplicates (records, all groups)",
+            section=_LIMITS,
         ),
         "max_skipped": Param(
-            0, type="integer", minimum=0, maximum=MOST, title="Maximum records skipped (all groups)", section=_LIMITS
+            0, type="integer", minimum=0, maximum=MOST, title="Maximum skipped (records, all groups)", section=_LIMITS
         ),
         "may_split": patterns_field(
             title="Groups and transactional ids that may be split",
-            description_md="Java regexes, one a line. They use topics that move and others that stay on the source.",
+            description_md="Java regular expressions, one per line, of groups and ids that use both topics that move "
+            "and topics that "
+            "stay on the source.",
             section=_LIMITS,
         ),
-        "require_way_back": Param(True, type="boolean", title="Require a way back", section=_LIMITS),
+        "require_way_back": Param(True, type="boolean", title="Require failback", section=_LIMITS),
         "with_withdrawn": Param(
             False,
             type="boolean",
             title="Release withdrawn grants",
-            description_md="Those that the source has taken from its writers since they were staged.",
+            description_md="Also release grants that were revoked on the source after they were staged.",
             section=_LIMITS,
         ),
         "wait_hours": Param(
@@ -149,8 +158,8 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="number",
             minimum=0,
             maximum=WEEK_SECONDS // 3600,
-            title="Hours to wait for people",
-            description_md="The Spark job waits this long at each of its two questions, and ends without an answer.",
+            title="Time to wait for an answer (hours)",
+            description_md="The Spark job waits this long for each of the two answers. Without an answer it ends.",
             section=_HOW,
         ),
     }

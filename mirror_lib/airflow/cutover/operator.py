@@ -42,8 +42,8 @@ class CutoverOperator(SparkJobOperator):
         """
         if task_state(context, self.answered_by) in ENDED_STATES and self._may_ask(context):
             raise AirflowFailException(
-                f"{self.answered_by} has ended, so nobody would be asked: trigger this DAG again with the cutover's "
-                "name."
+                f"task {self.answered_by} has ended, so no answer could be passed on. Trigger this DAG again with the "
+                "name of the cutover."
             )
         super().execute(context)
 
@@ -78,6 +78,6 @@ class CutoverOperator(SparkJobOperator):
         if not report.exists():
             raise failure
         raise AirflowFailException(
-            "the cutover stopped: its report tells at which gate, or that nobody answered. Mend what it names, and "
-            "trigger this DAG with the same name."
+            "the cutover stopped: the report shows the failed gate, or the missing answer. Fix the cause, then trigger "
+            "this DAG with the same name."
         ) from failure

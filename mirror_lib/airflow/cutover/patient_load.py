@@ -37,6 +37,8 @@ def load_patiently(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> Mi
             if str(error) != logged:
                 logged = str(error)
                 _log.error(
-                    "This task waits until the file is mended, %g minutes at most: %s", patience_seconds / 60, error
+                    "The configuration file has errors; waiting at most %g minutes until it is fixed: %s",
+                    patience_seconds / 60,
+                    error,
                 )
         time.sleep(_POLL_SECONDS)

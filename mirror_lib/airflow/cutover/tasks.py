@@ -30,7 +30,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> str:
-    """Defines the cutover, or finds the one that has begun; or takes it back, when that was chosen.
+    """Defines the cutover, or finds the existing one; or rolls it back if that action was chosen.
 
     Returns its name.
     """
@@ -45,7 +45,7 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
     if params.get("action") == ROLL_BACK:
         with _cutover_context(config_path, name, by) as cutover_context:
             _take_back(cutover_context)
-        raise AirflowSkipException(f"cutover {name} was taken back.")
+        raise AirflowSkipException(f"cutover {name} was rolled back.")
     config = load(Path(config_path))
     with open_ledger(config) as ledger:
         if ledger.cutovers.find(name) is None:
@@ -60,7 +60,7 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
             )
         present = progress(ledger, open_cutover(ledger, name))
     if present.definition.flow != flow:
-        raise AirflowFailException(f"cutover {name} is one of flow {present.definition.flow}, and not of {flow}.")
+        raise AirflowFailException(f"cutover {name} belongs to flow {present.definition.flow}, not to {flow}.")
     _log.info("%s", progress_text(present))
     if present.present.state.has_ended:
         require(present.present, Event.TRIGGER)
@@ -74,11 +74,11 @@ def _take_back(cutover_context: CutoverContext) -> None:
     for gate in undone:
         _log.info("%s", gate)
     if not all(gate.passed for gate in undone):
-        raise AirflowFailException("something was not taken back: " + "; ".join(map(str, undone)))
+        raise AirflowFailException("not everything was rolled back: " + "; ".join(map(str, undone)))
 
 
 def prepare(config_path: str, name: str, **context: Any) -> str:
-    """Takes the inventory and looks whether everything can move. Returns the gates for people."""
+    """Takes the inventory and checks if all topics and groups can move. Returns the gates as text."""
     from mirror_lib.runbook import Machine, gates_markdown, progress_text
 
     with _cutover_context(config_path, name, _person(context)) as cutover_context:
@@ -89,10 +89,10 @@ def prepare(config_path: str, name: str, **context: Any) -> str:
 
 
 def await_question(step: str, config_path: str, name: str, carried_by: str, **context: Any) -> str:
-    """Waits until the process of this run asks for a person's word, or is past it. Returns the gates found until then.
+    """Waits until the process of this run asks for an answer, or is past that step. Returns the gates found until then.
 
-    A process that a run of this DAG started before, and that has ended, is not waited for; a task that carries the
-    cutover out and was cleared starts another one, which looks at everything again before it asks.
+    Does not wait for an ended process of an earlier DAG run. If the task of the Spark job was cleared, it starts a new
+    process, which checks all gates again before it asks.
     """
     from mirror_lib.runbook import gates_markdown, progress_text
 
@@ -123,10 +123,10 @@ def answer(
     patience_seconds: float = PATIENCE_SECONDS,
     **context: Any,
 ) -> str:
-    """Passes on what the person has answered. Nothing to pass on where the step had been confirmed before.
+    """Passes the operator's answer on to the Spark job, unless the step was confirmed before.
 
-    A question that failed without an answer is a no: the Spark job would wait on for one that cannot come. An answer to
-    a cutover that nobody carries out is refused.
+    A question that failed without an answer counts as No: otherwise the Spark job would wait for an answer that cannot
+    come. An answer to a cutover without a running process is rejected.
     """
     with _cutover_context(config_path, name, "Airflow") as cutover_context:
         done = _await_process(cutover_context, step, carried_by, context)
@@ -155,7 +155,7 @@ def _await_process(cutover_context: CutoverContext, step: str, carried_by: str, 
             return done
         if carrier is None and not is_carried:
             raise AirflowFailException(
-                f"nobody carries cutover {done.definition.name} out: an answer would change nothing. "
+                f"cutover {done.definition.name} has no running process: an answer would have no effect. "
                 f"{_again(done, carried_by)}"
             )
         if carrier is not None and asked is not None:
@@ -175,10 +175,10 @@ def _refuse_what_nobody_answers(cutover_context: CutoverContext, asked: Question
         Step(asked.step),
         yes=False,
         by="Airflow",
-        note="no task of this run asks it",
+        note="no task of this run asks for it",
     )
     raise AirflowFailException(
-        f"cutover {asked.cutover} asks for {asked.step} again, which this run has passed. "
+        f"cutover {asked.cutover} asks for step {asked.step} again, which this run has already passed. "
         f"{_again(_progress(cutover_context), carried_by)}"
     )
 
@@ -188,11 +188,11 @@ def _had_been_answered(done: Progress, step: str, said: Answer | None) -> str:
 
     attempt = last_attempts(done.attempts).get(Step(step))
     if said is None:
-        raise AirflowFailException(f"the cutover does not ask for {step} any more, and nobody was asked here.")
+        raise AirflowFailException(f"the cutover no longer asks for step {step}, and this run has no answer.")
     if said.agrees:
-        return f"{step} had been confirmed before"
-    by = "somebody" if attempt is None else attempt.by
-    raise AirflowFailException(f"{step} had been confirmed before by {by}: roll the cutover back.")
+        return f"step {step} was already confirmed"
+    by = "unknown" if attempt is None else attempt.by
+    raise AirflowFailException(f"step {step} was already confirmed by {by}: roll the cutover back.")
 
 
 def _pass_on(
@@ -204,19 +204,19 @@ def _pass_on(
     if said is None:
         answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
         raise AirflowFailException(
-            f"{asked_by} was not answered, or Airflow ended it before it passed the answer on, as a scheduler that "
-            f"is behind does: trigger this DAG again with the name {name}."
+            f"task {asked_by} got no answer, or Airflow ended it before the answer was passed on, for example because "
+            f"the scheduler was slow. Trigger this DAG again with the name {name}."
         )
     if is_other and said.agrees and step is Step.APPROVE:
-        answer(ledger, name, step, yes=False, by=said.by, note="the answer was about an earlier attempt")
+        answer(ledger, name, step, yes=False, by=said.by, note="the answer was for an earlier attempt")
         raise AirflowFailException(
-            f"{said.by} agreed to what an earlier attempt had found: trigger this DAG again with the name {name}."
+            f"{said.by} approved the gates of an earlier attempt. Trigger this DAG again with the name {name}."
         )
     given = answer(ledger, name, step, yes=said.agrees, by=said.by)
     if not said.agrees:
-        raise AirflowFailException(f"{said.by} did not agree to {step}: the cutover stopped, and can be rolled back.")
+        raise AirflowFailException(f"{said.by} rejected step {step}: the cutover stopped. It can be rolled back.")
     await_taken(ledger, given)
-    return f"{step} is confirmed by {said.by}"
+    return f"step {step} confirmed by {said.by}"
 
 
 def _is_carried(context: Mapping[str, Any], carried_by: str) -> bool:
@@ -252,11 +252,11 @@ def _is_past(done: Progress, carrier: CarrierRow | None, step: str) -> bool:
 
 
 def _again(done: Progress, carried_by: str) -> str:
-    return f"Trigger this DAG again with the name {done.definition.name}: clearing {carried_by} asks nobody."
+    return f"Trigger this DAG again with the name {done.definition.name}: clearing {carried_by} asks no question."
 
 
 def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:
-    """Prints the time line; fails the run when the cutover did not come to its end."""
+    """Prints the timeline; fails the run if the cutover has not finished."""
     from mirror_lib.runbook import as_data, progress_text, sentence
 
     with _cutover_context(config_path, name, _person(context)) as cutover_context:

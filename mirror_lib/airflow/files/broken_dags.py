@@ -19,10 +19,11 @@ def mark(dag: DAG, error: MirrorError) -> None:
     dag.tags.add(BROKEN_TAG)
     # Otherwise Airflow would pause the DAG, and it would stay paused after the file is fixed.
     dag.max_consecutive_failed_dag_runs = 0
-    dag.description = f"Its file is broken, and its runs fail: see the documentation. {dag.description or ''}".rstrip()
-    dag.doc_md = (
-        f"{_shown('The file of this flow is broken. Every run fails until it is mended.', str(error))}\n{dag.doc_md}"
+    dag.description = (
+        f"The configuration file is broken, and runs fail: see the DAG documentation. {dag.description or ''}".rstrip()
     )
+    title = "The configuration file of this flow is broken. Every run fails until it is fixed."
+    dag.doc_md = f"{_shown(title, str(error))}\n{dag.doc_md}"
 
 
 def failing_dag(dag_id: str, title: str, text: str) -> DAG:
@@ -34,7 +35,7 @@ def failing_dag(dag_id: str, title: str, text: str) -> DAG:
     with DAG(
         dag_id=dag_id,
         dag_display_name=title,
-        description=f"{title}: see the documentation",
+        description=f"{title}: see the DAG documentation",
         doc_md=_shown(title, text),
         schedule=None,
         start_date=_START,
@@ -47,7 +48,7 @@ def failing_dag(dag_id: str, title: str, text: str) -> DAG:
 
 
 def _refuse(text: str) -> None:
-    """Fails with what is wrong."""
+    """Fails with the problems of the file."""
     raise ConfigurationError(text)
 
 

@@ -18,7 +18,7 @@ from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe import BROKEN_FILES_DAG, dag_id_of
 from mirror_lib.sync.heartbeats import emitting_flows
 
-_NONE_LEFT = "Airflow has no DAG of this file until that is mended."
+_NONE_LEFT = "Airflow has no DAGs of this file until this is fixed."
 
 
 def raise_for_broken_files(paths: Iterable[Path]) -> None:
@@ -50,7 +50,7 @@ def problems_of(paths: Iterable[Path]) -> list[str]:
             other = made_of.setdefault(dag_id, path)
             if other is not path:
                 told.append(
-                    f"{what} of {path}: the DAG {dag_id} is made of {other} already. "
+                    f"{what} of {path}: {other} already defines the DAG {dag_id}. "
                     "Keep one of them, or rename a cluster alias or the file."
                 )
     return told
@@ -65,4 +65,4 @@ def _what_stays(dag_ids: Iterable[str]) -> str:
     names = ", ".join(dag_ids)
     if not names:
         return _NONE_LEFT
-    return f"Until that is mended, every run of its DAGs fails. Those that can still be made: {names}."
+    return f"Until this is fixed, every run of the DAGs of this file fails. Its remaining DAGs: {names}."

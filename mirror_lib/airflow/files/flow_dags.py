@@ -79,6 +79,6 @@ def _built(dag_id: str, flow: FlowConfig, path: Path, build: Callable[[FlowConfi
         return build(flow, path)
     except Exception as error:
         # Any exception: the other flows keep their DAGs.
-        _log.exception("the DAG %s of %s cannot be made", dag_id, path)
+        _log.exception("cannot create the DAG %s of %s", dag_id, path)
         text = f"{type(error).__name__}: {error}"
-        return failing_dag(dag_id, f"The DAG of flow {flow.flow} of {path} cannot be made", text)
+        return failing_dag(dag_id, f"Cannot create the DAG of flow {flow.flow} of {path}", text)

@@ -40,7 +40,7 @@ def load_readable(path: Path) -> ReadablePart:
     """
     if path.exists() and not path.is_file():
         # Reading a pipe would wait for its writer, and block the DAGs of all other files.
-        problem = Problem(severity=Severity.ERROR, message="it is no regular file: Airflow reads it again and again")
+        problem = Problem(severity=Severity.ERROR, message="not a regular file: Airflow has to read it repeatedly")
         raise InvalidConfigurationError(str(path), (problem,))
     known = _kept.pop(path, None)
     if known is None or not unchanged(known.sources):

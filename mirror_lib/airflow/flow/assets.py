@@ -91,9 +91,9 @@ def _added_up(topic: str, source_topic: str, rows: list[PartitionRunRow]) -> New
 
 
 def announce_new_records(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Tells Airflow which topics of the target got records in this run, for DAGs that are scheduled on them.
+    """Emits asset events for the target topics with new records in this run, for DAGs that are scheduled on them.
 
-    Also when other partitions failed. Done again in the same DAG run, it tells the same again.
+    Emits them also if other partitions failed. If it is cleared, it emits the same events again.
     """
     from mirror_lib.config import flow_topology, load_flow
     from mirror_lib.ledger import open_ledger

@@ -32,7 +32,7 @@ def deadline_alert(flow: FlowConfig, config_path: str) -> DeadlineAlert | None:
         callback=AsyncCallback(
             tell_deadline_missed, kwargs={"flow": str(flow.flow), "config_path": config_path, "seconds": seconds}
         ),
-        name=f"{flow.flow} takes longer than {seconds:g} s",
+        name=f"run of {flow.flow} took longer than {seconds:g} s",
     )
 
 
@@ -43,7 +43,8 @@ async def tell_deadline_missed(
     run = (context or {}).get("dag_run", {})
     run_id = str(run.get("dag_run_id") or run.get("run_id") or "unknown")
     _log.error(
-        "Flow %s: DAG run %s has not ended %g seconds after it was queued (mirror.airflow.deadline.seconds).",
+        "Flow %s: DAG run %s missed its deadline: not finished %g s after it was queued "
+        "(mirror.airflow.deadline.seconds).",
         flow,
         run_id,
         seconds,
@@ -68,4 +69,4 @@ def _note(flow: str, config_path: str, run_id: str, seconds: float) -> None:
             )
     except MirrorError as error:
         # The alert is logged already; it must not fail because it cannot be recorded.
-        _log.warning("Flow %s: the ledger does not take the note of the missed deadline: %s", flow, error)
+        _log.warning("Flow %s: the missed deadline could not be recorded in the audit log: %s", flow, error)

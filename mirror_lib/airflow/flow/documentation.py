@@ -30,7 +30,7 @@ def _picture(flow: FlowConfig) -> str:
     rows = [f"| {a:<{left}} |{gap:^12}| {b:<{right}} |" for (a, b), gap in zip(boxes, arrow, strict=True)]
     edge = f"+{'-' * (left + 2)}+{' ' * 12}+{'-' * (right + 2)}+"
     picture = "\n".join([edge, *rows, edge])
-    return f"Copies what is new on **{source}** to **{target}**, in bounded batches.\n\n```\n{picture}\n```"
+    return f"Copies new records of **{source}** to **{target}**, in bounded batches.\n\n```\n{picture}\n```"
 
 
 def _settings(flow: FlowConfig, config_path: str) -> str:
@@ -42,9 +42,9 @@ def _settings(flow: FlowConfig, config_path: str) -> str:
         "replication.policy.class": _code(flow.replication_policy_class),
         "isolation.level": _code(flow.isolation_level.value),
         "tasks.max": _code(str(flow.tasks_max)),
-        "mirror.schedule": _code(flow.schedule) if flow.schedule else "by hand only",
-        "mirror.verify.schedule": _code(flow.verify_schedule) if flow.verify_schedule else "by hand only",
-        "mirror.run.max.seconds": f"{budget:g}" if budget else "one round a run",
+        "mirror.schedule": _code(flow.schedule) if flow.schedule else "none (manual runs only)",
+        "mirror.verify.schedule": _code(flow.verify_schedule) if flow.verify_schedule else "none (manual runs only)",
+        "mirror.run.max.seconds": f"{budget:g}" if budget else "one round per run",
         "mirror.airflow.deadline.seconds": f"{deadline:g}" if deadline else "none",
         "mirror.airflow.pool": _code(pool_of(flow)),
         "mirror.spark.connection": _code(flow.spark_connection),
@@ -58,20 +58,19 @@ def _triggering(flow: FlowConfig, form: Mapping[str, Param]) -> str:
     pattern = flow.topics[0] if flow.topics else _SAMPLE_TOPIC
     fields = [f"| `{name}` | {param.schema['title']} | {_type(param)} |" for name, param in form.items()]
     return (
-        "### Triggering by hand\n\n"
-        "Every field of the form may stay as it is. By REST or `airflow dags trigger --conf` the names are:\n\n"
-        + "\n".join(["| name | field | value |", "|---|---|---|", *fields])
-        + "\n\nFor example:\n\n"
+        "### Triggering manually\n\n"
+        "All fields have defaults. In the `conf` of the REST API and of `airflow dags trigger --conf`, the fields are "
+        "named:\n\n" + "\n".join(["| name | field | value |", "|---|---|---|", *fields]) + "\n\nFor example:\n\n"
         f'```json\n{{"topics": ["{_json_text(pattern)}"], "dry_run": true}}\n```'
     )
 
 
 def _failing() -> str:
     return (
-        "### When it fails\n\n"
-        "Partitions fail one by one: the others are copied. Faults that pass (a broker that restarts) are retried, and "
-        "a retry copies only what is left. A wrong configuration, and states that a person must judge (lost records, "
-        "a changed target), fail at once; the `report` task says what to do."
+        "### Failures\n\n"
+        "Partitions fail independently: the others are copied. Transient errors (a broker that restarts) are retried; "
+        "a retry copies only the rest. An invalid configuration, and states that need a manual decision (lost records, "
+        "a changed target), fail without retries. The log of the `report` task says what to do."
     )
 
 

@@ -24,18 +24,18 @@ from mirror_lib.relay.job import ASK, GAP_CHOICES
 
 #: Task id -> its label on the form, in the order of the DAG. Each can be skipped on its own.
 OPTIONAL_STEPS = {
-    "emit_heartbeats": "write heartbeats into the source",
-    "sync_topics": "make missing target topics and partitions",
-    "sync_topic_configs": "carry over topic configs",
-    "sync_topic_acls": "carry over ACLs",
+    "emit_heartbeats": "write heartbeats to the source",
+    "sync_topics": "create missing target topics and partitions",
+    "sync_topic_configs": "copy topic configs",
+    "sync_topic_acls": "copy ACLs",
     "heartbeats": "check heartbeats on the target",
-    "translate_offsets": "translate positions of groups, write checkpoints",
-    "sync_group_offsets": "commit translated positions on the target",
-    "announce_new_records": "trigger DAGs that wait for new records",
+    "translate_offsets": "translate group offsets, write checkpoints",
+    "sync_group_offsets": "commit translated offsets on the target",
+    "announce_new_records": "emit asset events for topics with new records",
 }
 
 
-_WHAT, _BESIDE, _HOW = "What to copy", "Beside the copy", "How to run"
+_WHAT, _BESIDE, _HOW = "What to copy", "Sync steps", "How to run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
         "topics": topics_field(
             title="Only these topics",
             description_md=(
-                "Names of topics or Java regular expressions; empty copies every topic that the flow selects. "
-                "A run can only narrow the flow's own selection, which is:\n\n"
+                "Topic names or Java regular expressions. Empty: every topic that the flow selects. A run can only "
+                "narrow the selection of the flow, which is:\n\n"
                 + "\n".join(f"- {literal(pattern)}" for pattern in flow.topics)
             ),
             section=_WHAT,
@@ -92,7 +92,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             False,
             type="boolean",
             title="Dry run",
-            description="Work out and print what the run would do on both clusters, and change nothing.",
+            description="Print what the run would do on both clusters; change nothing.",
             section=_WHAT,
         ),
         "gaps": Param(
@@ -101,12 +101,12 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             enum=list(GAP_CHOICES),
             title="Lost records",
             description_md=(
-                "What this run does where the source lost records before they were copied, was truncated, or was "
-                "created again:\n\n"
-                "- **ask**: nothing; the partition stands still until somebody decides (**mirror gaps**)\n"
-                "- **accept**: goes on behind what is lost\n"
-                "- **recopy**: copies the source again from its start, behind what stands on the target\n\n"
-                "The ledger keeps that this run decided so."
+                "What this run does with a partition whose source lost records before they were copied, was "
+                "truncated, or was recreated:\n\n"
+                "- **ask**: nothing; the partition is stalled until an operator decides (**mirror gaps**)\n"
+                "- **accept**: skip the lost records and continue\n"
+                "- **recopy**: copy the source again from its start, and append to the target topic\n\n"
+                "The ledger records this decision."
             ),
             section=_WHAT,
         ),
@@ -116,10 +116,10 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             items={"type": "string", "enum": list(OPTIONAL_STEPS)},
             examples=list(OPTIONAL_STEPS),
             values_display=dict(OPTIONAL_STEPS),
-            title="Steps beside the copy",
+            title="Steps",
             description_md=(
-                "What is taken away is not done by this run. Where a step stays, the file decides whether it is on and "
-                "whether its interval has passed. Where missing target topics are not made, their partitions fail."
+                "This run skips the steps that are removed here. The other steps run if the file enables them and "
+                "their interval has passed. Without the creation of missing target topics, their partitions fail."
             ),
             section=_BESIDE,
         ),
@@ -131,8 +131,8 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             maximum=YEAR_SECONDS,
             title="Time budget (seconds)",
             description_md=(
-                "No new round begins after this time; a round that has begun is finished. 0 makes one round. "
-                f"Empty means **mirror.run.max.seconds** ({flow.copy_settings.run_max_seconds:g})."
+                "No round starts after this time; a started round is finished. 0: one round. "
+                f"Empty: **mirror.run.max.seconds** ({flow.copy_settings.run_max_seconds:g})."
             ),
             section=_HOW,
         ),
@@ -141,11 +141,11 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             type=["null", "number"],
             minimum=0,
             maximum=YEAR_SECONDS,
-            title="Look again after (seconds)",
+            title="Poll interval (seconds)",
             description_md=(
-                "A run that has caught up looks for new records again after this time, until its time budget is used "
-                "up. 0: it ends when it has caught up. "
-                f"Empty means **mirror.run.poll.seconds** ({flow.copy_settings.run_poll_seconds:g})."
+                "A run that has caught up checks for new records again after this time, until its time budget is used "
+                "up. 0: the run ends when it has caught up. "
+                f"Empty: **mirror.run.poll.seconds** ({flow.copy_settings.run_poll_seconds:g})."
             ),
             section=_HOW,
         ),

@@ -37,9 +37,10 @@ _USUAL = TriggerChoices()
 
 
 def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Reads the configuration, asks both clusters, the ledger and Spark, and says what this run selects.
+    """Reads the configuration, checks both clusters, the ledger and Spark, and logs what this run selects.
 
-    Where there is nothing to copy, it does what is due itself. The other tasks are skipped then; clear one to run it.
+    If there is nothing to copy, this task runs the sync steps that are due, and the other tasks are skipped. Clear a
+    task to run it anyway.
     """
     choices = TriggerChoices.from_params(params)
     checked = check_flow(flow, config_path, choices)
@@ -58,7 +59,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
         instance.xcom_push(key=STEP_KEY, value=left_out)
         instance.xcom_push(key="return_value", value=checked.to_dict())
         for step, outcome in left_out.items():
-            _log.info("Airflow skips %s: %s. Clear the task to run it all the same.", step, outcome["skipped"])
+            _log.info("Airflow skips %s: %s. Clear the task to run it anyway.", step, outcome["skipped"])
         raise DownstreamTasksSkipped(tasks=list(left_out))
     instance.xcom_push(key=REPORT_KEY, value=done.outcome)
     instance.xcom_push(key=STEP_KEY, value=done.steps)
@@ -66,7 +67,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
     # A task that skips others cannot return a value.
     instance.xcom_push(key="return_value", value={**checked.to_dict(), "nothing_to_copy": True})
     _log.info("%s\n\n%s", report_text(flow, done.outcome, ()), steps_text(done.steps))
-    _log.info("Airflow skips %s. Clear a task to run it all the same.", ", ".join(done.skipped))
+    _log.info("Airflow skips %s. Clear a task to run it anyway.", ", ".join(done.skipped))
     raise DownstreamTasksSkipped(tasks=list(done.skipped))
 
 
@@ -96,15 +97,15 @@ def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
 
     copying = checked.settings.copy_settings
     if not choices.are_usual:
-        return "the run was triggered with choices of its own"
+        return "the run was triggered with its own parameters"
     if copying.run_poll_seconds and copying.run_max_seconds:
-        return "mirror.run.poll.seconds lets the copy wait for new records"
+        return "mirror.run.poll.seconds makes the copy poll for new records"
     if checked.plan is None:
         return "there is no plan"
     if checked.plan.problems:
         return f"{len(checked.plan.problems)} partitions or topics have a problem"
     if not has_only_heartbeats(checked.settings, checked.plan):
-        return f"{len(checked.plan.partitions)} partitions have something to copy"
+        return f"{len(checked.plan.partitions)} partitions have records to copy"
     return None
 
 
@@ -128,7 +129,7 @@ def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | 
             try:
                 observe_now(checked.settings, ledger, report.run_id)
             except MirrorError as error:
-                _log.warning("Flow %s could not be observed, which is left to %s: %s", name, _OBSERVE, error)
+                _log.warning("Flow %s could not be observed; task %s will retry: %s", name, _OBSERVE, error)
                 done.left.add(_OBSERVE)
             return done
     except MirrorError as error:
@@ -166,7 +167,7 @@ def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
     if missing:
         return f"internal topics are missing: {', '.join(missing)}"
     if found.plan.create or found.plan.grow or found.plan.conflicts:
-        return "topics of the target have to be created, to grow, or are in conflict"
+        return "target topics have to be created or get more partitions, or are in conflict"
     return None
 
 
@@ -188,7 +189,7 @@ def _replicate(checked: CheckedFlow, ledger: Ledger, trigger: str) -> RunReport 
         checked.settings, ledger=ledger, options=RunOptions(trigger=trigger, max_seconds=0.0)
     )
     if report is None:
-        _log.info("Flow %s: all tasks run: there is something to copy by now.", checked.settings.flow)
+        _log.info("Flow %s: all tasks run: new records have arrived meanwhile.", checked.settings.flow)
         return None
     for warning in set(report.warnings) - checked.warnings:
         _log.warning("Flow %s: %s", checked.settings.flow, warning)
@@ -209,12 +210,12 @@ def _do_steps(checked: CheckedFlow, ledger: Ledger, trigger: str, done: _Done, *
                     step, checked.settings, checked.topology, ledger, _USUAL, by=trigger, at_once=at_once
                 )
         except MirrorError as error:
-            _log.warning("Flow %s: %s failed, which is left to its task: %s", checked.settings.flow, step, error)
+            _log.warning("Flow %s: %s failed; its task will retry: %s", checked.settings.flow, step, error)
             done.left.add(step)
             continue
         if outcome["failed"]:
             problems = "; ".join(outcome["problems"])
-            _log.warning("Flow %s: %s failed, which is left to its task: %s", checked.settings.flow, step, problems)
+            _log.warning("Flow %s: %s failed; its task will retry: %s", checked.settings.flow, step, problems)
             done.left.add(step)
             continue
         done.steps[step] = outcome

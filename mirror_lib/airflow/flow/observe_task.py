@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def observe(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
-    """Looks at all partitions of the flow and keeps how far it is behind; whatever happens here fails no run."""
+    """Stores the lag of all partitions of the flow. A failure of this task does not fail the run."""
     from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 
     config, settings = load_flow_as_it_runs(Path(config_path), flow)
@@ -35,9 +35,9 @@ def observe_now(settings: FlowConfig, ledger: Ledger, run_id: str | None) -> dic
     from mirror_lib.relay.health import observe_flow
 
     seen = observe_flow(settings, ledger, run_id=run_id).flow
-    behind = "not known" if seen.seconds_behind is None else f"{seen.seconds_behind:.0f} s"
+    behind = "unknown" if seen.seconds_behind is None else f"{seen.seconds_behind:.0f} s"
     _log.info(
-        "Flow %s: %d records on %d of %d partitions are not copied, the oldest for %s; %d partitions stand still.",
+        "Flow %s: lag %d records on %d of %d partitions, oldest %s; %d partitions stalled.",
         settings.flow,
         seen.records_behind,
         seen.lagging,

@@ -56,4 +56,4 @@ class ReplicateOperator(SparkJobOperator):
 
     def _log_plan(self, report: JobReport) -> None:
         if report.dry_run:
-            self.log.info("Dry run: nothing was changed. The report task shows the plan.")
+            self.log.info("Dry run: nothing was changed. The log of the report task shows the plan.")

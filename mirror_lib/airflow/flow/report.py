@@ -13,12 +13,12 @@ STEP_KEY = "step"
 _COUNTS = ("changed", "created", "groups", "checkpoints", "commits", "unchanged")
 #: Numbers of records about groups on the target, shown only if not zero.
 _RECORDS = {
-    "read_again": "records read again",
+    "read_again": "duplicates",
     "skipped_records": "records skipped",
-    "denials_left_out": "denials left out",
+    "denials_left_out": "DENY ACLs not copied",
 }
-_HEADER = ("topic", "on the target", "partitions", "records", "size", "seconds", "failed")
-_PLAN_HEADER = ("topic", "on the target", "partitions", "offsets", "size")
+_HEADER = ("topic", "target topic", "partitions", "records", "size", "seconds", "failed")
+_PLAN_HEADER = ("topic", "target topic", "partitions", "offsets", "size")
 
 
 def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[TopicTotal]) -> str:
@@ -28,11 +28,11 @@ def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[T
     if outcome is not None and outcome.get("skipped") is not None and not totals:
         return f"Flow {flow}: {outcome['skipped']}"
     if outcome is None and not totals:
-        return f"Flow {flow} copied nothing: the Spark job was not run or was ended from outside."
+        return f"Flow {flow} copied nothing: the Spark job did not run, or was killed."
     if not totals:
         text = f"Flow {flow}: nothing was copied."
         if outcome is not None and not outcome["exit_code"]:
-            text = f"Flow {flow}: there was nothing new to copy."
+            text = f"Flow {flow}: no new records to copy."
     else:
         text = f"Flow {flow} copied {sum(total.records for total in totals):,} records:\n\n{_table(totals)}"
     return text + ("" if outcome is None else _left_out(outcome) + _problems("Not copied", outcome))
@@ -40,7 +40,7 @@ def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[T
 
 def steps_text(steps: Mapping[str, Mapping[str, Any] | None]) -> str:
     """Return a line for each sync step; None for one that stored no outcome."""
-    return "Beside the copy:\n" + "\n".join(f"- {name}: {_step_text(done)}" for name, done in steps.items())
+    return "Sync steps:\n" + "\n".join(f"- {name}: {_step_text(done)}" for name, done in steps.items())
 
 
 def failed_steps(steps: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
@@ -50,7 +50,7 @@ def failed_steps(steps: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
 
 def _step_text(done: Mapping[str, Any] | None) -> str:
     if done is None:
-        return "did not end well, see its log"
+        return "failed, see the log of its task"
     if done["skipped"] is not None:
         return f"skipped, {done['skipped']}"
     parts = [f"{done[count]:,} {count}" for count in _COUNTS if count in done]
@@ -68,7 +68,7 @@ def _left_out(outcome: Mapping[str, Any]) -> str:
     if not count:
         return ""
     places = outcome["left_out_ranges"]
-    return f"\n\nLeft out by mirror.poison.policy, {count:,} records:\n" + "\n".join(f"- {place}" for place in places)
+    return f"\n\nSkipped by mirror.poison.policy, {count:,} records:\n" + "\n".join(f"- {place}" for place in places)
 
 
 def _problems(title: str, outcome: Mapping[str, Any]) -> str:
@@ -98,9 +98,9 @@ def _table(totals: Sequence[TopicTotal]) -> str:
 
 def _plan_text(flow: str, outcome: Mapping[str, Any]) -> str:
     planned = outcome["planned"]
-    problems = _problems("Not possible as things are (sync_topics makes missing topics and partitions)", outcome)
+    problems = _problems("Cannot be copied now (sync_topics creates missing topics and partitions)", outcome)
     if not planned:
-        return f"Dry run of flow {flow}: there is nothing that can be copied now.{problems}"
+        return f"Dry run of flow {flow}: no records can be copied now.{problems}"
     rows = [
         (
             str(topic["topic"]),

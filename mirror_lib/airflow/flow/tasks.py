@@ -48,8 +48,8 @@ SYNC_STEPS = {
 _STEP_SUBJECTS = {
     "sync_topic_configs": "topic configs",
     "sync_topic_acls": "ACLs",
-    "translate_offsets": "group positions",
-    "sync_group_offsets": "group positions",
+    "translate_offsets": "group offsets",
+    "sync_group_offsets": "group offsets",
 }
 #: The task that decides what the others have to do, and does a run without records itself (`idle_run`).
 PREFLIGHT = "preflight"
@@ -105,7 +105,7 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
             )
         _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
         for loop in _refuse_loops(config, settings, selected):
-            _log.warning("Other flows of %s would copy records of this one in a circle: %s.", config.path, loop)
+            _log.warning("Other flows of %s would copy records of this flow in a loop: %s.", config.path, loop)
         next_run = _next_run(config, clusters, choices)
         warnings = (
             *about_missing(settings, sorted(named_topics(settings) - set(topics))),
@@ -120,14 +120,14 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
     _check_spark(settings, choices)
     if settings.airflow_pool:
         # Tasks cannot list Airflow's pools.
-        _log.info("The copy takes a slot of the pool %s: it waits while there is no such pool.", settings.airflow_pool)
+        _log.info("The copy uses a slot of the pool %s, and waits until this pool exists.", settings.airflow_pool)
     return CheckedFlow(
         config, settings, topology, len(selected), len(topics), next_run.plan, frozenset(map(str, warnings))
     )
 
 
 def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Creates missing target topics and adds missing partitions; a dry run only prints what it would do."""
+    """Creates missing target topics and adds missing partitions; a dry run only prints the plan."""
     from mirror_lib.sync.topics import sync_flow_topics
 
     choices = TriggerChoices.from_params(params)
@@ -138,22 +138,22 @@ def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[
 
 
 def sync_topic_configs(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Carries changed topic configs to the target, at the interval that the file sets."""
+    """Copies changed topic configs to the target, at the interval in the configuration file."""
     return _step(sync_topic_configs.__name__, flow, config_path, params, context)
 
 
 def sync_topic_acls(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Carries ACLs of the flow's topics to the target, at the interval that the file sets."""
+    """Copies ACLs of the flow's topics to the target, at the interval in the configuration file."""
     return _step(sync_topic_acls.__name__, flow, config_path, params, context)
 
 
 def translate_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Translates what consumer groups have committed on the source and writes checkpoints, at the file's interval."""
+    """Translates the committed offsets of consumer groups and writes checkpoints, at the configured interval."""
     return _step(translate_offsets.__name__, flow, config_path, params, context)
 
 
 def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Commits translated offsets on the target for groups without members there, if the file says so."""
+    """Commits translated offsets on the target for groups without members there, if the configuration enables it."""
     return _step(sync_group_offsets.__name__, flow, config_path, params, context)
 
 
@@ -213,9 +213,9 @@ def do_sync_step(
 
 
 def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
-    """Prints what this run copied and did beside the copy, and fails the run when something was left undone.
+    """Prints what this run copied and the results of the sync steps; fails the run if any of them is incomplete.
 
-    Skipped where the copy was left to another run.
+    Skipped if another run of the flow copies.
     """
     config, _ = _load(config_path, flow)
     instance, dag_run = context["ti"], context["dag_run"]
@@ -239,7 +239,7 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     totals = topic_totals(rows)
     _log.info("%s\n\n%s", report_text(flow, outcome, totals), steps_text(steps))
     if outcome is None:
-        raise AirflowFailException(f"flow {flow} was not copied: a task before the report failed, see its log.")
+        raise AirflowFailException(f"flow {flow} was not copied: an upstream task failed, see its log.")
     problems: list[str] = []
     skipped = outcome.get("skipped")
     if skipped is None and outcome["exit_code"]:
@@ -272,7 +272,9 @@ def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any
     if done["skipped"] is not None:
         raise AirflowSkipException(done["skipped"])
     if done["failed"]:
-        raise AirflowFailException(f"flow {flow}: {done['failed']} {what} were refused: " + "; ".join(done["problems"]))
+        raise AirflowFailException(
+            f"flow {flow}: {done['failed']} {what} were rejected: " + "; ".join(done["problems"])
+        )
     return done
 
 
@@ -315,7 +317,7 @@ def _topics_of(settings: FlowConfig, admin: ClusterAdmin, client: ClientSettings
         return list(admin.list_topics())
     except MirrorError:
         servers = client.properties["bootstrap.servers"]
-        _log.error("Flow %s cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
+        _log.error("Flow %s: cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
         raise
 
 

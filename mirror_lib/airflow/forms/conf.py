@@ -48,10 +48,10 @@ def check_conf(context: Context) -> None:
         return
     problems = list(conf_problems(conf, dag.params, context["params"]))
     if problems:
-        fields = ", ".join(dag.params) or "none: it takes no values"
+        fields = ", ".join(dag.params) or "none"
         raise ConfigurationError(
-            f"this run of {dag.dag_id} was triggered with values that cannot be used: {'; '.join(problems)}.",
-            action=f"Nothing was done. Trigger it again with other values. The form's fields: {fields}.",
+            f"this run of {dag.dag_id} was triggered with invalid values: {'; '.join(problems)}.",
+            action=f"Nothing was done. Trigger the DAG again with valid values. Fields of the form: {fields}.",
         )
     if conf.get("gaps", ASK) != ASK:
         _refuse_old_decision(dag.dag_id, conf["gaps"], run.run_after)
@@ -60,9 +60,9 @@ def check_conf(context: Context) -> None:
 def _refuse_old_decision(dag_id: str, gaps: str, triggered: datetime) -> None:
     if datetime.now(UTC) - triggered > _DECIDED_FOR:
         raise ConfigurationError(
-            f"this run of {dag_id} was triggered at {triggered:%Y-%m-%d %H:%M} UTC with gaps={gaps}: that was decided "
-            "about what had been lost then, and not about what is lost now.",
-            action="Nothing was done. `mirror gaps list` shows what is lost; trigger a new run instead.",
+            f"this run of {dag_id} was triggered at {triggered:%Y-%m-%d %H:%M} UTC with gaps={gaps}. That decision "
+            "applied to the gaps of that time, not to the present ones.",
+            action="Nothing was done. See `mirror gaps list`, then trigger a new run.",
         )
 
 

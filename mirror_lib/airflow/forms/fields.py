@@ -98,8 +98,9 @@ def chosen_names(params: Mapping[str, Any], field: str) -> tuple[str, ...]:
     names = tuple(text.strip() for text in given if text.strip())
     if given and not names:
         raise ConfigurationError(
-            f"{field} was given, and holds no name: {list(given)}.",
-            action="Give a name, or leave the field out, which means all. Was it made of a variable that is not set?",
+            f"{field} is set, but contains no name: {list(given)}.",
+            action="Enter a name, or omit the field to select all. Check if the value comes from a variable that is "
+            "not set.",
         )
     return names
 
@@ -127,7 +128,7 @@ def tasks_field(flow: FlowConfig, *, section: str) -> Param:
         minimum=1,
         maximum=MOST_TASKS,
         title="Spark tasks",
-        description_md=f"At most this many tasks copy side by side; empty means **tasks.max** ({flow.tasks_max}).",
+        description_md=f"Maximum number of parallel tasks. Empty: **tasks.max** ({flow.tasks_max}).",
         section=section,
     )
 
@@ -140,8 +141,8 @@ def bytes_per_second_field(*, section: str) -> Param:
         minimum=1,
         maximum=MOST,
         title="Bytes per second",
-        description_md="All tasks together read no faster from the source. Empty: what **mirror.rate.limit.bytes** "
-        "says. The limits of clusters hold in any case.",
+        description_md="Maximum read rate from the source, all tasks together. Empty: **mirror.rate.limit.bytes**. "
+        "The limits of the clusters always apply.",
         section=section,
     )
 
@@ -153,6 +154,6 @@ def log_level_field(*, section: str) -> Param:
         type="string",
         enum=list(LOG_LEVELS),
         title="Log level",
-        description="Of this project's own messages, in the tasks and in the driver of the Spark job.",
+        description="Log level of this project's messages, in the tasks and in the driver of the Spark job.",
         section=section,
     )

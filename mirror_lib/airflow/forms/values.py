@@ -37,7 +37,7 @@ def value_problems(field: str, value: Any, schema: Mapping[str, Any]) -> Iterato
         for each in value:
             yield from value_problems(field, each, schema.get("items", {}))
     elif isinstance(value, float) and not math.isfinite(value):
-        yield f"{field} is {value}, and must be a number"
+        yield f"{field} is {value}, but must be a number"
     elif isinstance(value, str):
         problem = _text_problem(value, schema.get("format"))
         if problem is not None:
@@ -57,10 +57,10 @@ def _regex_problem(text: str) -> str | None:
     try:
         compile_java(text)
     except ValueError as error:
-        return f"is no Java regular expression: {error}"
+        return f"is not a valid Java regular expression: {error}"
     if takes_for_ever(text):
         return (
-            "needs more than a second to match a single name: a repetition in it repeats one that can take the same "
+            "takes more than a second to match a single name: it has nested repetitions that can match the same "
             "characters. Write it without the inner or the outer one"
         )
     return None

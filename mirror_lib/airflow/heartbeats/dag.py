@@ -1,9 +1,9 @@
-"""The DAG that writes heartbeats alone, at an interval of its own.
+"""A DAG that only writes heartbeats, at its own interval.
 
-MM2 writes one a second (`emit.heartbeats.interval.seconds`), which a process that always runs can do and a scheduler of
-tasks cannot: starting a task takes about as long, and each would leave a row and a log behind. So a flow's run writes
-its own before it copies, this DAG writes those of all pairs once a minute at the most, for clusters whose
-heartbeats others watch too, and `mirror heartbeat emit --every 1` is the process for whoever needs MM2's pace.
+MM2 writes one heartbeat per second (`emit.heartbeats.interval.seconds`). A scheduler of tasks cannot do that: starting
+a task takes about as long, and each task run leaves a row and a log. So a run of a flow writes its own heartbeat before
+it copies, and this DAG writes the heartbeats of all pairs at most once a minute, for clusters whose heartbeats are
+monitored by others too. To emit at the rate of MM2, run the process `mirror heartbeat emit --every 1`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
     with DAG(
         dag_id=heartbeat_dag_id(path),
         dag_display_name=f"Heartbeats of {path.name}",
-        description=f"Writes heartbeats of {len(pairs)} pairs of clusters",
+        description=f"Writes the heartbeats of {len(pairs)} pairs of clusters",
         doc_md=__doc__,
         schedule=heartbeat_interval(config),
         start_date=_START,

@@ -25,9 +25,9 @@ _NONE_COPIED = "this run copies no heartbeats"
 
 
 def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes a heartbeat into the source, for the copy to carry, and the flow's own into the target.
+    """Writes a heartbeat to the source, which the copy then replicates, and the flow's own heartbeat to the target.
 
-    What cannot be written is told and holds nothing up: heartbeats watch the copy, they are not part of it.
+    A failed write is logged and does not fail the run: heartbeats monitor the copy, they are not part of it.
     """
     from mirror_lib.config import load_flow
     from mirror_lib.sync.heartbeats import emitting_flows
@@ -39,7 +39,7 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> d
 
 
 def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
-    """Writes a heartbeat of every pair of clusters of the file into the pair's target."""
+    """Writes a heartbeat for every pair of clusters of the file to the target of the pair."""
     from mirror_lib.config import load
     from mirror_lib.sync.heartbeats import emitting_flows
 
@@ -51,7 +51,7 @@ def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
 
 
 def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Shows what heartbeats on the target say about clusters upstream; fails if this run's own has not arrived."""
+    """Shows the upstream clusters' heartbeats on the target; fails if the heartbeat of this run is missing."""
     from mirror_lib.config import flow_topology, load_flow
     from mirror_lib.ledger import open_ledger
 
@@ -105,7 +105,7 @@ def check_heartbeats(
         save_step(ledger, str(settings.flow), heartbeats.__name__, done)
     _tell(checked)
     if nobody_writes:
-        done = _left_out(f"nobody writes heartbeats into cluster {settings.flow.source}")
+        done = _left_out(f"no heartbeats are written to cluster {settings.flow.source}")
     return done, checked
 
 
@@ -143,7 +143,7 @@ def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
     problems = [f"{each.pair}: {each.error}" for each in emitted if each.error is not None]
     for each in emitted:
         if each.error is None:
-            _log.info("Heartbeat of %s written into %s on cluster %s.", each.pair, each.topic, each.cluster)
+            _log.info("Heartbeat of %s written to %s on cluster %s.", each.pair, each.topic, each.cluster)
     for problem in problems:
         _log.warning("Heartbeat of %s", problem)
     return {"emitted": [each.to_dict() for each in emitted], "problems": problems}
@@ -169,4 +169,4 @@ def _tell(checked: HeartbeatCheck) -> None:
         level = logging.INFO if upstream.state is HeartbeatState.FRESH else logging.WARNING
         _log.log(level, "Flow %s, upstream cluster %s", checked.flow, describe(upstream))
     for topic in checked.unreadable:
-        _log.warning("Topic %s on cluster %s holds records that are no heartbeats.", topic, checked.flow.target)
+        _log.warning("Topic %s on cluster %s contains records that are not heartbeats.", topic, checked.flow.target)

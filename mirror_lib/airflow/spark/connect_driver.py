@@ -108,11 +108,11 @@ class ConnectDriver:
             try:
                 driver = ask_for_driver(Path(host), request, (given, written, written), python=python)
             except NoDriverHostError as error:
-                _log.info("The driver is a process of its own: %s", error)
+                _log.info("The driver runs as a separate process: %s", error)
                 return None
             ours.enter_context(driver)
             stack.enter_context(ours.pop_all())
-        _log.info("A driver host runs the driver, as process %d.", driver.pid)
+        _log.info("The driver host runs the driver as process %d.", driver.pid)
         return _Started(driver, output)
 
     def _own(self, environment: Mapping[str, str], stack: ExitStack) -> _Started:

@@ -99,20 +99,20 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
             config = load(self.config_path)
         if lookups.found and runs_driver_elsewhere(self.spark_conn_id):
             raise ConfigurationError(
-                f"{self.config_path} takes values from Airflow's connections or variables, and the connection "
-                f"{self.spark_conn_id} has Spark's driver started by the cluster (deploy-mode cluster), where they "
-                "could only come as settings that Spark shows.",
-                action="Use deploy mode client, or the providers env, file or directory with what the driver's machine "
-                "or container has.",
+                f"{self.config_path} takes values from Airflow's connections or variables, but the connection "
+                f"{self.spark_conn_id} uses deploy-mode cluster. There, values could only be passed as Spark settings, "
+                "which Spark shows.",
+                action="Use deploy mode client, or the providers env, file or directory with values on the driver's "
+                "host or in its container.",
             )
         handed_over = hand_over(lookups.found)
         if any(len(text) > _LONGEST_VARIABLE for text in handed_over.values()):
             largest = max(lookups.found, key=lambda reference: len(lookups.found[reference]))
             raise ConfigurationError(
-                f"what {self.config_path} takes from Airflow is too long for Spark's driver to get by its environment; "
-                f"the largest is {largest}.",
-                action=f"Together it must stay below {_LONGEST_VARIABLE:,} characters: put large values such as stores "
-                "into files, and name those.",
+                f"the values that {self.config_path} takes from Airflow are too long for the environment of Spark's "
+                f"driver; the longest is {largest}.",
+                action=f"The limit is {_LONGEST_VARIABLE:,} characters in total: put large values such as key stores "
+                "into files, and configure their paths.",
             )
         transforms = any(each.transforms for each in config.enabled_flows if str(each.flow) == self.flow)
         return handed_over, transforms

@@ -46,7 +46,7 @@ def skip_reason(report: JobReport) -> str | None:
     error = report.error
     if error is None or error.reason != RunLockedError.reason or not error.more.get("holder_lives"):
         return None
-    return f"nothing was copied by this run: {error.what} The next run continues."
+    return f"this run copied nothing: {error.what} The next run continues."
 
 
 def exit_code_in(message: str) -> int | None:
@@ -65,23 +65,24 @@ def failure_of(flow: str, exit_code: int | None, report: JobReport | None) -> Mi
     left_out = len(problems) - _PROBLEMS_SHOWN
     more = f" (and {left_out} more)" if left_out > 0 else ""
     if exit_code == ConfigurationError.exit_code:
-        what = f"the Spark job of flow {flow} refused its configuration: {shown or 'see the log above'}{more}"
-        return ConfigurationError(what, where=NOWHERE, action="Run `mirror config check` on the file.")
+        what = f"the Spark job of flow {flow} rejected its configuration: {shown or 'see the log above'}{more}"
+        return ConfigurationError(what, where=NOWHERE, action="Check the file with `mirror config check`.")
     if exit_code == ReplicationError.exit_code:
         count = len(problems) or "some"
         what = f"flow {flow} needs a decision for {count} partition(s): {shown or 'see the log above'}{more}"
         return ReplicationError(what, where=NOWHERE, action="All other partitions were copied.")
     what = f"the Spark job of flow {flow} failed: {shown or without_report(exit_code)}{more}"
-    return ReplicationRunError(what, where=NOWHERE, action="A retry copies what is left.")
+    return ReplicationRunError(what, where=NOWHERE, action="A retry copies the rest.")
 
 
 def without_report(exit_code: int | None) -> str:
     """Return what is known of a job without a report."""
     if exit_code is None:
-        return "it left no report, see the log above"
+        return "it wrote no report, see the log above"
     if exit_code < 0:
         return (
-            f"signal {-exit_code} ended it (9: an operator, Airflow, or the kernel when memory is short), see the log "
+            f"killed by signal {-exit_code} (9: by an operator, by Airflow, or by the kernel if memory is short), "
+            "see the log "
             "above"
         )
     return f"exit code {exit_code}, see the log above"

@@ -22,12 +22,12 @@ _START = datetime(2024, 1, 1, tzinfo=UTC)
 #: A full comparison of large logs takes long; one that needs a week is stuck.
 _RUN_TIMEOUT = timedelta(days=7)
 _DOCUMENTATION = """\
-Compares the target with the source, record by record and in order, and changes nothing on either cluster. Runs by
-`mirror.verify.schedule`, or when triggered by hand.
+Compares the target with the source, record by record and in order. Changes nothing on either cluster. Runs by
+`mirror.verify.schedule`, or when triggered manually.
 
-The task fails at once when something differs: its log and its XCom `verification` tell where, and the ledger keeps it.
-It is tried again when something that passes stood in the way, such as a broker that restarts. Contents of records are
-shown nowhere. docs/verification.md tells what is compared, and what a result means.
+The task fails without retries if both clusters differ: its log, its XCom `verification` and the ledger contain the
+differences. Transient errors, such as a broker that restarts, are retried. Contents of records are never shown.
+docs/verification.md describes what is compared, and the results.
 """
 
 
@@ -44,7 +44,7 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     with DAG(
         dag_id=verify_dag_id(flow.flow),
         dag_display_name=f"Verify {source} → {target}",
-        description=f"Compares the copy on cluster {target} with cluster {source}",
+        description=f"Compares the copied topics on cluster {target} with cluster {source}",
         doc_md=_DOCUMENTATION,
         schedule=airflow_schedule(flow.verify_schedule),
         start_date=_START,
@@ -61,7 +61,7 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             config_path=str(config_path),
             conn_id=flow.spark_connection,
             pool=pool_of(flow),
-            doc_md="The Spark job: plans, compares, keeps the result in the ledger.",
+            doc_md="The Spark job: plans, compares, stores the result in the ledger.",
             retries=3,
             retry_policy=ErrorClassRetryPolicy(),
             retry_delay=timedelta(minutes=1),

@@ -20,7 +20,7 @@ from mirror_lib.airflow.forms import (
 from mirror_lib.config import FlowConfig
 from mirror_lib.verify import VerifyMode
 
-_WHAT, _HOW, _RUN = "What to compare", "How much", "How to run"
+_WHAT, _HOW, _RUN = "What to compare", "Limits", "How to run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
     return {
         "topics": topics_field(
             title="Only these topics",
-            description_md="Names of topics or Java regular expressions; empty compares every topic of the flow.",
+            description_md="Topic names or Java regular expressions. Empty: every topic of the flow.",
             section=_WHAT,
             names=topic_names(flow.topics),
         ),
@@ -62,10 +62,10 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             enum=[mode.value for mode in VerifyMode],
             title="Mode",
             description_md=(
-                "- **recent**: what came since it was last found equal\n"
-                "- **full**: everything that both sides still hold\n"
-                "- **sample**: random spans of it\n"
-                "- **state**: the newest record of each key of compacted topics; finds deletions that were lost"
+                "- **recent**: records since the last comparison that found both clusters equal\n"
+                "- **full**: all records that both clusters still hold\n"
+                "- **sample**: random ranges of offsets\n"
+                "- **state**: the newest record of each key of compacted topics; finds lost deletions"
             ),
             section=_WHAT,
         ),
@@ -74,8 +74,9 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             type=["null", "integer"],
             minimum=1,
             maximum=MOST,
-            title="Budget (bytes)",
-            description="At most so much of the source's logs is read, and of the target's about the same. Empty: all.",
+            title="Byte budget",
+            description="Maximum number of bytes to read from the source; about as many are read from the target. "
+            "Empty: all.",
             section=_HOW,
         ),
         "max_seconds": Param(
@@ -84,7 +85,7 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             exclusiveMinimum=0,
             maximum=YEAR_SECONDS,
             title="Time budget (seconds)",
-            description="Nothing more is compared after this time. Empty: all.",
+            description="Maximum duration of the comparison. Empty: no limit.",
             section=_HOW,
         ),
         "seed": Param(
@@ -92,8 +93,8 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             type="integer",
             minimum=-MOST,
             maximum=MOST,
-            title="Seed of a sample",
-            description="The same seed takes the same spans of the same logs.",
+            title="Sample seed",
+            description="The same seed selects the same ranges of the same logs.",
             section=_HOW,
         ),
         "tasks": tasks_field(flow, section=_RUN),

@@ -113,7 +113,7 @@ class VerifyOutcome:
         for found in (list(self.differences), list(self.obstacles)):
             yield from found[:_KEPT]
             if len(found) > _KEPT:
-                yield f"... and {len(found) - _KEPT} more: `mirror verify` and the ledger tell all."
+                yield f"... and {len(found) - _KEPT} more: see `mirror verify` or the ledger."
 
 
 def failure_of(flow: str, exit_code: int | None, outcome: VerifyOutcome | None) -> MirrorError:
@@ -128,8 +128,8 @@ def failure_of(flow: str, exit_code: int | None, outcome: VerifyOutcome | None) 
         what = f"{error.what} {error.action}".rstrip() if error is not None else without_report(exit_code)
         if exit_code == ConfigurationError.exit_code:
             return ConfigurationError(
-                f"the verification of flow {flow} refused its configuration: {what}",
-                action="Run `mirror config check` on the file.",
+                f"the verification of flow {flow} rejected its configuration: {what}",
+                action="Check the file with `mirror config check`.",
             )
         kind = (
             NotVerifiableError if exit_code == NotVerifiableError.exit_code and error is not None else NotVerifiedError
@@ -138,7 +138,7 @@ def failure_of(flow: str, exit_code: int | None, outcome: VerifyOutcome | None) 
     if exit_code == DIFFERENT:
         return PartitionsDifferError(
             f"flow {flow}: {outcome.content['result']} {_first(list(outcome.differences))}",
-            action="`mirror verify --topics ... --mode full` tells all of a partition.",
+            action="`mirror verify --topics ... --mode full` shows all differences of a partition.",
         )
     obstacles = outcome.partitions("unverifiable")
     first = _first(list(outcome.obstacles))

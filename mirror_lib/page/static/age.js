@@ -1,12 +1,12 @@
-// How old what is shown is. Ages go on counting while the page stands open, and turn stale by themselves.
+// The age of displayed values. Ages keep counting while the page is open, and turn stale.
 
 import { h } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { serverNow } from "./api.js";
 
-/** "as of 3 min ago"; `seen` is what the server says of when something was looked at. */
-export function asOf(seen, word = "as of") {
-  if (!seen) return h("span", { class: "age" }, "never looked at");
+/** "observed 3 min ago"; `seen` is the time of the observation, and the age at which it is stale. */
+export function asOf(seen, word = "observed") {
+  if (!seen) return h("span", { class: "age" }, "never observed");
   const element = h("time", {
     class: "age", datetime: seen.at, title: moment(seen.at), "data-word": word,
     "data-stale-after": seen.stale_after_seconds,
@@ -15,7 +15,7 @@ export function asOf(seen, word = "as of") {
   return element;
 }
 
-/** Whether what was seen says nothing of now any more. */
+/** True if an observation is too old to describe the present state. */
 export function isStale(seen) {
   return Boolean(seen) && (serverNow() - Date.parse(seen.at)) / 1000 > seen.stale_after_seconds;
 }

@@ -2,7 +2,7 @@
 
 export const ROOT = new URL("../", import.meta.url);
 
-/** What the server, or the way to it, said instead of an answer. */
+/** An error response, or a failed connection. */
 export class ApiError extends Error {
   constructor(what, action, status) {
     super(what);
@@ -52,7 +52,7 @@ async function ask(url, options, asked = null) {
     response = await (asked ?? fetch(url, { credentials: "same-origin", cache: "no-store", ...options }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("Airflow does not answer.", "Check that its API server runs and that you are connected.", 0);
+    throw new ApiError("Airflow's API server does not respond.", "Check that it is running and that you are connected to the network.", 0);
   }
   if (response.ok) return response.json();
   throw await refused(response);
@@ -60,15 +60,15 @@ async function ask(url, options, asked = null) {
 
 async function refused(response) {
   if (response.status === 401) {
-    return new ApiError("You are not logged in any more.", "Log in to Airflow in this browser and refresh.", 401);
+    return new ApiError("You are no longer logged in to Airflow.", "Log in again in this browser, then refresh this page.", 401);
   }
   let detail = null;
   try {
     detail = (await response.json()).detail;
   } catch {
-    // Not one of our answers.
+    // Not a response of the page's server.
   }
   if (detail?.what) return new ApiError(detail.what, detail.action, response.status);
-  const what = typeof detail === "string" ? detail : `The server answered with ${response.status}.`;
-  return new ApiError(what, response.status >= 500 ? "Look into the log of Airflow's API server." : "", response.status);
+  const what = typeof detail === "string" ? detail : `The server responded with status ${response.status}.`;
+  return new ApiError(what, response.status >= 500 ? "Check the log of Airflow's API server." : "", response.status);
 }

@@ -1,4 +1,4 @@
-// Questions before something is done. Escape and a click beside the box say no.
+// Confirmation dialogs. Escape and a click outside the box cancel.
 
 import { h, put } from "./dom.js";
 import { failure } from "./notices.js";
@@ -8,7 +8,7 @@ box.addEventListener("click", (event) => event.target === box && box.close());
 
 /**
  * @param {{title: string, text: (string|Node)[], yes: string, dangerous?: boolean, fields?: Node, act: Function}} question
- *   `act` gets the form's values; when it fails the box stays and tells why.
+ *   `act` gets the form's values; if it fails, the box stays open and shows the error.
  */
 export function ask({ title, text, yes, dangerous = false, fields = null, act }) {
   const before = document.activeElement;

@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An HTML element; `on…` are listeners, other values attributes; null, undefined and false leave them out. */
+/** An HTML element; `on…` are listeners, other values attributes; null, undefined and false are omitted. */
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -21,7 +21,7 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    // The page's policy forbids style attributes; properties are not text that somebody could smuggle in.
+    // The page's policy forbids style attributes; properties are not text that could be injected.
     else if (name === "style") Object.assign(element.style, value);
     else element.setAttribute(name, value === true ? "" : SHOWN.has(name) ? printable(String(value)) : String(value));
   }

@@ -4,6 +4,6 @@
 if (!globalThis.early && !/^#\/./.test(location.hash) && !new URLSearchParams(location.search).has("dag")) {
   const path = "overview";
   globalThis.early = { path, answer: fetch(`api/${path}`, { credentials: "same-origin", cache: "no-store" }) };
-  // A failure is told by whoever takes the answer.
+  // `read` of api.js reports a failure.
   globalThis.early.answer.catch(() => {});
 }

@@ -1,4 +1,4 @@
-// The consumer groups: what each would read again or skip on the target, and why.
+// Consumer groups: duplicates and skipped records of each group on failover, with reasons.
 
 import { asOf } from "./age.js";
 import { read } from "./api.js";
@@ -37,29 +37,29 @@ export async function showGroups(body, detail, { signal }) {
         h("input", { type: "search", placeholder: "Group", "aria-label": "Group contains",
           oninput: (event) => { Object.assign(view, { page: 1, name: event.target.value.trim() }); load(); } }),
         h("label", { class: "check" }, h("input", { type: "checkbox",
-          onchange: (event) => { Object.assign(view, { page: 1, behind: event.target.checked }); load(); } }), "Only not exact"))),
+          onchange: (event) => { Object.assign(view, { page: 1, behind: event.target.checked }); load(); } }), "Only groups that are not exact"))),
       list, between),
     one);
 }
 
 function groupTable(found, open) {
-  if (!found.rows.length) return h("p", { class: "empty" }, "No group is known: the flow's step that translates groups tells of them.");
+  if (!found.rows.length) return h("p", { class: "empty" }, "No consumer groups found. The flow's group translation step reports them.");
   return table("Consumer groups", [
     { label: "Group", plain: true, cell: (row) => h("button", { type: "button", class: "quiet-button", onclick: () => open(row.group) }, row.group) },
-    { label: "If it moved now", cell: (row) => outlook(row) },
-    { label: "Would read again", number: true, cell: (row) => count(row.read_again) },
-    { label: "Would skip", number: true, cell: (row) => count(row.skipped) },
+    { label: "On failover now", cell: (row) => outlook(row) },
+    { label: "Duplicates on failover", number: true, cell: (row) => count(row.read_again) },
+    { label: "Skipped on failover", number: true, cell: (row) => count(row.skipped) },
     { label: "Partitions", number: true, cell: (row) => count(row.partitions) },
-    { label: "Not exact", number: true, cell: (row) => count(row.behind) },
-    { label: "Why", cell: (row) => Object.entries(row.reasons).map(([reason, times]) => `${count(times)} ${words(reason)}`).join(", ") },
-    { label: "Looked at", cell: (row) => asOf(row.seen) },
+    { label: "Partitions not exact", number: true, cell: (row) => count(row.behind) },
+    { label: "Reason", cell: (row) => Object.entries(row.reasons).map(([reason, times]) => `${count(times)} ${words(reason)}`).join(", ") },
+    { label: "Last observed", cell: (row) => asOf(row.seen, "") },
   ], found.rows);
 }
 
 function outlook(row) {
   if (row.skipped) return badge("danger", "skips records");
-  if (row.behind) return badge("warning", "reads again or waits");
-  return row.partitions ? badge("ok", "goes on exactly") : badge("idle", "not this flow's topics");
+  if (row.behind) return badge("warning", "re-reads records");
+  return row.partitions ? badge("ok", "continues exactly") : badge("idle", "no topics of this flow");
 }
 
 function groupPanel(found) {
@@ -67,11 +67,11 @@ function groupPanel(found) {
     h("header", {}, h("h3", {}, `Group ${found.group}`)),
     table(`Group ${found.group}`, [
       { label: "Partition", plain: true, cell: (row) => [`${row.topic}-${row.partition}`, h("span", { class: "detail" }, `to ${row.target_topic}`)] },
-      { label: "On the source at", number: true, cell: (row) => count(row.upstream) },
-      { label: "Goes on at", number: true, cell: (row) => count(row.goes_on_at) },
-      { label: "Committed on the target", number: true, cell: (row) => count(row.target_committed) },
-      { label: "Would read again", number: true, cell: (row) => count(row.read_again) },
-      { label: "Would skip", number: true, cell: (row) => count(row.skipped) },
-      { label: "Why", cell: (row) => [words(row.reason ?? "") === "–" ? "exact" : words(row.reason), row.what ? h("span", { class: "detail" }, row.what) : null] },
+      { label: "Source offset", number: true, cell: (row) => count(row.upstream) },
+      { label: "Target offset", number: true, cell: (row) => count(row.goes_on_at) },
+      { label: "Committed on target", number: true, cell: (row) => count(row.target_committed) },
+      { label: "Duplicates on failover", number: true, cell: (row) => count(row.read_again) },
+      { label: "Skipped on failover", number: true, cell: (row) => count(row.skipped) },
+      { label: "Reason", cell: (row) => [words(row.reason ?? "") === "–" ? "exact" : words(row.reason), row.what ? h("span", { class: "detail" }, row.what) : null] },
     ], found.rows));
 }

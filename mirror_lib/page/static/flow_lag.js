@@ -17,15 +17,15 @@ export async function showLag(body, detail, { query, base, signal }) {
   const since = new Date(history.since), until = new Date(history.now);
   const plot = (title, key, format, steps = DECIMAL) => panel(title, linePlot({ title, since, until, format, steps,
     points: history.lag.map((point) => ({ at: point.at, value: point[key] })) }));
-  const spans = h("div", { class: "row" }, h("label", { class: "quiet" }, "Time ",
+  const spans = h("div", { class: "row" }, h("label", { class: "quiet" }, "Time range ",
     h("select", { id: "span", onchange: (event) => { location.hash = `${base.slice(1)}?hours=${event.target.value}`; } },
       SPANS.map(([each, label]) => h("option", { value: each, selected: each === hours }, label)))));
   put(body, spans, h("div", { class: "columns" },
-    plot("Records behind", "records", short),
-    plot("Age of the oldest record not copied", "seconds", duration, TIME),
-    plot("Bytes behind", "bytes", bytes, BINARY),
-    panel("Records per second of each run", throughputBars(runs.runs)),
-    plot("Written to the source per second", "writes_per_second", short)));
+    plot("Lag (records)", "records", short),
+    plot("Lag (time): age of the oldest record not copied", "seconds", duration, TIME),
+    plot("Lag (bytes)", "bytes", bytes, BINARY),
+    panel("Records per second, by run", throughputBars(runs.runs)),
+    plot("Records written to the source per second", "writes_per_second", short)));
 }
 
 function panel(title, content) {

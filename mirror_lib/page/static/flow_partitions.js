@@ -1,4 +1,4 @@
-// The partitions: all at a look, and page by page as they are sorted and filtered by the server.
+// Partitions: all in one strip, and a paged table that the server sorts and filters.
 
 import { asOf } from "./age.js";
 import { read } from "./api.js";
@@ -39,13 +39,13 @@ export async function showPartitions(body, detail, { signal }) {
       h("header", {}, h("h2", {}, "Lag by partition"), asOf(strip.seen)),
       h("div", { class: "panel-body" }, strip.cells.length
         ? partitionStrip(strip, (name) => { topic.value = name; change({ topic: name }); })
-        : h("p", { class: "quiet" }, "No run has looked at partitions yet."))),
+        : h("p", { class: "quiet" }, "No partitions observed yet."))),
     h("section", { class: "panel", "aria-label": "Partitions" },
       h("header", {}, h("h2", {}, "Partitions"), h("div", { class: "row" }, topic,
         select("Reason", "reason", first?.reasons ?? {}, change),
         select("Outlook", "outlook", first?.outlooks ?? {}, change),
         h("label", { class: "check" }, h("input", { type: "checkbox", id: "lagging",
-          onchange: (event) => change({ lagging: event.target.checked }) }), "Only with lag"))),
+          onchange: (event) => change({ lagging: event.target.checked }) }), "Only lagging"))),
       list, h("div", { class: "panel-body" }, between)));
 }
 
@@ -56,20 +56,20 @@ function select(label, key, counts, change) {
 }
 
 function partitionTable(found, view, change) {
-  if (!found.rows.length) return h("p", { class: "empty" }, "No partition is like that.");
+  if (!found.rows.length) return h("p", { class: "empty" }, "No matching partitions.");
   const sorting = { by: view.sort, descending: view.descending, change: (sort, descending) => change({ sort, descending }) };
   return table("Partitions", [
     { label: "Partition", sort: "topic", plain: true, cell: (row) => [h("strong", {}, `${row.topic}-${row.partition}`),
       h("span", { class: "detail" }, `to ${row.target_topic}`)] },
-    { label: "Records behind", sort: "behind", number: true, cell: (row) => count(row.records_behind) },
-    { label: "Bytes", sort: "bytes", number: true, cell: (row) => bytes(row.bytes_behind) },
-    { label: "Behind since", sort: "since", cell: (row) => moment(row.behind_since) },
-    { label: "Caught up in", sort: "catch-up", number: true, cell: (row) => duration(row.catch_up_seconds) },
-    { label: "Until deleted", sort: "headroom", number: true, cell: (row) => duration(row.headroom_seconds) },
+    { label: "Lag (records)", sort: "behind", number: true, cell: (row) => count(row.records_behind) },
+    { label: "Lag (bytes)", sort: "bytes", number: true, cell: (row) => bytes(row.bytes_behind) },
+    { label: "Lagging since", sort: "since", cell: (row) => moment(row.behind_since) },
+    { label: "Time to catch up", sort: "catch-up", number: true, cell: (row) => duration(row.catch_up_seconds) },
+    { label: "Time until deletion", sort: "headroom", number: true, cell: (row) => duration(row.headroom_seconds) },
     { label: "Outlook", sort: "outlook", cell: (row) => known("outlooks", row.outlook) },
-    { label: "Stands still", sort: "reason", cell: (row) => row.reason
+    { label: "Stall reason", sort: "reason", cell: (row) => row.reason
       ? h("span", {}, words(row.reason), row.detail ? h("span", { class: "detail" }, row.detail) : null) : "" },
-    { label: "Copied up to", number: true, cell: (row) => [count(row.position), h("span", { class: "detail" }, `of ${count(row.log_end)}`)] },
-    { label: "Looked at", cell: (row) => asOf(row.seen) },
+    { label: "Position", number: true, cell: (row) => [count(row.position), h("span", { class: "detail" }, `log end ${count(row.log_end)}`)] },
+    { label: "Last observed", cell: (row) => asOf(row.seen, "") },
   ], found.rows, { sorting });
 }

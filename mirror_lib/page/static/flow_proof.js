@@ -1,4 +1,4 @@
-// What is proved of the copy, and what is known to be missing.
+// Verified parts of the copy, and known gaps.
 
 import { askGap } from "./actions.js";
 import { ago } from "./age.js";
@@ -24,18 +24,18 @@ function none(text) {
 }
 
 function gapPanel(detail, gaps, again) {
-  const end = gaps.open ? badge("danger", `${gaps.open} to decide`) : badge("ok", "nothing to decide");
-  if (!gaps.gaps.length) return panel("Gaps", none("Nothing that the source had is known to be missing on the target."), end);
+  const end = gaps.open ? badge("danger", `${gaps.open} open`) : badge("ok", "none open");
+  if (!gaps.gaps.length) return panel("Gaps", none("No source records are known to be missing on the target."), end);
   return panel("Gaps", table("Gaps", [
     { label: "Partition", plain: true, cell: (gap) => [h("strong", {}, `${gap.topic}-${gap.partition}`), h("span", { class: "detail" }, gap.detail)] },
     { label: "Cause", cell: (gap) => words(gap.cause) },
     { label: "Source offsets", number: true, cell: (gap) => `${count(gap.first_offset)} – ${count(gap.next_offset - 1)}` },
-    { label: "Between", cell: (gap) => [moment(gap.first_time), h("span", { class: "detail" }, `and ${moment(gap.last_time)}`)] },
+    { label: "Record times", cell: (gap) => [moment(gap.first_time), h("span", { class: "detail" }, `to ${moment(gap.last_time)}`)] },
     { label: "Found", cell: (gap) => ago(gap.found_at) },
     { label: "State", cell: (gap) => [known("gaps", gap.state), gap.decided_by ? h("span", { class: "detail" },
       `by ${gap.decided_by}${gap.note ? `: ${gap.note}` : ""}`) : null] },
     { label: "", cell: (gap) => gap.state !== "open" ? "" : h("button", { type: "button", disabled: !detail.may.decide,
-      title: detail.may.decide ? null : "You may not change this DAG in Airflow.", onclick: () => askGap(detail, gap, again) }, "Decide…") },
+      title: detail.may.decide ? null : "You have no permission to edit this DAG in Airflow.", onclick: () => askGap(detail, gap, again) }, "Resolve…") },
   ], gaps.gaps), end);
 }
 
@@ -45,26 +45,26 @@ function differencePanel(proof) {
     { label: "Partition", plain: true, cell: (row) => [h("strong", {}, `${row.topic}-${row.partition}`), h("span", { class: "detail" }, `on ${row.target_topic}`)] },
     { label: "Found", cell: (row) => ago(row.finished_at) },
     { label: "Differences", number: true, cell: (row) => count(row.difference_count) },
-    { label: "The first", cell: (row) => row.differences.map((each) => h("code", { class: "detail" },
+    { label: "First differences", cell: (row) => row.differences.map((each) => h("code", { class: "detail" },
       Object.entries(each).filter(([, value]) => value !== null).map(([name, value]) => `${words(name)} ${value}`).join(", "))) },
   ], proof.differences), badge("danger", `${count(proof.different)} partitions differ`));
 }
 
 function topicPanel(proof) {
   const end = proof.last_at ? h("span", { class: "quiet" }, `${count(proof.equal)} partitions equal, `, ago(proof.last_at)) : null;
-  if (!proof.topics.length) return panel("Proved equal", none("Nothing was compared yet. “Verify” compares the target with the source."), end);
-  return panel("Proved equal", table("Proved equal", [
+  if (!proof.topics.length) return panel("Verified topics", none("Not verified yet. “Verify” compares the target with the source."), end);
+  return panel("Verified topics", table("Verified topics", [
     { label: "Topic", plain: true, cell: (row) => row.topic },
     { label: "Partitions", number: true, cell: (row) => count(row.partitions) },
-    { label: "Source offsets", number: true, cell: (row) => count(row.verified_offsets) },
-    { label: "Longest ago", cell: (row) => ago(row.oldest_at) },
+    { label: "Verified offsets", number: true, cell: (row) => count(row.verified_offsets) },
+    { label: "Oldest verification", cell: (row) => ago(row.oldest_at) },
   ], proof.topics), end);
 }
 
 function verificationPanel(proof) {
-  if (!proof.verifications.length) return panel("Verifications", none("There was none."));
+  if (!proof.verifications.length) return panel("Verifications", none("No verifications yet."));
   return panel("Verifications", table("Verifications", [
-    { label: "Begun", plain: true, cell: (row) => [moment(row.started_at), h("span", { class: "detail mono" }, row.id)] },
+    { label: "Started", plain: true, cell: (row) => [moment(row.started_at), h("span", { class: "detail mono" }, row.id)] },
     { label: "Mode", cell: (row) => row.mode },
     { label: "Result", cell: (row) => row.different ? badge("danger", `${row.different} differ`)
       : row.unverifiable ? badge("warning", `${row.unverifiable} not comparable`) : badge("ok", "equal") },

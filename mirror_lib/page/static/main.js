@@ -1,4 +1,4 @@
-// What is shown is told by the address behind the #; this module fetches it, shows it, and does so again.
+// The address after the # selects the view; this module fetches its data, shows it, and refreshes it.
 
 import { read } from "./api.js";
 import { put } from "./dom.js";
@@ -58,18 +58,18 @@ async function show(quietly = false) {
       showOverview(main, all);
     }
     if (view !== "flow") document.title = "Replication";
-    freshness.textContent = `read ${new Date().toLocaleTimeString()}`;
+    freshness.textContent = `updated ${new Date().toLocaleTimeString()}`;
     shown = location.hash;
   } catch (error) {
     if (error.name === "AbortError") return;
     put(main, failure(error, () => show()));
-    freshness.textContent = "not read";
+    freshness.textContent = "not updated";
   }
   main.removeAttribute("aria-busy");
   if (quietly) window.scrollTo(0, scroll);
 }
 
-/** Nobody's work is taken away: a table that was sorted, a filter, a question, or a focus stays. */
+/** A refresh must not discard a sorted table, a filter, an open dialog, or the focus. */
 function mayChange() {
   const held = document.activeElement;
   return !document.hidden && !document.querySelector("dialog[open]") && (!held || held === document.body || held === main)

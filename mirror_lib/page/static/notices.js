@@ -1,4 +1,4 @@
-// What is said instead of numbers: while they are fetched, when there are none, and when something is wrong.
+// Notices: while data is loading, if there is none, and on errors.
 
 import { h } from "./dom.js";
 import { icon } from "./state.js";
@@ -9,7 +9,7 @@ export function loading() {
 
 export function failure(error, again) {
   return h("section", { class: "notice danger", role: "alert" },
-    h("strong", {}, icon("danger"), error.message || "Something went wrong."),
+    h("strong", {}, icon("danger"), error.message || "Internal error of the page."),
     error.action ? h("p", {}, error.action) : null,
     again ? h("div", {}, h("button", { type: "button", onclick: again }, "Try again")) : null);
 }

@@ -9,13 +9,13 @@ const H = 190, LEFT = 62, RIGHT = 10, TOP = 14, BOTTOM = 24;
 export function throughputBars(runs) {
   const W = plotWidth();
   const shown = [...runs].reverse();
-  if (!shown.length) return h("p", { class: "quiet" }, "No run yet.");
+  if (!shown.length) return h("p", { class: "quiet" }, "No runs yet.");
   const top = niceTop(Math.max(...shown.map((run) => run.records_per_second ?? 0)));
   const step = (W - LEFT - RIGHT) / shown.length;
   const height = (run) => ((run.records_per_second ?? 0) / top) * (H - TOP - BOTTOM);
   const failed = shown.filter((run) => run.state !== "succeeded" && run.state !== "running").length;
   return s("svg", { class: "plot", viewBox: `0 0 ${W} ${H}`, role: "img",
-    "aria-label": `Records per second of the last ${shown.length} runs, ${failed} of which did not succeed` },
+    "aria-label": `Records per second of the last ${shown.length} runs, ${failed} of them not successful` },
     [0, 0.5, 1].map((part) => {
       const y = H - BOTTOM - part * (H - TOP - BOTTOM);
       return [s("line", { class: "axis", x1: LEFT, x2: W - RIGHT, y1: y, y2: y }),

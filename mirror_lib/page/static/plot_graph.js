@@ -70,7 +70,7 @@ function edge({ flow, from, to, over, out, in: into }) {
   const sign = `${SIGNS[level]}${behind}`;
   const half = 9 + sign.length * 3.4;
   const told = `${flow.source} to ${flow.target}: ${flow.state.word}` +
-    (flow.records_behind === null ? "" : `, ${short(flow.records_behind)} records and ${duration(flow.seconds_behind)} behind`);
+    (flow.records_behind === null ? "" : `, lag ${short(flow.records_behind)} records, ${duration(flow.seconds_behind)}`);
   return s("a", { href: `#/flow/${encodeURIComponent(flow.dag_id)}`, "aria-label": told },
     s("g", { class: `edge ${level}` },
       s("title", {}, told),
@@ -90,7 +90,7 @@ function node(name, at, flows) {
   const out = flows.filter((flow) => flow.source === name).length;
   const into = flows.filter((flow) => flow.target === name).length;
   return s("g", { class: "node" },
-    s("title", {}, `${name}: ${into} flows arrive, ${out} leave`),
+    s("title", {}, `${name}: ${into} incoming and ${out} outgoing flows`),
     s("rect", { x: at.x, y: at.y, width: NODE_W, height: NODE_H, rx: 8 }),
     s("text", { x: at.x + NODE_W / 2, y: at.y + 19, "text-anchor": "middle" }, name.length > 17 ? `${name.slice(0, 16)}…` : name),
     s("text", { class: "sub", x: at.x + NODE_W / 2, y: at.y + 35, "text-anchor": "middle" }, `${into} in · ${out} out`));

@@ -1,4 +1,4 @@
-// A value over time as a line, with a cursor that tells the value under the pointer.
+// A value over time as a line, with a cursor that shows the value under the pointer.
 
 import { h, s } from "./dom.js";
 import { clock } from "./format.js";
@@ -12,7 +12,7 @@ const H = 190, LEFT = 62, RIGHT = 10, TOP = 10, BOTTOM = 24;
 export function linePlot({ title, points, since, until, format, steps = DECIMAL }) {
   const W = plotWidth();
   const known = points.filter((point) => typeof point.value === "number");
-  if (!known.length) return h("p", { class: "quiet" }, "Nothing was looked at in this time.");
+  if (!known.length) return h("p", { class: "quiet" }, "No observations in this time range.");
   const top = niceTop(Math.max(...known.map((point) => point.value)), steps);
   const x = (at) => LEFT + ((at - since) / Math.max(until - since, 1)) * (W - LEFT - RIGHT);
   const y = (value) => H - BOTTOM - (value / top) * (H - TOP - BOTTOM);
@@ -20,7 +20,7 @@ export function linePlot({ title, points, since, until, format, steps = DECIMAL 
   const pieces = unbroken(placed);
   const last = placed.filter((point) => typeof point.value === "number").at(-1);
   const label = `${title}: from ${format(Math.min(...known.map((p) => p.value)))} to ` +
-    `${format(Math.max(...known.map((p) => p.value)))}, ${format(last.value)} at last`;
+    `${format(Math.max(...known.map((p) => p.value)))}, latest ${format(last.value)}`;
   const cursor = s("line", { class: "cursor hidden", y1: TOP, y2: H - BOTTOM });
   const dot = s("circle", { class: "dot hidden", r: 4 });
   const svg = s("svg", { class: "plot", viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": label },
@@ -30,9 +30,9 @@ export function linePlot({ title, points, since, until, format, steps = DECIMAL 
     ]),
     timeTicks(since, until).map((at) => s("text", { x: x(at), y: H - 7, "text-anchor": "middle" },
       clock(at, until - since > 36 * 3600e3))),
-    // From what was looked at last to now nothing is known.
+    // Nothing is known from the last observation to now.
     until - last.time > 1 ? s("rect", { class: "stale-zone", x: last.x, y: TOP, width: Math.max(x(until) - last.x, 0),
-      height: H - TOP - BOTTOM }, s("title", {}, "Not looked at since")) : null,
+      height: H - TOP - BOTTOM }, s("title", {}, "Not observed since")) : null,
     pieces.map((piece) => [
       s("path", { class: "area", d: `${path(piece, y)}L${piece.at(-1).x} ${y(0)}L${piece[0].x} ${y(0)}Z` }),
       s("path", { class: "line", d: path(piece, y) }),

@@ -1,4 +1,4 @@
-// Every partition as a small cell, topic by topic: darker is farther behind, red stands still.
+// Every partition as a small cell, by topic: a darker cell has more lag, a red one is stalled.
 
 import { h } from "./dom.js";
 import { count, words } from "./format.js";
@@ -12,17 +12,17 @@ export function partitionStrip(strip, choose) {
         h("span", { class: "quiet" }, topic),
         h("div", { class: "strip-cells", role: "group", "aria-label": topic }, cells.map((cell) => one(cell, most, choose)))))),
     h("p", { class: "legend" },
-      ["0", "a little", "", "", `${count(most)} behind`].map((text, heat) =>
+      ["no lag", "low lag", "", "", `lag ${count(most)}`].map((text, heat) =>
         h("span", {}, h("span", { class: `cell heat-${heat}` }), text)),
-      h("span", {}, h("span", { class: "cell stands" }), "stands still"),
-      strip.left_out ? h("span", {}, `${count(strip.left_out)} more are less far behind`) : null));
+      h("span", {}, h("span", { class: "cell stands" }), "stalled"),
+      strip.left_out ? h("span", {}, `${count(strip.left_out)} more partitions with less lag`) : null));
 }
 
 function one(cell, most, choose) {
-  // By magnitude: with a plain share one partition that is far behind would make all others look the same.
+  // On a logarithmic scale: on a linear one, a single partition with a large lag would make all others look the same.
   const heat = cell.behind <= 0 ? 0 : 1 + Math.min(3, Math.floor((Math.log1p(cell.behind) / Math.log1p(most)) * 3.999));
-  const text = `${cell.topic}-${cell.partition}: ${count(cell.behind)} behind` +
-    (cell.reason ? `, stands still: ${words(cell.reason)}` : "");
+  const text = `${cell.topic}-${cell.partition}: lag ${count(cell.behind)}` +
+    (cell.reason ? `, stalled: ${words(cell.reason)}` : "");
   return h("button", { type: "button", class: `cell heat-${heat}${cell.reason ? " stands" : ""}`, title: text,
     "aria-label": text, tabindex: cell.reason ? 0 : -1, onclick: () => choose(cell.topic) });
 }

@@ -1,4 +1,4 @@
-// Cutovers: the list, and one of them as a time line with its gates.
+// Cutovers: the list, and one cutover as a timeline with its gates.
 
 import { ago } from "./age.js";
 import { dagLink } from "./airflow.js";
@@ -11,8 +11,8 @@ import { table } from "./tables.js";
 export function showCutovers(main, data) {
   const problems = data.problems.map(problem);
   if (!data.cutovers.length) {
-    put(main, problems, empty("No cutovers", "A cutover moves topics and their groups from one cluster to another, step by step. " +
-      "`mirror cutover` and the cutover's DAG begin one."));
+    put(main, problems, empty("No cutovers", "A cutover moves topics and their consumer groups from one cluster to another, step by step. " +
+      "Start one with `mirror cutover` or the flow's cutover DAG."));
     return;
   }
   put(main, problems, h("section", { class: "panel", "aria-label": "Cutovers" }, h("header", {}, h("h2", {}, "Cutovers")),
@@ -21,9 +21,9 @@ export function showCutovers(main, data) {
       { label: "Flow", cell: (each) => h("a", { href: `#/flow/${encodeURIComponent(each.dag_id)}` }, each.flow.replace("->", " → ")) },
       { label: "State", cell: (each) => known("cutovers", each.state) },
       { label: "Step", cell: (each) => words(each.step) },
-      { label: "Carried out", cell: (each) => each.unattended ? badge("warning", "by nobody") : each.who },
-      { label: "Begun", cell: (each) => [moment(each.created_at), h("span", { class: "detail" }, `by ${each.created_by}`)] },
-      { label: "Changed", cell: (each) => ago(each.updated_at) },
+      { label: "Process", cell: (each) => each.unattended ? badge("warning", "not running") : each.who },
+      { label: "Started", cell: (each) => [moment(each.created_at), h("span", { class: "detail" }, `by ${each.created_by}`)] },
+      { label: "Updated", cell: (each) => ago(each.updated_at) },
     ], data.cutovers)));
 }
 
@@ -33,16 +33,16 @@ export function showCutover(main, data) {
   put(main,
     h("div", { class: "flow-head" }, h("h2", {}, cutover.name), known("cutovers", cutover.state),
       h("a", { href: `#/flow/${encodeURIComponent(cutover.dag_id)}` }, cutover.flow.replace("->", " → ")),
-      h("span", { class: "age" }, "changed ", ago(cutover.updated_at)), data.cutover_dag_id ? dagLink(data.cutover_dag_id, "Cutover DAG in Airflow") : null),
-    h("p", { class: "who", role: "status" }, cutover.unattended ? badge(data.writers_stand_still ? "danger" : "warning", "nobody acts") : null,
-      ` ${cutover.who} `, cutover.asks ? `It asks for ${words(cutover.asks)}. ` : null,
-      cutover.choices.length ? `An operator can: ${cutover.choices.join(", ")}.` : null),
+      h("span", { class: "age" }, "updated ", ago(cutover.updated_at)), data.cutover_dag_id ? dagLink(data.cutover_dag_id, "Cutover DAG in Airflow") : null),
+    h("p", { class: "who", role: "status" }, cutover.unattended ? badge(data.writers_stand_still ? "danger" : "warning", "not running") : null,
+      ` ${cutover.who} `, cutover.asks ? `It waits for an answer: ${words(cutover.asks)}. ` : null,
+      cutover.choices.length ? `Possible actions: ${cutover.choices.join(", ")}.` : null),
     h("div", { class: "tiles" },
       tile("Steps passed", `${data.passed} of ${steps.length}`, progress(data.passed / steps.length)),
-      tile("Writers stand still", data.writers_stood_still_seconds === null ? "not yet" : duration(data.writers_stood_still_seconds),
-        data.writers_stand_still ? "and still do" : data.writers_stood_still_seconds === null ? "until the step freeze" : "from freeze to release",
+      tile("Writer downtime", data.writers_stood_still_seconds === null ? "not yet" : duration(data.writers_stood_still_seconds),
+        data.writers_stand_still ? "the writers are still stopped" : data.writers_stood_still_seconds === null ? "begins at the freeze step" : "from freeze to release",
         data.writers_stand_still ? "uneasy" : null),
-      tile("Partitions cut", count(data.partitions_cut), "both sides hold the same up to there"),
+      tile("Partitions cut", count(data.partitions_cut), "equal on both clusters up to the cut"),
       tile("Style", words(data.style), data.topics.length ? `topics ${data.topics.join(", ")}` : "")),
     cutover.unattended ? steps.map((step) => stopped(step, step.attempts.at(-1))) : null,
     h("section", { class: "panel", "aria-label": "Steps" }, h("header", {}, h("h2", {}, "Steps and gates")),
@@ -66,12 +66,12 @@ function stepLine(step, longest) {
   const sign = { passed: "ok", failed: "danger", waiting: "waiting", running: "running", interrupted: "danger", undone: "warning" }[step.state] ?? "coming";
   return h("li", { class: coming ? "coming" : null, "data-step": step.step },
     h("span", { class: `dot-mark ${level}` }, icon(sign)),
-    h("span", { class: "step-name" }, words(step.step), step.by_person ? h("span", { class: "detail quiet" }, " by a person") : null),
-    h("div", { class: "step-body" }, coming ? h("span", { class: "quiet" }, "to come") : step.attempts.map((attempt) => attemptLine(attempt, longest))));
+    h("span", { class: "step-name" }, words(step.step), step.by_person ? h("span", { class: "detail quiet" }, " manual") : null),
+    h("div", { class: "step-body" }, coming ? h("span", { class: "quiet" }, "pending") : step.attempts.map((attempt) => attemptLine(attempt, longest))));
 }
 
 function attemptLine(attempt, longest) {
-  const state = attempt.state === "waiting" ? badge("warning", "waits for a person") : known("steps", attempt.state);
+  const state = attempt.state === "waiting" ? badge("warning", "waiting for an operator") : known("steps", attempt.state);
   return h("div", { class: "attempt" },
     h("div", { class: "row" }, state,
       h("span", { class: "quiet" }, attempt.number > 1 ? `attempt ${attempt.number}, ` : "", moment(attempt.started_at), `, by ${attempt.by}`),
@@ -84,7 +84,7 @@ function attemptLine(attempt, longest) {
         gate.passed || !gate.action ? null : `${ended(gate.what)} ${gate.action}`)))) : null);
 }
 
-/** What a cutover that nobody carries out stopped at: nobody is to look for it among all gates that passed. */
+/** The failed gates and the error of a cutover that no process runs, above the list of all gates. */
 function stopped(step, attempt) {
   if (!attempt || step.state === "passed") return null;
   const gates = attempt.gates.filter((gate) => !gate.passed);
@@ -92,7 +92,7 @@ function stopped(step, attempt) {
     attempt.error ? problem({ what: `${words(step.step)}: ${attempt.error}`, action: attempt.action }) : null];
 }
 
-/** What a sentence lacks at its end. */
+/** The full stop, if a sentence has none. */
 function ended(text) {
   return /[.!?]$/.test(text) ? "" : ".";
 }

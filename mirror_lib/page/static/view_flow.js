@@ -1,4 +1,4 @@
-// One flow: its head with what can be done, its numbers, and the tabs.
+// One flow: its header with the actions, its numbers, and the tabs.
 
 import { flowButtons } from "./actions.js";
 import { asOf, ago, isStale } from "./age.js";
@@ -17,7 +17,7 @@ const TABS = [
   ["lag", "Lag and throughput", showLag],
   ["partitions", "Partitions", showPartitions],
   ["groups", "Consumer groups", showGroups],
-  ["proof", "Proof and gaps", showProof],
+  ["proof", "Verification and gaps", showProof],
   ["work", "Runs and steps", showWork],
   ["settings", "Settings", showSettings],
 ];
@@ -51,19 +51,24 @@ export async function showFlow(main, detail, tab, query, again, signal) {
 function tiles(flow) {
   const uneasy = { tight: "uneasy", "will-be-lost": "bad", "already-lost": "bad" }[flow.outlook];
   return h("div", { class: isStale(flow.seen) ? "tiles stale-numbers" : "tiles" },
-    tile("Behind", short(flow.records_behind), `records, ${bytes(flow.bytes_behind)}`),
-    tile("Oldest not copied", duration(flow.seconds_behind), flow.lagging === null ? "" :
-      `${count(flow.lagging)} of ${count(flow.partitions)} partitions lag`),
-    tile("Caught up in", duration(flow.catch_up_seconds), "at the speed of the last runs", flow.catch_up_seconds === "never" ? "bad" : null),
-    tile("Until retention deletes", duration(flow.headroom_seconds), `outlook: ${words(flow.outlook)}`, uneasy),
-    tile("Standing still", flow.stalled === null ? "–" : count(flow.stalled), Object.entries(flow.reasons)
-      .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") || "no partition", flow.stalled ? "bad" : null),
-    tile("Groups read again", short(flow.read_again), flow.groups === null ? "not looked at"
-      : `records; ${count(flow.groups_behind)} of ${count(flow.groups)} groups are not exact`),
-    tile("Groups skip", short(flow.skipped), flow.groups === null ? "not looked at" : "records that no group would read", flow.skipped ? "bad" : null),
+    tile("Lag", short(flow.records_behind), `records, ${bytes(flow.bytes_behind)}`),
+    tile("Lag (time)", duration(flow.seconds_behind), flow.lagging === null ? "" :
+      `${count(flow.lagging)} of ${count(flow.partitions)} partitions lagging`),
+    tile("Time to catch up", duration(flow.catch_up_seconds), "at the rate of recent runs", flow.catch_up_seconds === "never" ? "bad" : null),
+    tile("Time until deletion", duration(flow.headroom_seconds), `outlook: ${words(flow.outlook)}`, uneasy),
+    tile("Stalled partitions", flow.stalled === null ? "–" : count(flow.stalled), Object.entries(flow.reasons)
+      .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") || "none", flow.stalled ? "bad" : null),
+    tile("Duplicates on failover", known(flow, flow.read_again), flow.groups === null ? "not observed"
+      : `${flow.read_again === null ? "" : "records · "}${count(flow.groups_behind)} of ${count(flow.groups)} groups not exact`),
+    tile("Skipped on failover", known(flow, flow.skipped), flow.groups === null ? "not observed" : "records that no group would read", flow.skipped ? "bad" : null),
     tile("Verified", flow.different ? `${flow.different} differ` : flow.verified_at ? "equal" : "never",
-      flow.verified_at ? ago(flow.verified_at) : "nothing was compared lately", flow.different ? "bad" : null),
-    tile("Gaps to decide", count(flow.open_gaps), flow.open_gaps ? "see Proof and gaps" : "none", flow.open_gaps ? "bad" : null));
+      flow.verified_at ? ago(flow.verified_at) : "no recent verification", flow.different ? "bad" : null),
+    tile("Open gaps", count(flow.open_gaps), flow.open_gaps ? "see Verification and gaps" : "none", flow.open_gaps ? "bad" : null));
+}
+
+/** Records of all groups; groups were observed, and their number of records may still be unknown. */
+function known(flow, records) {
+  return flow.groups !== null && records === null ? "unknown" : short(records);
 }
 
 function tile(label, value, note, kind = null) {

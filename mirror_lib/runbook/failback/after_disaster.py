@@ -60,7 +60,7 @@ def apply_return(
             return plan
         if plan.fingerprint != agreed:
             raise PlanChangedError(
-                f"this is not what was agreed to any more: {plan}.",
+                f"the plan has changed since it was approved: {plan}.",
                 where=Where(flow=str(flow.flow)),
                 action=do(DisasterState.CHANGED, flow.flow),
             )

@@ -40,13 +40,13 @@ def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Itera
     """
     back = flow.flow.opposite
     if opposite is None:
-        return f"the file has no enabled flow {back}: once records are written to the target, there is no way back."
+        return f"the file has no enabled flow {back}: after the first write to the target, no failback is possible."
     topology = flow_topology(unrestricted(opposite))
     if topology.rename.merge or flow.rename.merge:
-        return f"topics are merged: flow {back} could not tell apart what came from where."
+        return f"topics are merged: flow {back} could not separate records by their source."
     for topic in topics:
         if not topology.replicates(topic.target):
-            return f"flow {back} does not take topic {topic.target} ({topology.exclusion(topic.target)})."
+            return f"flow {back} does not select topic {topic.target} ({topology.exclusion(topic.target)})."
         if topology.remote_topic(topic.target) != topic.source:
             return (
                 f"flow {back} would copy {topic.target} to {topology.remote_topic(topic.target)} instead of "

@@ -76,11 +76,11 @@ class ReturningPartition:
     def __str__(self) -> str:
         if self.error is not None:
             return f"{self.source}: {self.error.what}"
-        lost = "everything had come to the target"
+        lost = "all offsets were copied to the target"
         if self.left_behind:
-            lost = f"offsets {self.copied_to} to {self.source_end - 1} never came to the target"
-        home = f"{self.target} comes home from offset {self.target_next} on ({self.came_since:,} until now)"
-        return f"{self.source}: {lost}; {home}, to offset {self.source_end}"
+            lost = f"offsets {self.copied_to} to {self.source_end - 1} were never copied to the target"
+        home = f"{self.target} will be copied back from offset {self.target_next} ({self.came_since:,} offsets so far)"
+        return f"{self.source}: {lost}; {home}, to source offset {self.source_end}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output."""
@@ -129,15 +129,15 @@ class ReturnPlan:
     def __str__(self) -> str:
         came = sum(each.came_since for each in self.partitions)
         return (
-            f"{len(self.partitions):,} partitions: {self.left_behind:,} offsets never came to "
-            f"{self.flow.flow.target}; {came:,} came there since, which flow {self.opposite.flow} brings home"
+            f"{len(self.partitions):,} partitions: {self.left_behind:,} offsets were never copied to "
+            f"{self.flow.flow.target}; flow {self.opposite.flow} copies {came:,} newer offsets back"
         )
 
     @property
     def staying_text(self) -> str:
         """Message about the topics that stay."""
         flow = self.flow.flow
-        return f"Not on {flow.target}, and so left to flow {flow}: {', '.join(self.staying)}"
+        return f"Not on {flow.target}; flow {flow} continues to copy them: {', '.join(self.staying)}"
 
     def markdown(self, most: int) -> str:
         """Return the plan for the approval page, with the `most` partitions that lack most."""
@@ -146,7 +146,8 @@ class ReturnPlan:
         lines = [
             f"**{self}**",
             "",
-            f"| on {source} | copied up to | ends at | never came | comes home | from offset | until now |",
+            f"| partition on {source} | copied to | log end offset | never copied | copied back from | from offset | "
+            "offsets so far |",
             "|---|---|---|---|---|---|---|",
             *(
                 f"| {each.source} | {each.copied_to} | {each.source_end} | {each.left_behind:,} "
@@ -155,7 +156,7 @@ class ReturnPlan:
             ),
         ]
         if len(told) < len(self.partitions):
-            lines += ["", f"and {len(self.partitions) - len(told):,} more, in the log of the task before."]
+            lines += ["", f"and {len(self.partitions) - len(told):,} more: see the log of the previous task."]
         if self.staying:
             lines += ["", self.staying_text]
         return "\n".join(lines)
@@ -178,17 +179,17 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
         raise _no_topic(flow, topics)
     missing = why_no_way_back(flow, opposite, found)
     if missing is None and opposite is not None and not opposite.way_back:
-        missing = f"flow {opposite.flow} would copy everything: it has no mirror.way.back = true."
+        missing = f"flow {opposite.flow} would copy all records: mirror.way.back = true is missing."
     if missing is not None:
-        raise ConfigurationError(missing, action="Add the way back to the file (docs/runbooks.md, 1).")
+        raise ConfigurationError(missing, action="Add the failback flow to the file (docs/runbooks.md, 1).")
     # `why_no_way_back` returns an error for None.
     assert opposite is not None
     both = [topic for topic in found if topic.target_partitions]
     if not both:
         raise ConfigurationError(
-            f"none of the topics of flow {flow.flow} that match {', '.join(topics)} is on {flow.flow.target}: nothing "
-            "could come home.",
-            action="Let the flow itself go on with them.",
+            f"none of the topics of flow {flow.flow} that match {', '.join(topics)} is on {flow.flow.target}: there is "
+            "nothing to copy back.",
+            action="Let the flow itself continue to copy them.",
         )
     with FlowClusters.connect(flow) as clusters:
         partitions = _looked_at(flow, clusters, both)
@@ -251,8 +252,9 @@ def _after_change(changed: MirrorError, flow: FlowId) -> str:
     if isinstance(changed, TargetRecreatedError):
         return copy_all_back(flow)
     return (
-        f"Correct the file (alias, bootstrap.servers, rename rules), and look again: {after_disaster(flow)}. If it is "
-        f"right as it is: {copy_all_back(flow)}"
+        f"Correct the file (alias, bootstrap.servers, rename rules), then repeat: {after_disaster(flow)}. If the "
+        "file is "
+        f"correct: {copy_all_back(flow)}"
     )
 
 
@@ -262,10 +264,12 @@ def _no_topic(flow: FlowConfig, topics: Sequence[str]) -> ConfigurationError:
     gone = sorted(topic for topic in flow.handovers.away if all(limit.fullmatch(topic) for limit in limits))
     if gone:
         return ConfigurationError(
-            f"{what}: {', '.join(gone[:_NAMED])} {'was' if len(gone) == 1 else 'were'} handed over before.",
-            action=f"Nothing is left to hand over. {run_back(flow.flow)} brings home what came since.",
+            f"{what}: {', '.join(gone[:_NAMED])} {'was' if len(gone) == 1 else 'were'} already handed over.",
+            action=f"Nothing is left to hand over. To copy the newer records back: {run_back(flow.flow)}.",
         )
-    return ConfigurationError(f"{what}.", action=f"`mirror topics plan --flow '{flow.flow}'` lists what it does.")
+    return ConfigurationError(
+        f"{what}.", action=f"`mirror topics plan --flow '{flow.flow}'` lists the topics of the flow."
+    )
 
 
 def _partition(
@@ -286,37 +290,40 @@ def _partition(
     copied_to, back = position.offset + 1, copy_all_back(flow)
     if position.topic_id is not None and topic.topic_id not in (None, position.topic_id):
         raise SourceRecreatedError(
-            "the topic was created anew on the source: it is not the one that was copied.",
+            "the topic was deleted and recreated on the source: it is not the topic that was copied.",
             where=where,
             action=back,
         )
     if source_end < copied_to:
         raise SourceTruncatedError(
-            f"the source ends at {source_end}, though it was copied up to {copied_to - 1}: it came back with less.",
+            f"log end offset of the source is {source_end}, but it was copied up to {copied_to - 1}: the source lost "
+            "records.",
             where=where,
             action=back,
         )
     if position.backfill is not None and position.state is PositionState.OPEN:
         raise DirtyStartError(
-            f"backfill {position.backfill} into {place.target} was interrupted: where the copied records end on the "
-            "target is not known.",
+            f"backfill {position.backfill} into {place.target} was interrupted: the end of the copied records on the "
+            "target is unknown.",
             where=where,
-            action=f"Let it end: {again(flow, position.backfill)}, and look again: {after_disaster(flow)}. If it stops "
-            "with target-diverged, clients have written there since: set no position, since that would leave their "
-            f"records behind. {back}",
+            action=f"Let it end: {again(flow, position.backfill)}, then repeat: {after_disaster(flow)}. If it stops "
+            "with target-diverged, clients have written there since: do not set a position, that would lose their "
+            f"records. {back}",
         )
     if position.target_offset is None:
         raise DirtyStartError(
-            "the position does not tell where the copied records end on the target: it is MirrorMaker 2's.",
+            "the position does not contain the end of the copied records on the target: MirrorMaker 2 wrote it.",
             where=where,
             action=back,
         )
     if target_end < position.target_offset:
         raise TargetTruncatedError(
-            f"{place.target} ends at {target_end}, though it had acknowledged records up to "
+            f"log end offset of {place.target} is {target_end}, but it had acknowledged records up to "
             f"{position.target_offset - 1}.",
             where=where,
-            action="Find out why the target lost data (unclean leader election?). Copy aside what only the source has: "
+            action="Find out why the target lost data (unclean leader election?). Copy the records that only the "
+            "source has to "
+            "another topic: "
             f"`mirror backfill run --flow '{flow}' --topics '{place.source.topic}' --from earliest --to latest "
             f"--into-suffix .kept`. Then: {back}",
         )
@@ -386,12 +393,12 @@ class _Tail:
         found = [each for each in await self._target.read(offset) if each.first < end]
         if not found:
             # All of it was read a moment ago.
-            raise self._unexplained(f"the target gives no records from offset {offset} on")
+            raise self._unexplained(f"the target returns no records from offset {offset}")
         return found
 
     def _unexplained(self, why: str) -> DirtyStartError:
         return DirtyStartError(
-            f"what an interrupted run has written behind its position is not what the source holds: {why}.",
+            f"the records that an interrupted run wrote after its position differ from the source: {why}.",
             where=self._where,
             action=copy_all_back(self._flow),
         )

@@ -66,28 +66,28 @@ class Event(StrEnum):
     #: `mirror cutover run`, or the DAG with the cutover's name.
     TRIGGER = "trigger"
     #: `mirror cutover run --confirm STEP`: the confirmation is given to the process that acts on it.
-    TRIGGER_WITH_WORD = "trigger with the word"
+    TRIGGER_WITH_WORD = "trigger and confirm"
     YES = "yes"
     NO = "no"
     ROLL_BACK = "roll back"
     #: `mirror cutover back`: a new cutover in the other direction.
-    BRING_BACK = "bring back"
+    BRING_BACK = "fail back"
     #: In Airflow, of the task that carries it out, or rolls it back.
     CLEAR = "clear"
     MARK = "mark"
     #: Of Airflow. Processes of its tasks are killed.
-    RESTART = "restart of Airflow"
+    RESTART = "Airflow restart"
     KILL = "kill"
     TIME_OUT = "time-out"
     ASKS = "asks"
-    TAKES = "takes the word"
+    TAKES = "takes the answer"
     #: A writer was found, or the process that received the confirmation has ended: it has to be given again.
-    WORD_LAPSES = "word lapses"
+    WORD_LAPSES = "answer lapses"
     RELEASES = "releases"
     FINISHES = "finishes"
     #: The process ends: a gate does not hold, the answer is no, the last requested step is done, an error.
     LEAVES = "leaves"
-    UNDOES = "undoes all"
+    UNDOES = "undone"
 
 
 #: Events from operators, Airflow and the environment; the others come from the cutover's own process.
@@ -121,10 +121,10 @@ class Refusal:
     way: Event | None = None
 
 
-_NOBODY = "is not carried out by any process"
+_NOBODY = "has no running process"
 _AGAIN = "Trigger it again: `mirror cutover run {name}`, or the DAG with this name."
-_BACK = "Bring everything home by `mirror cutover back {name}`."
-_ANOTHER = "Begin a new one under another name."
+_BACK = "Fail back with `mirror cutover back {name}`."
+_ANOTHER = "Start a new one with another name."
 
 _WRITERS_WAIT = frozenset(
     {
@@ -178,9 +178,11 @@ def _refused(refusal: Refusal, *events: Event) -> dict[Event, State | Refusal]:
 
 
 def _unattended(state: State, phase: _Phase) -> _Row:
-    nobody = Refusal(f"{_NOBODY}: an answer would change nothing", _AGAIN, Event.TRIGGER)
+    nobody = Refusal(f"{_NOBODY}: an answer would have no effect", _AGAIN, Event.TRIGGER)
     no_process = Refusal(_NOBODY, _AGAIN, Event.TRIGGER)
-    not_moved = Refusal("has moved nothing yet", "Take it back by `mirror cutover rollback {name}`.", Event.ROLL_BACK)
+    not_moved = Refusal(
+        "has not moved anything yet", "Roll it back with `mirror cutover rollback {name}`.", Event.ROLL_BACK
+    )
     row: dict[Event, State | Refusal] = {
         **_same(phase.works, Event.TRIGGER, Event.TRIGGER_WITH_WORD, Event.CLEAR),
         **_refused(nobody, Event.YES, Event.NO),
@@ -190,24 +192,28 @@ def _unattended(state: State, phase: _Phase) -> _Row:
         **_refused(no_process, *INSIDE),
     }
     if state is State.DEFINED or phase is _RELEASED:
-        row[Event.TRIGGER_WITH_WORD] = Refusal("has asked nothing that is left to answer", _AGAIN, Event.TRIGGER)
+        row[Event.TRIGGER_WITH_WORD] = Refusal("has no open question", _AGAIN, Event.TRIGGER)
     return row
 
 
 def _carried(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
     """Return the transitions common to all states in which a process carries a cutover out."""
     taken = Refusal(
-        "is carried out already",
-        "Wait until that process asks or ends, or end it (Ctrl-C, or mark its task).",
+        "is already running",
+        "Wait until that process waits for an answer or ends, or end it (Ctrl-C, or mark its task in Airflow).",
         Event.KILL,
     )
     busy = Refusal(
         "is in the middle of a step",
-        "Wait until it asks or ends, or end its process (Ctrl-C, or mark its task); then take it back.",
+        "Wait until it waits for an answer or ends, or end its process (Ctrl-C, or mark its task in Airflow); then "
+        "roll it "
+        "back.",
         Event.KILL,
     )
-    not_moved = Refusal("has moved nothing yet", "Wait until it asks or ends; then take it back.", Event.KILL)
-    elsewhere = Refusal("does not come to that now", "Wait until it asks or ends.", Event.LEAVES)
+    not_moved = Refusal(
+        "has not moved anything yet", "Wait until it waits for an answer or ends; then roll it back.", Event.KILL
+    )
+    elsewhere = Refusal("cannot do that in this state", "Wait until it waits for an answer or ends.", Event.LEAVES)
     return {
         **_refused(elsewhere, *INSIDE),
         **_refused(taken, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
@@ -222,7 +228,7 @@ def _carried(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
 def _works(phase: _Phase) -> _Row:
     state = phase.works
     row = _carried(state, phase)
-    asks_nothing = Refusal("asks nothing now", "Wait until it asks or ends.", Event.LEAVES)
+    asks_nothing = Refusal("has no open question now", "Wait until it waits for an answer or ends.", Event.LEAVES)
     row |= _refused(asks_nothing, Event.YES, Event.NO)
     if phase.asks is not None:
         row[Event.ASKS] = phase.asks
@@ -236,7 +242,7 @@ def _works(phase: _Phase) -> _Row:
 def _asks(state: State, phase: _Phase) -> _Row:
     answered = phase.answered
     assert answered is not None
-    open_question = Refusal("is carried out already, and asks", "Answer its question.", Event.YES)
+    open_question = Refusal("is already running, and waits for an answer", "Answer its question.", Event.YES)
     return _carried(state, phase) | {
         **_refused(open_question, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
         Event.YES: answered,
@@ -248,7 +254,7 @@ def _asks(state: State, phase: _Phase) -> _Row:
 
 
 def _answered(state: State, phase: _Phase) -> _Row:
-    again = Refusal("has been answered already", "Wait until its process has taken the answer.", Event.TAKES)
+    again = Refusal("has already been answered", "Wait until its process has taken the answer.", Event.TAKES)
     # A yes that was not taken yet confirms all the same that the writers are stopped.
     return _carried(state, phase) | {
         **_refused(again, Event.YES, Event.NO),
@@ -260,7 +266,7 @@ def _answered(state: State, phase: _Phase) -> _Row:
 
 def _rolls_back(phase: _Phase) -> _Row:
     state = phase.rolls_back
-    underway = Refusal("is being rolled back", "Wait until that has ended, or end its process.", Event.KILL)
+    underway = Refusal("is being rolled back", "Wait until the rollback has ended, or end its process.", Event.KILL)
     return {
         **_refused(underway, *(event for event in Event if event not in (Event.CLEAR, Event.UNDOES))),
         **_same(state, Event.CLEAR, Event.RESTART, Event.TIME_OUT),
@@ -270,7 +276,7 @@ def _rolls_back(phase: _Phase) -> _Row:
 
 
 def _ended(state: State) -> dict[Event, State | Refusal]:
-    over = Refusal(f"is {state.value} already", _ANOTHER)
+    over = Refusal(f"is already {state.value}", _ANOTHER)
     return {
         **_refused(over, *Event),
         **_same(state, Event.MARK, Event.RESTART, Event.KILL, Event.TIME_OUT),
@@ -290,7 +296,7 @@ _TABLE: Mapping[State, _Row] = {
         Event.BRING_BACK: State.FINISHED,
     },
     State.ROLLED_BACK: _ended(State.ROLLED_BACK)
-    | {Event.BRING_BACK: Refusal("was rolled back: it has moved nothing", _ANOTHER)},
+    | {Event.BRING_BACK: Refusal("was rolled back: nothing was moved", _ANOTHER)},
 }
 
 
@@ -341,22 +347,22 @@ def state_of(known: Known) -> State:
 
 #: For operators; `{writers}` is never needed, since the state says it.
 DESCRIPTIONS: Mapping[State, str] = {
-    State.DEFINED: "Nobody has begun it.",
-    State.PREPARING: "A process takes the steps before the freeze; everybody works.",
-    State.ASKING_FREEZE: "A process waits for the word that the writers are stopped.",
-    State.FREEZE_ANSWERED: "The word is given, and its process takes it within a moment.",
-    State.STOPPED: "Nobody carries it out; the writers may write to the source.",
-    State.CUTTING: "The writers wait; a process drains, verifies and switches.",
-    State.ASKING_APPROVE: "The writers wait; a process waits for the approval.",
-    State.APPROVE_ANSWERED: "The approval is given, and its process takes it within a moment.",
-    State.STOPPED_FROZEN: "**Nobody carries it out, and the writers wait.**",
-    State.WATCHING: "Writers may write to the target; a process releases and waits for clients.",
-    State.STOPPED_RELEASED: "Nobody carries it out; writers may write to the target.",
-    State.ROLLING_BACK: "A process rolls it back; the writers had not been stopped.",
-    State.ROLLING_BACK_FROZEN: "A process rolls it back; the writers wait.",
+    State.DEFINED: "Not started.",
+    State.PREPARING: "A process runs the steps before the freeze; clients still work.",
+    State.ASKING_FREEZE: "A process waits for the confirmation that the writers are stopped.",
+    State.FREEZE_ANSWERED: "Confirmed; the process takes the answer shortly.",
+    State.STOPPED: "No process runs it; the writers may write to the source.",
+    State.CUTTING: "The writers are stopped; a process drains, verifies and switches.",
+    State.ASKING_APPROVE: "The writers are stopped; a process waits for the approval.",
+    State.APPROVE_ANSWERED: "Approved; the process takes the answer shortly.",
+    State.STOPPED_FROZEN: "**No process runs it, and the writers are stopped.**",
+    State.WATCHING: "Writers may write to the target; a process releases grants and waits for clients.",
+    State.STOPPED_RELEASED: "No process runs it; writers may write to the target.",
+    State.ROLLING_BACK: "A process rolls it back; the writers were not stopped.",
+    State.ROLLING_BACK_FROZEN: "A process rolls it back; the writers are stopped.",
     State.ROLLING_BACK_RELEASED: "A process rolls it back after the release.",
-    State.FINISHED: "It has ended: everybody has moved.",
-    State.ROLLED_BACK: "It has ended: nothing has moved.",
+    State.FINISHED: "Ended: all clients have moved.",
+    State.ROLLED_BACK: "Ended: nothing has moved.",
 }
 
 

@@ -38,38 +38,38 @@ class Stand:
 
 STATES: Mapping[DisasterState, Stand] = {
     DisasterState.SOURCE_AWAY: Stand(
-        "The source does not answer (`broker-unreachable`): nothing was changed.",
-        "Start it, keep clients away from it, and look: {again}.",
+        "The source does not respond (`broker-unreachable`); nothing was changed.",
+        "Start the source, keep clients stopped there, and repeat: {again}.",
     ),
     DisasterState.PLANNED: Stand(
-        "Shown by `--dry-run`, or by the task `look`: nothing was changed.", "Carry it out: {again}."
+        "The plan was shown by `--dry-run`, or by the task `look`; nothing was changed.", "Apply it: {again}."
     ),
     DisasterState.ASKING: Stand(
-        "In Airflow: the question `agreed` is open among the required actions.", "Answer it there with Yes or No."
+        "In Airflow, the task `agreed` waits for an answer (required actions).", "Answer it there with Yes or No."
     ),
     DisasterState.NOT_AGREED: Stand(
-        "Somebody said No, nobody answered, or a task was cleared and asks with an old text: nothing was changed.",
-        "Begin again: {again}, or trigger the DAG again.",
+        "The answer was No, there was no answer, or a task was cleared and shows an old text; nothing was changed.",
+        "Start again: {again}, or trigger the DAG again.",
     ),
     DisasterState.CHANGED: Stand(
-        "The clusters are not as they were shown any more (`plan-changed`): nothing was changed.",
-        "Keep everybody away from the source, look and agree again: {again}, or trigger the DAG again.",
+        "The clusters have changed since the plan was shown (`plan-changed`); nothing was changed.",
+        "Keep all clients stopped on the source, check and approve the new plan: {again}, or trigger the DAG again.",
     ),
     DisasterState.FLOW_RUNS: Stand(
-        "A run of one of the two flows holds its lock (`run-locked`): nothing was changed.",
-        "Pause both flows' DAGs, wait for the run to end, or end it, and repeat: {again}.",
+        "A run of one of the two flows holds its lock (`run-locked`); nothing was changed.",
+        "Pause the DAGs of both flows, wait for the run to end, or end it, then repeat: {again}.",
     ),
     DisasterState.REFUSED: Stand(
-        "A partition cannot be handed over, and so none was: its error says why.",
-        "Follow the error's own words, or leave the topic out by --topics: {again}.",
+        "A partition cannot be handed over, so none was; the error of the partition shows the cause.",
+        "Follow the action of the error, or exclude the topic with --topics: {again}.",
     ),
     DisasterState.INTERRUPTED: Stand(
-        "The process died before the topics were handed over. Positions of the flow back and gaps may be written.",
-        "Repeat it: {again}. It writes the same again.",
+        "The process died before the topics were handed over. Gaps and positions of the failback flow may be stored.",
+        "Repeat: {again}. It stores the same values again.",
     ),
     DisasterState.HANDED_OVER: Stand(
-        "The flow back brings home what came since; the flow itself copies these topics no more.",
-        "Run the flow back: {run_back}.",
+        "The failback flow copies newer records back; the flow itself no longer copies these topics.",
+        "Run the failback flow: {run_back}.",
     ),
 }
 
@@ -89,7 +89,7 @@ def copy_all_back(flow: FlowId) -> str:
     back = flow.opposite
     return (
         f"Delete the topic on the source, set {flow}.enabled = false and {back}.mirror.way.back = false in the file, "
-        f"and let the flow back copy it from the beginning: {run_back(flow)} (docs/runbooks.md, 7)."
+        f"and let flow {back} copy it from the beginning: {run_back(flow)} (docs/runbooks.md, 7)."
     )
 
 
@@ -106,5 +106,5 @@ def rows() -> Iterator[tuple[str, str, str]]:
 
 def markdown() -> str:
     """Return the states: part of docs/runbooks.md."""
-    lines = ["| state | what it is | what to do |", "|---|---|---|"]
+    lines = ["| State | Meaning | What to do |", "|---|---|---|"]
     return "\n".join([*lines, *(f"| `{state}` | {what} | {todo} |" for state, what, todo in rows())]) + "\n"

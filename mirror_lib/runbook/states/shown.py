@@ -115,7 +115,7 @@ def _node(state: State) -> str:
 
 
 def _described() -> Iterator[str]:
-    yield "| state | who acts | an operator can |"
+    yield "| State | Meaning | Possible actions |"
     yield "|---|---|---|"
     for state in State:
         can = ", ".join(event.value for event in choices(state)) or ("" if state.has_ended else "wait")
@@ -134,7 +134,7 @@ def _refusals() -> Iterator[str]:
     for state, event, then in rows(OUTSIDE):
         if isinstance(then, Refusal):
             told.setdefault((then.reason, then.do), []).append((state, event))
-    yield "| refused because it | what to do | states | events |"
+    yield "| Refused, because the cutover | What to do | States | Events |"
     yield "|---|---|---|---|"
     for (reason, do), cells in told.items():
         states = ", ".join(dict.fromkeys(f"`{state.value}`" for state, _ in cells))

@@ -52,16 +52,16 @@ class Situation:
     def who(self) -> str:
         """Who acts, for operators."""
         if self.state.has_ended:
-            return "Nobody needs to act."
+            return "No action needed."
         if self.carrier is not None:
-            verb = "rolled back" if self.carrier.kind == ROLLBACK else "carried out"
+            verb = "Rolled back" if self.carrier.kind == ROLLBACK else "Run"
             return (
-                f"It is {verb} by {self.carrier.by} ({shown_holder(self.carrier.holder)}) since "
+                f"{verb} by {self.carrier.by} ({shown_holder(self.carrier.holder)}) since "
                 f"{self.carrier.since:%Y-%m-%dT%H:%M:%SZ}."
             )
-        waits = ", and the writers wait" if self.state.writers_wait else ""
-        ended = "" if self.died is None else f" The process of {self.died.by} has ended without a word."
-        return f"Nobody carries it out{waits}.{ended}"
+        waits = ", and the writers are stopped" if self.state.writers_wait else ""
+        ended = "" if self.died is None else f" The process of {self.died.by} died."
+        return f"No process runs it{waits}.{ended}"
 
 
 def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) -> Situation:
@@ -79,7 +79,7 @@ def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) ->
         lock = None
     row = ledger.cutovers.find(name)
     if row is None:
-        raise ConfigurationError(f"there is no cutover {name!r}.", action="`mirror cutover list` has them.")
+        raise ConfigurationError(f"there is no cutover {name!r}.", action="See `mirror cutover list`.")
     attempts = [attempt_of(each) for each in ledger.cutovers.steps(name)]
     return _situation(row, attempts, ledger.carriers.of(name), ledger.carriers.questions(name), lock)
 
@@ -202,8 +202,8 @@ def answer(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: s
         assert asked is not None
         if asked.step != step:
             raise NotNowError(
-                f"cutover {name} does not ask for {step.value}: it asks for {asked.step}.",
-                action=f"Answer that: `mirror cutover confirm {name} {asked.step}`.",
+                f"cutover {name} does not wait for {step.value}: it waits for {asked.step}.",
+                action=f"Answer that question: `mirror cutover confirm {name} {asked.step}`.",
             )
         if ledger.carriers.answer(asked, YES if yes else NO, by=by, note=note):
             audit_word(ledger, name, step, yes=yes, by=by, note=note)
@@ -240,7 +240,7 @@ def await_taken(ledger: Ledger, asked: QuestionRow, *, sleep: Callable[[float], 
             raise refusal_error(
                 present,
                 Refusal(
-                    "lost the process that asked before it took the answer",
+                    "lost the process that asked, before it took the answer",
                     "Trigger it again: `mirror cutover run {name}`, or the DAG with this name.",
                 ),
             )

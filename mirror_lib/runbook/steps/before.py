@@ -88,7 +88,7 @@ def _no_other_cutover(context: CutoverContext, topics: tuple[ScopeTopic, ...]) -
         "only cutover",
         clashes,
         "no other cutover moves these topics.",
-        "Finish the other one by `mirror cutover run`, or take it back by `mirror cutover rollback`.",
+        "Finish the other cutover with `mirror cutover run`, or roll it back with `mirror cutover rollback`.",
     )
 
 
@@ -125,32 +125,32 @@ def preflight(context: CutoverContext) -> Outcome:
             gates.counts(
                 "partitions copy",
                 [f"{each.source}: {each.error.reason}" for each in plan.problems],
-                f"no partition stands still; {plan.idle:,} have nothing new.",
-                "`mirror plan` tells each reason and what to do.",
+                f"no partition is stalled; {plan.idle:,} have no new records.",
+                "`mirror plan` shows each reason and what to do.",
             ),
             gates.counts(
                 "gaps",
                 [f"{gap.topic}-{gap.partition}: {gap.cause}" for gap in open_gaps],
-                "no gap is open.",
-                "Decide about them: `mirror gaps`.",
+                "no open gaps.",
+                "Resolve them with `mirror gaps`.",
             ),
             gates.counts(
                 "limits",
                 list(plan.warnings),
-                "the target takes what the source has.",
-                "Raise the target topics' limits.",
+                "the target accepts the records of the source.",
+                "Increase the limits of the target topics.",
             ),
             gates.counts(
                 "retention",
                 [f"{each.source}: {each.reason}" for each in losses],
-                "nothing is deleted before it is copied.",
-                "Raise the source's retention.",
+                "no records will be deleted before they are copied.",
+                "Increase the retention of the source.",
             ),
             gates.counts(
                 "group translation",
                 [no_groups] if no_groups else [],
-                "groups can be translated.",
-                "Enable checkpoints and offset syncs of the flow.",
+                "group offsets can be translated.",
+                "Enable checkpoints and offset-syncs of the flow.",
             ),
             *([fences.can_fence(flow)] if context.definition.fence is Fence.ACL else []),
             _way_back(context, flow),
@@ -163,10 +163,10 @@ def _way_back(context: CutoverContext, flow: FlowConfig) -> Gate:
     missing = why_no_way_back(flow, context.opposite, context.topics)
     required = context.definition.require_way_back
     return Gate(
-        "way back",
+        "failback",
         missing is None or not required,
-        "prepared when the topics are switched." if missing is None else missing,
-        "" if not required else f"Add it to the file, or {gates.begin_anew('require_way_back off')}.",
+        "possible; prepared by the switch step." if missing is None else missing,
+        "" if not required else f"Add the failback flow to the file, or {gates.begin_anew('require_way_back off')}.",
     )
 
 
@@ -178,7 +178,7 @@ def rehearse(context: CutoverContext) -> Outcome:
     if opposite is not None and why_no_way_back(flow, opposite, context.topics) is None:
         ensure_topics(opposite)
     seconds, problems = _catch_up(context)
-    context.tell("Comparing what is copied")
+    context.tell("Comparing the copied records")
     report = context.compare(VerifyMode.FULL if wanted.scope is VerifyScope.FULL else VerifyMode.RECENT)
     compared = report.seconds
     # Once more: the records since then are about as many as the window will have to compare.
@@ -192,7 +192,7 @@ def rehearse(context: CutoverContext) -> Outcome:
     expected = wanted.still_seconds + tail_seconds + tail.seconds
     return Outcome(
         (
-            gates.counts("copied", problems, "every partition copies.", "`mirror plan` tells each reason."),
+            gates.counts("copied", problems, "all partitions are copied.", "`mirror plan` shows each reason."),
             gates.is_equal(report),
             gates.lag_is_small(log_ends(flow, context.topics), copied_to(flow), wanted.max_lag),
             gates.groups_can_move(plan, rows),

@@ -34,7 +34,9 @@ def before_freeze(context: CutoverContext) -> Outcome:
     # The rehearsal may be days ago.
     ready = (*preflight(context).gates, belongs_together(context))
     expected = context.facts_of(Step.REHEARSE).get("expected_stop_seconds")
-    told = Gate("duration", True, f"the writers will stand still for about {expected} s, and as long as people take.")
+    told = Gate(
+        "duration", True, f"expected downtime of the writers: about {expected} s, plus the time until the approval."
+    )
     return Outcome((*ready, lag, told) if expected is not None else (*ready, lag))
 
 
@@ -46,7 +48,7 @@ def while_waiting(context: CutoverContext) -> None:
 
 def freeze(context: CutoverContext) -> Outcome:
     """The operator confirms that the writers are stopped; the fence enforces it, if the definition has one."""
-    gate = Gate("writers stopped", True, "a person has said so.")
+    gate = Gate("writers stopped", True, "confirmed by an operator.")
     if context.definition.fence is Fence.ACL:
         topics = [topic.source for topic in context.topics]
         known = context.facts_of(Step.FREEZE).get("fence", ())
@@ -74,13 +76,13 @@ def drain(context: CutoverContext) -> Outcome:
     still_since, rounds = context.monotonic(), 0
     while True:
         if _is_behind(context, ends):
-            context.tell(f"Round {rounds + 1} of the drain")
+            context.tell(f"Drain: round {rounds + 1}")
             context.copy()
             rounds += 1
         now = log_ends(context.flow, context.topics)
         if now.source != ends.source:
             still_since = context.monotonic()
-            context.tell("The source was still written to")
+            context.tell("Writers still wrote to the source")
         ends = now
         still = context.monotonic() - still_since
         if still >= wanted.still_seconds and not _is_behind(context, ends):
@@ -102,18 +104,18 @@ def _cut(context: CutoverContext, ends: LogEnds, still: float, rounds: int, seco
     waiting = {each.source for each in plan.partitions} | set(after.behind(copied_to(context.flow)))
     problems = [f"{each.source}: {each.error.reason}" for each in plan.problems]
     if plan.stopped:
-        problems.append(f"{plan.stopped:,} partitions that somebody decided not to replicate (`mirror gaps`)")
+        problems.append(f"{plan.stopped:,} partitions whose replication an operator stopped (`mirror gaps`)")
     long_enough = still >= context.definition.still_seconds and after.source == ends.source
     found = (
         gates.topics_same(context.topics, scope_topics(context.flow, context.definition.topics, context.ledger)),
         *gates.everything_copied(after, waiting, problems),
         Gate(
-            "source stands still",
+            "no new source records",
             long_enough,
-            f"nobody has written to the source for {still:.1f} s."
+            f"no writes to the source for {still:.1f} s."
             if long_enough
-            else f"somebody wrote to the source within the last {context.definition.still_seconds:g} s.",
-            "Stop the writers, and say so again.",
+            else f"the source was written to within the last {context.definition.still_seconds:g} s.",
+            "Stop the writers, and confirm it again.",
         ),
     )
     outcome = Outcome(

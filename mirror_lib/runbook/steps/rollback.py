@@ -129,8 +129,8 @@ def _undo(context: CutoverContext) -> tuple[Gate, ...]:
             flow, context.ledger, by=context.by, topics=exactly(topic.target for topic in context.topics)
         )
         failed = [str(error) for _, error in done.failed]
-        good = done.notice or f"{len(done.changed):,} grants to write wait again."
-        undone.append(gates.counts("grants to write", failed, good, "Revoke them by `mirror acls revoke`."))
+        good = done.notice or f"{len(done.changed):,} grants to write are staged again."
+        undone.append(gates.counts("grants to write", failed, good, "Revoke them with `mirror acls revoke`."))
         # Between the first check and this one, writing to the target was possible.
         _check_untouched(context)
     switched = context.last.get(Step.SWITCH)
@@ -148,9 +148,9 @@ def _check_untouched(context: CutoverContext) -> None:
     gate = gates.cut_holds(cuts(context), log_ends(context.whole_flow, context.topics), target_too=True)[-1]
     if not gate.passed:
         raise NoWayBackError(
-            f"cutover {context.definition.name} cannot be taken back: {gate.what}.",
+            f"cutover {context.definition.name} cannot be rolled back: {gate.what}.",
             where=Where(flow=context.definition.flow),
-            action=f"Bring everything home by `mirror cutover back {context.definition.name}`.",
+            action=f"Fail back with `mirror cutover back {context.definition.name}`.",
         )
 
 

@@ -109,7 +109,11 @@ def switch(context: CutoverContext) -> Outcome:
     with context.locked(flow):
         found = [*cut_holds(context), *_readers_stay_away(context)]
         if missing is not None and wanted.require_way_back:
-            found.append(Gate("way back", False, missing, "Add it to the file, or begin anew without it."))
+            found.append(
+                Gate(
+                    "failback", False, missing, "Add the failback flow to the file, or start a new cutover without it."
+                )
+            )
         if not all(gate.passed for gate in found):
             return Outcome(tuple(found))
         facts: dict[str, object] = {}
@@ -121,7 +125,7 @@ def switch(context: CutoverContext) -> Outcome:
         # Recorded before it is done, so that an interruption can be undone.
         context.keep(change.to_facts())
         handover.apply(context, change)
-    what = f"flow {wanted.flow} copies {len(context.topics):,} topics no more."
+    what = f"flow {wanted.flow} no longer copies {len(context.topics):,} topics."
     return Outcome((*found, Gate("handed over", True, what)), facts)
 
 
@@ -153,13 +157,13 @@ def release(context: CutoverContext) -> Outcome:
     )
     failed = [str(error) for _, error in done.failed]
     good = done.notice or f"{len(done.changed):,} grants to write are on the target."
-    found.append(gates.counts("grants to write", failed, good, "Grant the replicator the right to alter ACLs."))
+    found.append(gates.counts("grants to write", failed, good, "Grant the replicator permission to alter ACLs."))
     found.append(
         gates.counts(
-            "nobody denied",
+            "no DENY ACLs",
             [str(acl) for acl in done.denied],
-            "no DENY on the target stands against them.",
-            "Take away the DENY on the target.",
+            "no DENY ACL on the target overrides them.",
+            "Remove the DENY ACLs on the target.",
         )
     )
     return Outcome(tuple(found), {"released": len(done.changed), "withdrawn": len(done.withdrawn)})
@@ -196,12 +200,12 @@ def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
         > max(each.source_end, brought.get(TopicPartition(each.topic, each.partition), 0))
     ]
     found = [
-        gates.counts("no writer on the source", late, "nobody writes to the source.", "Find that writer, and move it.")
+        gates.counts("no writer on the source", late, "no writes to the source.", "Find that writer, and move it.")
     ]
     if wanted.watch_seconds:
         new = sum(ends.target[TopicPartition(each.topic, each.partition)] - each.target_end for each in cut)
         came = f"{new:,} new offsets on the target."
-        found.append(Gate("writers arrived", new > 0, came, "Start the writers there."))
+        found.append(Gate("writers arrived", new > 0, came, "Start the writers on the target."))
         # Groups without members before the cutover need none now.
         moving = {group["name"] for group in context.facts_of(Step.INVENTORY)["groups"] if group["active"]}
         groups = [each for each in scope_groups(flow, context.topics, wanted.groups) if each.name in moving]
@@ -221,7 +225,7 @@ def _brought_back(opposite: FlowConfig) -> dict[TopicPartition, int]:
 def _readers_arrived(groups: Sequence[ScopeGroup]) -> Gate:
     missing = [group.name for group in groups if group.on_target is not GroupState.ACTIVE]
     good = f"{len(groups):,} groups have members on the target."
-    return gates.counts("readers arrived", missing, good, "Start their consumers there.")
+    return gates.counts("readers arrived", missing, good, "Start their consumers on the target.")
 
 
 def finish(context: CutoverContext) -> Outcome:
@@ -231,5 +235,7 @@ def finish(context: CutoverContext) -> Outcome:
     stopped = writers_stood_still(attempts)
     last = last_attempts(attempts)
     line = {step.value: round(last[step].seconds or 0.0, 3) for step in STEPS[context.definition.style] if step in last}
-    what = "the writers' pause is not known." if stopped is None else f"the writers stood still for {stopped:.1f} s."
+    what = (
+        "the downtime of the writers is unknown." if stopped is None else f"downtime of the writers: {stopped:.1f} s."
+    )
     return Outcome((Gate("finished", True, what),), {"writers_stood_still_seconds": stopped, "seconds_by_step": line})

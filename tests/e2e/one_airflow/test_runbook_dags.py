@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 CUTOVER, AFTER_DISASTER = "mirror_cutover__A__B", "mirror_after_disaster__A__B"
 RECORDS, PARTITIONS = 200, 2
-WAITS = "This task waits until the file is mended"
+WAITS = "The configuration file has errors; waiting at most"
 FORM = {"name": "wave-1", "still_seconds": 2, "watch_seconds": 0, "wait_hours": 0.2}
 
 
@@ -85,7 +85,7 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     # When it is triggered once more, then that run is refused, and the first one asks on
     rival = airflow.api.trigger(CUTOVER, FORM)
     assert airflow.end_of(CUTOVER, rival).tasks["prepare"] == "failed"
-    assert "cutover wave-1 is carried out already" in airflow.task_logs(rival)
+    assert "cutover wave-1 is already running" in airflow.task_logs(rival)
     assert moving.present("wave-1").state is State.ASKING_FREEZE
 
     # When its job is killed, then a yes is refused and says so, and nothing has moved
@@ -93,7 +93,7 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     airflow.api.answer(CUTOVER, first, "writers_stopped", "Yes")
     killed = airflow.end_of(CUTOVER, first)
     assert (killed.state, killed.tasks["note_freeze"]) == ("failed", "failed")
-    assert "nobody carries cutover wave-1 out" in airflow.task_logs(first)
+    assert "cutover wave-1 has no running process" in airflow.task_logs(first)
     assert moving.present("wave-1").state is State.STOPPED
 
     # When its tasks are cleared after a record more, then nobody is asked by a text that is old, and nobody waits
@@ -172,7 +172,7 @@ def test_after_a_disaster_whoever_agrees_has_what_came_since_brought_home(
     first = airflow.api.trigger(AFTER_DISASTER, form)
     plan = asked(airflow, first, "agreed", AFTER_DISASTER)
     airflow.api.answer(AFTER_DISASTER, first, "agreed", "No")
-    assert "6 offsets never came to B; 10 came there since, which flow B->A brings home" in plan
+    assert "6 offsets were never copied to B; flow B->A copies 10 newer offsets back" in plan
     assert f"| {lost_topic}-0 | 10 | 13 | 3 | {lost_topic}-0 | 10 | 5 |" in plan
     assert airflow.end_of(AFTER_DISASTER, first).state == "failed"
     assert lost_topic not in {each.topic for each in moving.ledger.cutovers.handed_over("A->B")}

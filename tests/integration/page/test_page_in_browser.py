@@ -19,8 +19,8 @@ def test_the_overview_shows_every_flow_with_its_state_in_words(page: Page, site:
     rows = page.get_by_role("region", name="Flows").locator("tbody tr")
     expect(rows).to_have_count(len(STORIES))
     expect(rows.filter(has_text="berlin→cloud")).to_contain_text("decision needed")
-    expect(rows.filter(has_text="paris→cloud")).to_contain_text("stale: as of 7 h ago")
-    expect(rows.filter(has_text="lisbon→madrid")).to_contain_text("never looked at")
+    expect(rows.filter(has_text="paris→cloud")).to_contain_text("stale: 7 h ago")
+    expect(rows.filter(has_text="lisbon→madrid")).to_contain_text("never observed")
 
 
 def test_the_picture_names_each_flow_for_those_who_cannot_see_it(page: Page, site: Site) -> None:
@@ -38,9 +38,9 @@ def test_a_click_on_a_flow_leads_to_its_plots(page: Page, site: Site) -> None:
 
     page.get_by_role("region", name="Flows").get_by_role("link", name="frankfurt→dublin").click()
 
-    expect(page.get_by_role("img", name="Records behind: from")).to_be_visible()
+    expect(page.get_by_role("img", name="Lag (records): from")).to_be_visible()
     expect(page.get_by_role("img", name="Records per second of the last 20 runs")).to_be_visible()
-    expect(page.locator(".flow-head .age")).to_contain_text("as of")
+    expect(page.locator(".flow-head .age")).to_contain_text("observed")
 
 
 def test_the_state_tiles_and_the_text_narrow_the_list(page: Page, site: Site) -> None:
@@ -72,7 +72,7 @@ def test_partitions_are_sorted_and_filtered_by_the_server(page: Page, site: Site
 def test_a_cell_of_the_strip_narrows_the_table_to_its_topic(page: Page, site: Site) -> None:
     page.goto(f"{site.url}{STALLED}/partitions")
 
-    page.get_by_role("button", name="shipments-0: 640,000 behind, stands still: retention gap").click()
+    page.get_by_role("button", name="shipments-0: lag 640,000, stalled: retention gap").click()
 
     panel = page.get_by_role("region", name="Partitions", exact=True)
     expect(panel.locator("tbody tr")).to_have_count(6)
@@ -93,9 +93,9 @@ def test_rounds_stand_beside_runs_with_what_was_expected_of_them(page: Page, sit
 
     expect(rows).to_have_count(20)
     expect(rows.first).to_contain_text("round 1 of berlin->cloud-0")
-    expect(rows.first.locator("td[data-label=Took]")).to_have_text("44 s")
-    expect(rows.first.locator("td[data-label=Expected]")).to_have_text("40 s")
-    expect(rows.first.locator("td[data-label='Oldest record']")).to_have_text("6 min")
+    expect(rows.first.locator("td[data-label=Duration]")).to_have_text("44 s")
+    expect(rows.first.locator("td[data-label='Expected duration']")).to_have_text("40 s")
+    expect(rows.first.locator("td[data-label='Oldest record age']")).to_have_text("6 min")
 
 
 def test_an_action_says_what_will_happen_and_does_nothing_until_it_is_confirmed(page: Page, site: Site) -> None:
@@ -112,7 +112,7 @@ def test_an_action_says_what_will_happen_and_does_nothing_until_it_is_confirmed(
     page.get_by_role("button", name="Verify").click()
     dialog.get_by_label("Full").check()
     dialog.get_by_role("button", name="Verify").click()
-    expect(page.locator(".toast")).to_contain_text("Airflow has the run")
+    expect(page.locator(".toast")).to_contain_text("Airflow created the run")
     assert site.airflow.triggered == [("mirror_verify__berlin__frankfurt", {"mode": "full"}, "marta")]
 
 
@@ -120,13 +120,13 @@ def test_a_gap_is_decided_after_the_consequences_were_told(page: Page, site: Sit
     site.airflow.triggered.clear()
     page.goto(f"{site.url}{STALLED}/proof")
 
-    page.get_by_role("button", name="Decide…").click()
-    dialog = page.get_by_role("dialog", name="Decide about shipments-0")
-    expect(dialog).to_contain_text("consumers see records again")
+    page.get_by_role("button", name="Resolve…").click()
+    dialog = page.get_by_role("dialog", name="Resolve the gap in shipments-0")
+    expect(dialog).to_contain_text("consumers see duplicates")
     dialog.get_by_label("Copy again").check()
-    dialog.get_by_role("button", name="Decide").click()
+    dialog.get_by_role("button", name="Resolve").click()
 
-    expect(page.locator(".toast")).to_contain_text("Airflow has the run")
+    expect(page.locator(".toast")).to_contain_text("Airflow created the run")
     assert site.airflow.triggered == [
         ("mirror__berlin__cloud", {"topics": ["shipments"], "gaps": "recopy"}, "marta"),
     ]
@@ -140,7 +140,7 @@ def test_a_refused_action_stays_in_the_dialog_with_its_reason(page: Page, site: 
     page.get_by_role("dialog").get_by_role("button", name="Run now").click()
 
     try:
-        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Airflow does not know the DAG")
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Airflow has no DAG")
     finally:
         site.airflow.dags = None
     page.get_by_role("button", name="Cancel").click()
@@ -189,7 +189,7 @@ def test_without_flows_the_page_says_how_to_make_one(page: Page, tmp_path: Path)
     with served_page(page_app(config, Airflow())) as url:
         page.goto(url)
         expect(page.get_by_role("alert")).to_contain_text("set SOURCE->TARGET.enabled = true")
-        expect(page.get_by_role("heading", name="No flow can be shown")).to_be_visible()
+        expect(page.get_by_role("heading", name="No flows to show")).to_be_visible()
         expect(page.locator("main .empty")).to_contain_text(str(config))
 
 
@@ -198,7 +198,7 @@ def test_before_the_first_run_flows_are_shown_as_never_run(page: Page, tmp_path:
         page.goto(url)
         expect(page.locator(".state", has_text="never ran")).to_have_count(2)
         page.get_by_role("region", name="Flows").get_by_role("link").first.click()
-        expect(page.locator("main")).to_contain_text("Nothing was looked at in this time.")
+        expect(page.locator("main")).to_contain_text("No observations in this time range.")
 
 
 def test_a_ledger_that_cannot_be_read_is_said_with_what_to_do(page: Page, broken_config: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_server_that_is_gone_is_said_and_can_be_tried_again(page: Page, site: 
 
     page.route("**/api/**", lambda route: route.abort())
     page.get_by_role("button", name="Refresh").click()
-    expect(page.get_by_role("alert")).to_contain_text("Airflow does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("Airflow's API server does not respond")
 
     page.unroute("**/api/**")
     page.get_by_role("button", name="Try again").click()

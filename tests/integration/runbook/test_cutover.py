@@ -228,7 +228,7 @@ def test_what_is_written_between_the_word_and_the_drain_has_the_freeze_asked_aga
     assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
     undone = [each for each in waiting.attempts if each.state is StepState.UNDONE]
     assert [gate.what for each in undone for gate in each.gates if not gate.passed] == [
-        "3 offsets were written to the source since the writers were said to be stopped: "
+        "3 offsets were written to the source since the writers were confirmed as stopped: "
         f"{topic_name}-0, {topic_name}-1"
     ]
     assert moving.run_to_the_end(scope).state is CutoverState.FINISHED
@@ -272,7 +272,7 @@ def test_a_finished_cutover_is_not_rolled_back_and_says_what_brings_it_home(movi
     with pytest.raises(NotNowError, match="can no longer be rolled back") as refused:
         roll_back(moving.context(scope))
 
-    assert refused.value.action == "Bring everything home by `mirror cutover back scope`."
+    assert refused.value.action == "Fail back with `mirror cutover back scope`."
 
 
 def test_a_foreign_record_on_the_target_stops_the_cutover_before_the_switch(moving: Migration, topic_name: str) -> None:

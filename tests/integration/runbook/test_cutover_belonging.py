@@ -13,7 +13,7 @@ from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, Reader, commit, has_members, migration, numbered, wait_for
 from tests.support.kafka import create_topic, produce
 
-TOGETHER = "belongs together"
+TOGETHER = "not split"
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_group_with_a_topic_that_stays_stops_the_cutover_until_an_operator_nam
     gate = gate_of(moving, careless, Step.INVENTORY)
     assert (done.state, done.step) == (CutoverState.FAILED, Step.INVENTORY)
     assert f"group {group} reads {topic_name}, and {topic_name}-stays, which stays" in gate.what
-    assert f"group {sink} reads {topic_name} and does not move" in gate.what
+    assert f"group {sink} reads {topic_name}, but does not move" in gate.what
 
     # And a cutover whose definition names them goes on to its end
     bold = moving.define("bold", topic_name, may_split=(group, "connect-.*"))

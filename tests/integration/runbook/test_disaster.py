@@ -275,7 +275,7 @@ def test_a_source_that_somebody_writes_to_is_looked_at_again(scene: Scene) -> No
     plan = scene.plan_return()
     produce(scene.pair.source, scene.topic, numbered(300, 304, PARTITIONS))
 
-    with pytest.raises(PlanChangedError, match="18 offsets never came"):
+    with pytest.raises(PlanChangedError, match="18 offsets were never copied"):
         scene.carry_out(plan)
     assert scene.there.ledger.cutovers.handed_over() == ()
 

@@ -78,12 +78,12 @@ def test_it_looks_then_asks_then_hands_over(config: Path) -> None:
 def test_whoever_does_not_agree_is_named_and_nothing_is_changed(config: Path) -> None:
     said = {"chosen_options": [NO], "responded_by_user": {"id": "7", "name": "marta"}}
 
-    with pytest.raises(AirflowFailException, match="marta did not agree: nothing was changed"):
+    with pytest.raises(AirflowFailException, match="rejected by marta; nothing was changed"):
         answered(config, said)
 
 
 def test_without_an_answer_nothing_is_changed(config: Path) -> None:
-    with pytest.raises(AirflowFailException, match="nobody has agreed"):
+    with pytest.raises(AirflowFailException, match="not approved; nothing was changed"):
         answered(config, None)
 
 
@@ -92,8 +92,8 @@ def test_given_a_question_that_airflow_would_show_with_its_old_text_then_nobody_
 ) -> None:
     """Of a task that was cleared Airflow shows what stood there before."""
     question = build_after_disaster_dags([config])[DAG_ID].get_task("agreed")
-    question.body = "46 offsets never came to B"
-    monkeypatch.setattr(asking, "put_question", lambda asks, _id: (asks.subject, "6 offsets never came to B"))
+    question.body = "46 offsets were never copied to B"
+    monkeypatch.setattr(asking, "put_question", lambda asks, _id: (asks.subject, "6 offsets were never copied to B"))
 
     with pytest.raises(AirflowFailException, match="Airflow would show the old text"):
         question.execute({"task_instance": SimpleNamespace(id="7")})

@@ -97,13 +97,13 @@ def test_given_a_broken_file_when_dags_are_made_then_it_keeps_its_own_marked_whe
 
     if not BREAKS[kind][2]:
         assert dags == {}
-        assert "no DAG of this file" in "\n".join(problems_of([path]))
+        assert "no DAGs of this file" in "\n".join(problems_of([path]))
         return
     assert BROKEN_TAG in dags[A_DAG].tags
     assert dags[A_DAG].schedule is not None
     assert dags[A_DAG].max_consecutive_failed_dag_runs == 0, "it is paused before the file is mended, and stays so"
     assert str(path) in str(dags[A_DAG].doc_md)
-    assert f"can still be made: {A_DAG}" in "\n".join(problems_of([path]))
+    assert f"remaining DAGs: {A_DAG}" in "\n".join(problems_of([path]))
 
 
 def test_given_a_schedule_that_is_none_when_dags_are_made_then_the_flow_is_there_and_runs_by_hand(write: Write) -> None:
@@ -152,7 +152,7 @@ def test_given_two_files_with_one_flow_when_dags_are_made_then_the_first_has_it_
 
     assert set(dags) == {A_DAG, C_DAG}
     assert dags[A_DAG].get_task("preflight").op_kwargs["config_path"] == str(first)
-    assert f"{A_DAG} is made of {first} already" in "\n".join(problems_of([first, second]))
+    assert f"{first} already defines the DAG {A_DAG}" in "\n".join(problems_of([first, second]))
 
 
 def test_given_two_files_of_one_name_when_they_are_told_then_so_are_their_heartbeats(
@@ -237,4 +237,4 @@ def test_given_a_pipe_in_the_place_of_a_file_when_dags_are_made_then_nothing_wai
 
     (problem,) = problems_of([good, pipe])
 
-    assert "no regular file" in problem
+    assert "not a regular file" in problem

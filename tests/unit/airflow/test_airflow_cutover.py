@@ -180,7 +180,7 @@ def test_a_yes_confirms_the_step_in_the_name_of_who_said_it(config: Path) -> Non
         with job.takes_the_answer():
             told = pass_on(config, said(YES))
 
-        assert told == "freeze is confirmed by marta"
+        assert told == "step freeze confirmed by marta"
         assert (job.question().answer, job.question().answered_by) == ("yes", "marta")
 
 
@@ -188,7 +188,7 @@ def test_a_no_refuses_the_step_and_fails_the_run(config: Path) -> None:
     with at_work(config) as job:
         job.asks()
 
-        with pytest.raises(AirflowFailException, match="marta did not agree to freeze"):
+        with pytest.raises(AirflowFailException, match="marta rejected step freeze"):
             pass_on(config, said(NO))
 
         assert (job.question().answer, job.question().answered_by) == ("no", "marta")
@@ -198,7 +198,7 @@ def test_a_question_that_failed_refuses_the_step_so_that_the_spark_job_does_not_
     with at_work(config) as job:
         job.asks()
 
-        with pytest.raises(AirflowFailException, match="writers_stopped was not answered"):
+        with pytest.raises(AirflowFailException, match="writers_stopped got no answer"):
             pass_on(config, None)
 
         assert (job.question().answer, job.question().answered_by) == ("no", "Airflow")
@@ -209,7 +209,7 @@ def test_an_answer_to_a_job_that_has_ended_says_to_trigger_again_and_changes_not
     with at_work(config) as job:
         job.asks()
 
-    with pytest.raises(AirflowFailException, match=r"nobody carries cutover wave-1 out.*Trigger this DAG again"):
+    with pytest.raises(AirflowFailException, match=r"cutover wave-1 has no running process.*Trigger this DAG again"):
         pass_on(config, said(option), TaskInstance(carries=["failed"]))
 
     with open_ledger(load(config)) as ledger:
@@ -222,7 +222,7 @@ def test_a_job_of_another_run_is_not_answered_by_this_one(config: Path) -> None:
     with at_work(config, run="manual-2") as job:
         job.asks()
 
-        with pytest.raises(AirflowFailException, match="nobody carries"):
+        with pytest.raises(AirflowFailException, match="has no running process"):
             pass_on(config, said(YES), TaskInstance(carries=["failed"]))
 
         assert job.question().answer is None
@@ -252,7 +252,7 @@ def test_a_question_whose_job_has_ended_is_not_asked(config: Path) -> None:
     with at_work(config) as job:
         job.asks()
 
-    with pytest.raises(AirflowFailException, match="clearing carry_out asks nobody"):
+    with pytest.raises(AirflowFailException, match="clearing carry_out asks no question"):
         wait_to_ask(config, TaskInstance(carries=["failed"]))
 
 
@@ -276,8 +276,8 @@ def test_what_was_confirmed_elsewhere_is_not_asked_again(config: Path) -> None:
         job.comes_to(Step.DRAIN)
 
         assert "look 1." in wait_to_ask(config, TaskInstance())
-        assert pass_on(config, said(YES)) == "freeze had been confirmed before"
-        with pytest.raises(AirflowFailException, match="confirmed before by marta: roll the cutover back"):
+        assert pass_on(config, said(YES)) == "step freeze was already confirmed"
+        with pytest.raises(AirflowFailException, match="already confirmed by marta: roll the cutover back"):
             pass_on(config, said(NO))
 
 
@@ -285,9 +285,9 @@ def test_an_answer_to_a_cutover_that_was_rolled_back_says_so(config: Path) -> No
     with open_ledger(load(config)) as ledger:
         ledger.cutovers.move(WAVE.name, state="rolled-back", step="inventory")
 
-    with pytest.raises(AirflowFailException, match="was taken back"):
+    with pytest.raises(AirflowFailException, match="was rolled back"):
         pass_on(config, said(YES), TaskInstance(carries=["failed"]))
-    with pytest.raises(AirflowFailException, match="was taken back"):
+    with pytest.raises(AirflowFailException, match="was rolled back"):
         wait_to_ask(config, TaskInstance(carries=["failed"]))
 
 
@@ -296,7 +296,7 @@ def test_a_job_that_asks_what_this_run_has_passed_is_ended(config: Path) -> None
     with at_work(config) as job:
         job.asks()
 
-        with pytest.raises(AirflowFailException, match="asks for freeze again"):
+        with pytest.raises(AirflowFailException, match="asks for step freeze again"):
             wait_to_ask(config, TaskInstance(), step="approve")
 
         assert (job.question().answer, job.question().answered_by) == ("no", "Airflow")
@@ -308,7 +308,7 @@ def test_a_job_that_was_cleared_without_the_tasks_that_ask_does_not_begin(
 ) -> None:
     carry_out = build_cutover_dag(make_flow(), config).get_task("carry_out")
 
-    with pytest.raises(AirflowFailException, match="nobody would be asked"):
+    with pytest.raises(AirflowFailException, match="no answer could be passed on"):
         carry_out.execute({"ti": OfCarryOut(state), "dag_run": DagRun()})
 
 

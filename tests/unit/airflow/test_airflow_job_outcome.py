@@ -63,7 +63,7 @@ def test_the_exit_code_decides_the_error(code, kind):
 def test_a_driver_that_a_signal_ended_says_which_and_who_sends_it():
     error = failure_of("A->B", -9, None)
     assert type(error) is ReplicationRunError
-    assert "signal 9 ended it (9: an operator, Airflow, or the kernel when memory is short)" in str(error)
+    assert "killed by signal 9 (9: by an operator, by Airflow, or by the kernel if memory is short)" in str(error)
 
 
 def test_an_error_names_the_first_failures_and_counts_the_rest():

@@ -58,7 +58,7 @@ def test_the_file_may_come_from_the_environment(config, monkeypatch):
 def test_without_any_file_it_says_how_to_name_one(monkeypatch):
     monkeypatch.delenv("MIRROR_CONFIG", raising=False)
 
-    with pytest.raises(ConfigurationError, match="no configuration file is named"):
+    with pytest.raises(ConfigurationError, match="no configuration file is set"):
         mirror_dags()
 
 

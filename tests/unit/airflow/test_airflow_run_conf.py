@@ -52,7 +52,7 @@ def test_given_a_dag_without_form_then_any_key_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'flow' is unknown") as caught:
         check_conf(context({}, {"flow": "A->B"}))
 
-    assert "takes no values" in caught.value.action
+    assert "Fields of the form: none." in caught.value.action
 
 
 def test_given_an_airflow_that_does_not_pass_conf_on_then_the_run_is_refused(make_flow) -> None:
@@ -65,7 +65,7 @@ def test_given_an_airflow_that_does_not_pass_conf_on_then_the_run_is_refused(mak
 def test_given_an_old_run_that_is_cleared_then_it_decides_nothing_about_what_was_lost_since(make_flow, choice) -> None:
     form = trigger_form(make_flow())
 
-    with pytest.raises(ConfigurationError, match=f"with gaps={choice}: that was decided about what had been lost then"):
+    with pytest.raises(ConfigurationError, match=f"with gaps={choice}. That decision applied to the gaps of that time"):
         check_conf(context(form, {"gaps": choice}, age=timedelta(days=90)))
 
     check_conf(context(form, {"gaps": choice}, age=timedelta(hours=30)))
@@ -78,7 +78,7 @@ def test_given_a_value_that_is_the_forms_own_then_it_need_not_be_passed_on() -> 
 
 @pytest.mark.parametrize("given", [[""], ["  ", "\t"]])
 def test_given_names_that_are_all_blank_then_they_do_not_mean_everything(given) -> None:
-    with pytest.raises(ConfigurationError, match="topics was given, and holds no name"):
+    with pytest.raises(ConfigurationError, match="topics is set, but contains no name"):
         chosen_names({"topics": given}, "topics")
 
 

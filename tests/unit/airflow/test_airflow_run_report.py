@@ -9,14 +9,14 @@ def test_a_run_that_copied_shows_a_line_for_each_topic():
     assert report_text("A->B", DONE, [total]).splitlines() == [
         "Flow A->B copied 1,200 records:",
         "",
-        "topic   on the target  partitions  records     size  seconds  failed",
-        "------  -------------  ----------  -------  -------  -------  ------",
-        "orders       A.orders           4    1,200  34.5 kB      1.3",
+        "topic   target topic  partitions  records     size  seconds  failed",
+        "------  ------------  ----------  -------  -------  -------  ------",
+        "orders      A.orders           4    1,200  34.5 kB      1.3",
     ]
 
 
 def test_a_run_with_nothing_new_says_so():
-    assert report_text("A->B", DONE, []) == "Flow A->B: there was nothing new to copy."
+    assert report_text("A->B", DONE, []) == "Flow A->B: no new records to copy."
 
 
 def test_problems_are_listed_and_those_left_out_are_counted():
@@ -38,7 +38,7 @@ def test_a_dry_run_shows_the_plan():
 def test_what_was_left_out_is_told_though_the_run_succeeded():
     outcome = {**DONE, "left_out": 1_200, "left_out_ranges": ["[record-too-large] orders-0, offset 7 (skipped): x"]}
     assert report_text("A->B", outcome, []).splitlines()[-2:] == [
-        "Left out by mirror.poison.policy, 1,200 records:",
+        "Skipped by mirror.poison.policy, 1,200 records:",
         "- [record-too-large] orders-0, offset 7 (skipped): x",
     ]
 
@@ -47,6 +47,6 @@ def test_records_that_groups_would_skip_or_read_again_and_denials_left_out_are_t
     groups = {"skipped": None, "failed": 0, "problems": [], "groups": 2, "read_again": 3, "skipped_records": 60}
     acls = {"skipped": None, "failed": 0, "problems": [], "denials_left_out": 1, "notices": ["1 denials ..."]}
     assert steps_text({"sync_group_offsets": groups, "sync_topic_acls": acls}).splitlines()[1:] == [
-        "- sync_group_offsets: 2 groups, 3 records read again, 60 records skipped",
-        "- sync_topic_acls: 1 denials left out; note: 1 denials ...",
+        "- sync_group_offsets: 2 groups, 3 duplicates, 60 records skipped",
+        "- sync_topic_acls: 1 DENY ACLs not copied; note: 1 denials ...",
     ]

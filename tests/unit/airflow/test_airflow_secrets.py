@@ -94,13 +94,13 @@ def test_an_airflow_that_does_not_answer_is_asked_again_by_the_tasks_retries(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BaseHook, "get_connection", _failing(ErrorType.API_SERVER_ERROR))
-    with task_secrets(), pytest.raises(TransientError, match="does not give the connection kafka_berlin") as failure:
+    with task_secrets(), pytest.raises(TransientError, match="did not return the connection kafka_berlin") as failure:
         load(file)
     assert not is_hopeless(failure.value)
     assert "sly-badger-71" not in str(failure.value)
 
     monkeypatch.setattr(Variable, "get", _failing(ErrorType.GENERIC_ERROR))
-    with task_secrets() as lookups, pytest.raises(TransientError, match="does not give the variable kafka_password"):
+    with task_secrets() as lookups, pytest.raises(TransientError, match="did not return the variable kafka_password"):
         lookups.value(Reference("kafka_password", None))
 
 

@@ -68,7 +68,7 @@ def test_a_connection_means_a_server(monkeypatch: pytest.MonkeyPatch, connection
 
     assert address is not None
     assert address.url == url
-    assert f"server {address} is used, nothing is submitted" in describe_master("warm")
+    assert f"session of the Spark Connect server {address}" in describe_master("warm")
     assert "a/b" not in describe_master("warm")
 
 
@@ -151,7 +151,7 @@ def test_a_driver_of_a_driver_host_gets_and_gives_the_same(
     assert {"--config=/f", "--flow=A->B", "--tasks=2"} <= set(seen["arguments"])
     assert seen["folder"] == str(Path.cwd())
     assert task.pushed[REPORT_KEY]["records"] == 5
-    assert "A driver host runs the driver" in caplog.text
+    assert "The driver host runs the driver" in caplog.text
     assert "a line of the job" in caplog.text
     assert "hush" not in caplog.text
     with pytest.raises(ReplicationRunError):
@@ -182,8 +182,8 @@ def test_without_a_driver_host_that_suits_the_driver_is_a_process_of_its_own(
     task.run()
 
     assert task.pushed[REPORT_KEY]["records"] == 5
-    assert "The driver is a process of its own: " in caplog.text
-    assert "A driver host runs the driver" not in caplog.text
+    assert "The driver runs as a separate process: " in caplog.text
+    assert "The driver host runs the driver" not in caplog.text
 
 
 def test_its_exit_code_becomes_a_typed_error(task: Task) -> None:

@@ -115,7 +115,7 @@ def test_a_step_that_was_refused_in_part_fails_with_the_reasons_and_leaves_them_
     done = {"skipped": None, "failed": 2, "problems": ["topic a: no.", "topic b: no."], "changed": 5}
     instance = Instance()
 
-    with pytest.raises(AirflowFailException, match=r"flow A->B: 2 topic configs were refused: topic a: no\.; topic b"):
+    with pytest.raises(AirflowFailException, match=r"flow A->B: 2 topic configs were rejected: topic a: no\.; topic b"):
         tasks._ended("A->B", "topic configs", done, {"ti": instance})
 
     assert instance.pushed == {STEP_KEY: done}

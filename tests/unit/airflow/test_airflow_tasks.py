@@ -177,7 +177,7 @@ def test_groups_are_told_by_their_reasons(config, ledger, caplog):
     ("done", "what"),
     [
         ({"skipped": None, "failed": 1, "problems": ["topic a: denied."], "created": 1}, "1 failed: topic a: denied."),
-        (None, "did not end well, see its log"),
+        (None, "failed, see the log of its task"),
     ],
 )
 def test_a_step_beside_the_copy_that_did_not_do_everything_fails_the_run(config, ledger, done, what):
@@ -189,7 +189,7 @@ def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypa
     monkeypatch.setattr(tasks, "_CONTACT_SECONDS", 1.0)
     with pytest.raises(BrokerUnreachableError, match="cluster A"):
         tasks.check_flow("A->B", str(config), TriggerChoices())
-    assert "Flow A->B cannot use cluster A at 127.0.0.1:9." in caplog.text
+    assert "Flow A->B: cannot use cluster A at 127.0.0.1:9." in caplog.text
 
 
 def test_a_regex_that_is_none_is_refused_before_anything_is_asked(config):

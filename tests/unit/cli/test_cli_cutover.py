@@ -65,7 +65,7 @@ def test_a_yes_to_a_cutover_that_nobody_carries_out_is_refused_and_changes_nothi
     code, told = call(file, "confirm", "scope", "freeze", "--yes")
 
     assert code == 3
-    assert "cutover scope is not carried out by any process: an answer would change nothing." in told
+    assert "cutover scope has no running process: an answer would have no effect." in told
     assert "Trigger it again: `mirror cutover run scope`, or the DAG with this name." in told
     assert ledger.cutovers.steps(WAVE.name) == before
 
@@ -74,7 +74,7 @@ def test_the_status_says_that_nobody_acts_and_what_to_do(file: Path, ledger: Led
     code, told = call(file, "status", "scope")
 
     assert code == 3
-    assert "Nobody carries it out. Stop the writers of these topics, then say so: " in told
+    assert "No process runs it. Stop the writers of these topics, then confirm: " in told
     assert "mirror cutover run scope --confirm freeze" in told
 
 
@@ -90,7 +90,7 @@ def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_
         _, told = call(file, "status", "scope")
         code, refused = call(file, "confirm", "scope", "approve", "--yes")
 
-    assert "It is carried out by ann (process" in told
+    assert "Run by ann (process" in told
     assert "mirror cutover confirm scope freeze" in told
     assert code == 3
-    assert "cutover scope does not ask for approve: it asks for freeze." in refused
+    assert "cutover scope does not wait for approve: it waits for freeze." in refused

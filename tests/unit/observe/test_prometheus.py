@@ -118,5 +118,5 @@ def test_a_textfile_is_replaced_as_a_whole_and_others_may_read_it(tmp_path: Path
 
 
 def test_a_textfile_in_a_folder_that_does_not_exist_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(MirrorError, match=r"cannot be written to .*missing/mirror\.prom"):
+    with pytest.raises(MirrorError, match=r"cannot write the metrics to .*missing/mirror\.prom"):
         write_textfile(tmp_path / "missing" / "mirror.prom", b"")

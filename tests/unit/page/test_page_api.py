@@ -44,7 +44,7 @@ def test_the_overview_has_every_enabled_flow_with_its_state(client: Client) -> N
     words = {flow["name"]: flow["state"]["word"] for flow in answer["flows"]}
     assert words == {
         "berlin->frankfurt": "small lag",
-        "frankfurt->dublin": "step refused",
+        "frankfurt->dublin": "sync step failed",
         "berlin->cloud": "decision needed",
         "dublin->cloud": "tight",
         "madrid->frankfurt": "failed",
@@ -192,7 +192,7 @@ def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(c
     under_way = client.get("/api/overview").json()["cutovers"]
 
     assert (cutover["now"], cutover["unattended"], cutover["asks"]) == ("stopped-frozen", True, None)
-    assert cutover["who"] == "Nobody carries it out, and the writers wait."
+    assert cutover["who"] == "No process runs it, and the writers are stopped."
     assert cutover["choices"] == ["trigger", "roll back"]
     assert [(each["who"], each["unattended"]) for each in under_way] == [(cutover["who"], True)]
 

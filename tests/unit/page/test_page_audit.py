@@ -67,7 +67,7 @@ def test_what_is_refused_has_an_entry_that_says_so(own_config: Path, route: Rout
 
     (entry,) = entries(own_config)
     assert (status, entry.action, entry.detail["status"]) == (403, f"{ACTIONS[route.path]}-refused", 403)
-    assert entry.detail["what"].startswith("You may not ")
+    assert entry.detail["what"].startswith("You have no permission to ")
 
 
 @pytest.mark.parametrize("route", ACTING, ids=str)

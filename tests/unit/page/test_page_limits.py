@@ -127,7 +127,7 @@ def test_actions_are_limited(own_config: Path, airflow: Airflow, path: str, body
 
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert 1 <= int(answers[2].headers["Retry-After"]) <= 30
-    assert answers[2].json()["detail"]["what"] == "You asked for this too often in a short time."
+    assert answers[2].json()["detail"]["what"] == "Too many requests."
     assert answers[2].json()["detail"]["action"].startswith("Try again in ")
 
 

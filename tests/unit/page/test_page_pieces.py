@@ -62,7 +62,7 @@ def test_a_flow_that_has_copied_everything_is_fine() -> None:
         ({"observation": replace(SEEN, records_behind=9)}, Level.OK, "small lag"),
         ({"open_gaps": 2}, Level.DANGER, "decision needed"),
         ({"different": 1}, Level.DANGER, "differs"),
-        ({"failed_steps": 1}, Level.WARNING, "step refused"),
+        ({"failed_steps": 1}, Level.WARNING, "sync step failed"),
         ({"broken": True, "run": None, "observation": None}, Level.DANGER, "broken file"),
         ({"run": replace(RUN, state="failed")}, Level.DANGER, "failed"),
         ({"run": replace(RUN, state="partial")}, Level.WARNING, "partly failed"),
@@ -90,8 +90,8 @@ def test_all_reasons_are_told_the_worst_first() -> None:
     state = judge(replace(FINE, open_gaps=1, failed_steps=1, paused=True))
 
     assert [reason.split(":")[0] for reason in state.reasons] == [
-        "1 gap waits for a decision.",
-        "A step beside the copy had something refused by a cluster.",
+        "1 open gap needs a decision.",
+        "A sync step failed",
         "The flow's DAG is paused",
     ]
 

@@ -224,7 +224,7 @@ class CutoverEvents(RuleBasedStateMachine):
 
         def holds(_: CutoverContext) -> tuple[Gate, ...]:
             grew, self.source_grew = self.source_grew, False
-            return (Gate("source stands still", not grew, "the ends.", "Stop the writers."),)
+            return (Gate("no new source records", not grew, "the ends.", "Stop the writers."),)
 
         return Works(
             work={step: work(step) for step in Step},
@@ -292,7 +292,7 @@ class CutoverEvents(RuleBasedStateMachine):
             return
         attempt = last_attempts(progress(self.ledger, WAVE).attempts).get(step)
         if attempt is None or attempt.state is not StepState.WAITING:
-            with pytest.raises(MirrorError, match=f"has not asked for {step.value}"):
+            with pytest.raises(MirrorError, match=f"does not wait for an answer to step {step.value}"):
                 Machine(self.context(), self.works()).run(word=Word(step, "ann"))
             return
         self.happens(Event.TRIGGER_WITH_WORD)
@@ -430,9 +430,9 @@ class CutoverEvents(RuleBasedStateMachine):
             assert present.carrier is not None
             assert present.carrier.id == present.question.carrier
         if self.expected.is_unattended:
-            assert "Nobody carries it out" in told
+            assert "No process runs it" in told
             assert "mirror cutover run scope" in told
-            assert ("the writers wait" in told) == self.expected.writers_wait
+            assert ("the writers are stopped" in told) == self.expected.writers_wait
         elif not self.expected.has_ended:
             assert "by marta" in told
 

@@ -49,7 +49,7 @@ def test_the_cut_holds_as_long_as_both_sides_end_where_they_were_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "failed"), [(11, 7, "source stands still"), (10, 8, "target is the copy")]
+    ("source", "target", "failed"), [(11, 7, "no new source records"), (10, 8, "no unexpected records")]
 )
 def test_a_record_on_either_side_breaks_the_cut(source: int, target: int, failed: str) -> None:
     found = gates.cut_holds([CUT], ends(source, target), target_too=True)
@@ -98,8 +98,8 @@ def test_a_partition_without_position_lags_by_all_it_holds() -> None:
 
 def test_a_limit_that_stops_a_cutover_is_one_of_another_cutover() -> None:
     # A cutover keeps the limits that it began with, whatever the form or the command line says later.
-    assert "begin one under another name with a greater max_lag" in gates.lag_is_small(ends(10), {}, 9).action
-    assert "another name with a greater max_skipped" in gates.skips_few((), 0).action
+    assert "start a new one with another name and a greater max_lag" in gates.lag_is_small(ends(10), {}, 9).action
+    assert "another name and a greater max_skipped" in gates.skips_few((), 0).action
 
 
 def test_an_open_transaction_keeps_the_copy_from_being_complete() -> None:
@@ -185,7 +185,7 @@ def test_the_rehearsal_does_not_pass_what_nobody_will_know_when_the_groups_move(
     unknown = replace(ROW, read_again=None)
 
     assert gates.rereads_are_known([again]).passed
-    assert gates.rereads_are_known([again]).what == "5 records would be read again if the groups moved now."
+    assert gates.rereads_are_known([again]).what == "5 duplicates on failover now."
     assert not gates.rereads_are_known([again, unknown]).passed
     assert "billing on orders-0" in gates.rereads_are_known([unknown]).what
     assert "map rebuild" in gates.rereads_are_known([unknown]).action
@@ -194,7 +194,7 @@ def test_the_rehearsal_does_not_pass_what_nobody_will_know_when_the_groups_move(
 def test_the_rehearsal_names_positions_that_would_not_be_in_place_now_and_may_be_later() -> None:
     behind = replace(ROW, reason=GroupReason.BEHIND_OLDEST_SYNC)
 
-    assert gates.would_be_in_place([ROW]).what == "1 positions would be in place if the groups moved now."
+    assert gates.would_be_in_place([ROW]).what == "1 group offsets would be correct on failover now."
     assert gates.would_be_in_place([ROW, behind]).passed
     assert "billing on orders-0 (behind-oldest-sync)" in gates.would_be_in_place([ROW, behind]).what
 

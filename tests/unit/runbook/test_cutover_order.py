@@ -123,7 +123,7 @@ def test_a_definition_comes_back_from_the_ledger_as_it_was() -> None:
         ({"groups": ("[",)}, "regular expression"),
         ({"still_seconds": -1.0}, "still_seconds"),
         ({"max_lag": -1}, "max_lag"),
-        ({"fence": Fence.ACL}, "whom to keep out"),
+        ({"fence": Fence.ACL}, "principals of the writers"),
     ],
 )
 def test_what_cannot_be_a_cutover_is_refused_by_name(changed: dict[str, object], named: str) -> None:

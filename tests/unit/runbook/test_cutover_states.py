@@ -57,7 +57,7 @@ def test_an_answer_is_taken_only_by_a_process_that_asks(state: State, event: Eve
 def test_a_yes_to_a_cutover_that_nobody_carries_out_says_to_trigger_it_again(state: State) -> None:
     answer = refused(state, Event.YES)
 
-    assert "not carried out by any process" in answer.reason
+    assert "has no running process" in answer.reason
     assert answer.way is Event.TRIGGER
 
 
@@ -74,7 +74,7 @@ def test_a_process_that_is_killed_leaves_a_state_in_which_it_can_be_triggered_ag
 
 @pytest.mark.parametrize("state", CARRIED)
 def test_a_second_trigger_is_refused_while_a_process_carries_it_out(state: State) -> None:
-    assert "is carried out already" in refused(state, Event.TRIGGER).reason
+    assert "is already running" in refused(state, Event.TRIGGER).reason
 
 
 @pytest.mark.parametrize("state", [*CARRIED, *UNATTENDED])

@@ -16,14 +16,14 @@ def test_a_group_whose_topics_all_move_is_not_split() -> None:
     gate = nothing_split(readers("orders"), WAVE, [])
 
     assert gate.passed
-    assert gate.what == "1 groups and transactional ids use the topics, none of them is split."
+    assert gate.what == "1 groups and transactional ids use the topics; none would be split."
 
 
 def test_a_group_that_reads_a_topic_that_stays_is_named_with_both() -> None:
     gate = nothing_split(readers("orders", "payments"), WAVE, [])
 
     assert not gate.passed
-    assert "group app reads orders, and payments, which stays" in gate.what
+    assert "group app reads orders, and also payments, which stays" in gate.what
     assert "may_split" in gate.action
 
 
@@ -31,7 +31,7 @@ def test_a_group_that_reads_and_does_not_move_is_named() -> None:
     gate = nothing_split(readers("orders", moving=False), WAVE, [])
 
     assert not gate.passed
-    assert "group app reads orders and does not move" in gate.what
+    assert "group app reads orders, but does not move" in gate.what
 
 
 def test_a_group_that_reads_only_what_stays_is_nobodys_concern() -> None:
@@ -48,7 +48,7 @@ def test_a_transactional_id_that_writes_to_a_topic_that_stays_is_named() -> None
     gate = nothing_split(use, WAVE, [])
 
     assert not gate.passed
-    assert "transactional id pay-1 writes in transactions to orders, and ledger, which stays" in gate.what
+    assert "transactional id pay-1 writes in transactions to orders, and also ledger, which stays" in gate.what
     assert "pay-2" not in gate.what
 
 
@@ -70,7 +70,7 @@ def test_what_could_not_be_read_is_told_beside_the_result() -> None:
     gate = nothing_split(use, WAVE, [])
 
     assert gate.passed
-    assert gate.what.endswith("Not known: the offsets of secret.")
+    assert gate.what.endswith("Unknown: the offsets of secret.")
 
 
 def test_own_writers_are_told_from_applications() -> None:
