@@ -1,12 +1,58 @@
-"""Decides which sync steps of a flow are due, from the configuration and the times in the ledger."""
+"""Decides which sync steps of a flow are due, from the configuration and the times in the ledger, and runs them."""
 
 from __future__ import annotations
 
-from datetime import datetime
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.due import Interval, SyncStep
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a sync step has done."""
+
+    #: Plain data: counts and errors.
+    report: Mapping[str, Any]
+    #: True if changes were made, and everything that the flow selects was synced, so that the interval restarts.
+    complete: bool
+
+
+def run_if_due(
+    flow: FlowConfig,
+    step: SyncStep,
+    ledger: Ledger,
+    run: Callable[[], StepResult],
+    *,
+    dry_run: bool,
+    at_once: bool,
+    counts: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Run a step of a scheduled run at MM2's interval.
+
+    Args:
+        at_once: ignore the interval; a disabled step stays disabled.
+        counts: those that the report of a skipped step has, too.
+
+    Returns:
+        The step's report; with `skipped` if it was not due.
+    """
+    now = datetime.now(UTC)
+    why_not = why_not_due(flow, step, ledger, now, at_once=at_once)
+    if why_not is not None:
+        _log.info("Flow %s: %s are skipped: %s.", flow.flow, step.value, why_not)
+        return {"dry_run": dry_run, "skipped": why_not, "problems": [], "failed": 0, **dict.fromkeys(counts, 0)}
+    done = run()
+    if done.complete:
+        ledger.note_sync(str(flow.flow), step, now)
+    return {"dry_run": dry_run, "skipped": None, **done.report}
 
 
 def why_not_due(

@@ -202,10 +202,11 @@ def do_sync_step(
 
         done = sync_flow_acls(settings, topology, ledger, by=by, **how)
     else:
-        from mirror_lib.sync.groups import sync_flow_group_offsets, translate_flow_offsets
+        from mirror_lib.sync import SyncStep
+        from mirror_lib.sync.groups import sync_flow_groups
 
-        do = translate_flow_offsets if step == translate_offsets.__name__ else sync_flow_group_offsets
-        done = do(settings, topology, ledger, complete=not choices.topics, **how)
+        due = SyncStep.CHECKPOINTS if step == translate_offsets.__name__ else SyncStep.GROUP_OFFSETS
+        done = sync_flow_groups(settings, topology, ledger, due, complete=not choices.topics, **how)
     # Runs limited to some topics are not recorded.
     if not choices.topics:
         save_step(ledger, str(settings.flow), step, done)

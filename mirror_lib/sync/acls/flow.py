@@ -16,7 +16,7 @@ from mirror_lib.sync.acls.plan import AclFacts, AclPlan, binding_of, plan_acls, 
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.due import SyncStep
-from mirror_lib.sync.due_steps import why_not_due
+from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.topology import AclBinding, FlowTopology
 
 _log = logging.getLogger(__name__)
@@ -90,38 +90,30 @@ def apply_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *,
 def sync_flow_acls(
     flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, by: str, at_once: bool = False
 ) -> dict[str, Any]:
-    """Run `apply_flow_acls` as a step of a scheduled run, at MM2's interval; log, and return counts and problems.
-
-    Args:
-        at_once: ignore the interval; a disabled step stays disabled.
-
-    Returns:
-        Plain data; with `skipped` if the step was not due.
+    """Run `apply_flow_acls` as a step of a scheduled run (`run_if_due`); log, and return counts and problems.
 
     Raises:
         MirrorError: as `apply_flow_acls`.
     """
-    now = datetime.now(UTC)
-    why_not = why_not_due(flow, SyncStep.TOPIC_ACLS, ledger, now, at_once=at_once)
-    if why_not is not None:
-        _log.info("Flow %s: ACLs are not compared: %s.", flow.flow, why_not)
-        return {"dry_run": dry_run, "skipped": why_not, "created": 0, "unchanged": 0, "problems": [], "failed": 0}
-    done = plan_flow_acls(flow, topology, ledger) if dry_run else apply_flow_acls(flow, topology, ledger, by=by)
-    _tell(done)
-    # A run that is limited to some topics leaves the step due for the others.
-    if done.applied and not topology.limits and not done.failed:
-        ledger.note_sync(str(flow.flow), SyncStep.TOPIC_ACLS, now)
-    failed = {acl for acl, _ in done.failed}
-    return {
-        "dry_run": dry_run,
-        "skipped": done.plan.notice,
-        "created": sum(acl not in failed for acl in done.plan.create),
-        "unchanged": done.plan.unchanged,
-        "problems": [str(error) for _, error in done.failed[:_LINES_SHOWN]],
-        "failed": len(done.failed),
-        "denials_left_out": len(done.plan.denials_left_out),
-        "notices": [] if done.warning is None else [done.warning],
-    }
+
+    def run() -> StepResult:
+        done = plan_flow_acls(flow, topology, ledger) if dry_run else apply_flow_acls(flow, topology, ledger, by=by)
+        _tell(done)
+        failed = {acl for acl, _ in done.failed}
+        report = {
+            "skipped": done.plan.notice,
+            "created": sum(acl not in failed for acl in done.plan.create),
+            "unchanged": done.plan.unchanged,
+            "problems": [str(error) for _, error in done.failed[:_LINES_SHOWN]],
+            "failed": len(done.failed),
+            "denials_left_out": len(done.plan.denials_left_out),
+            "notices": [] if done.warning is None else [done.warning],
+        }
+        # A run that is limited to some topics leaves the step due for the others.
+        return StepResult(report, complete=done.applied and not topology.limits and not done.failed)
+
+    counts = ("created", "unchanged")
+    return run_if_due(flow, SyncStep.TOPIC_ACLS, ledger, run, dry_run=dry_run, at_once=at_once, counts=counts)
 
 
 def gather_acl_facts(flow: FlowConfig, ledger: Ledger, source: ClusterAdmin, target: ClusterAdmin) -> AclFacts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
@@ -17,7 +16,7 @@ from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.configs.plan import ConfigFacts, ConfigPlan, ConfigRule, TopicConfigSteps, plan_configs
 from mirror_lib.sync.due import SyncStep
-from mirror_lib.sync.due_steps import why_not_due
+from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without_refused, unsupported
 from mirror_lib.topology import FlowTopology, NameFault
@@ -96,36 +95,27 @@ def apply_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger 
 def sync_flow_configs(
     flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, at_once: bool = False
 ) -> dict[str, Any]:
-    """Run `apply_flow_configs` as a step of a scheduled run, at MM2's interval; log, and return counts and problems.
-
-    Args:
-        at_once: ignore the interval; a disabled step stays disabled.
-
-    Returns:
-        Plain data; with `skipped` if the step was not due.
+    """Run `apply_flow_configs` as a step of a scheduled run (`run_if_due`); log, and return counts and problems.
 
     Raises:
         MirrorError: as `apply_flow_configs`.
     """
-    now = datetime.now(UTC)
-    why_not = why_not_due(flow, SyncStep.TOPIC_CONFIGS, ledger, now, at_once=at_once)
-    if why_not is not None:
-        _log.info("Flow %s: topic configs are not compared: %s.", flow.flow, why_not)
-        return {"dry_run": dry_run, "skipped": why_not, "changed": 0, "unchanged": 0, "problems": [], "failed": 0}
-    done = (plan_flow_configs if dry_run else apply_flow_configs)(flow, topology, ledger)
-    _tell(done)
-    # A run that is limited to some topics leaves the step due for the others.
-    if done.applied and not topology.limits and not done.errors:
-        ledger.note_sync(str(flow.flow), SyncStep.TOPIC_CONFIGS, now)
-    return {
-        "dry_run": dry_run,
-        "skipped": None,
-        "changed": len(done.plan.changes) - len(done.failed),
-        "unchanged": done.plan.unchanged,
-        "problems": [str(error) for error in done.errors[:_LINES_SHOWN]],
-        "notices": list(done.notices),
-        "failed": len(done.errors),
-    }
+
+    def run() -> StepResult:
+        done = (plan_flow_configs if dry_run else apply_flow_configs)(flow, topology, ledger)
+        _tell(done)
+        report = {
+            "changed": len(done.plan.changes) - len(done.failed),
+            "unchanged": done.plan.unchanged,
+            "problems": [str(error) for error in done.errors[:_LINES_SHOWN]],
+            "notices": list(done.notices),
+            "failed": len(done.errors),
+        }
+        # A run that is limited to some topics leaves the step due for the others.
+        return StepResult(report, complete=done.applied and not topology.limits and not done.errors)
+
+    counts = ("changed", "unchanged")
+    return run_if_due(flow, SyncStep.TOPIC_CONFIGS, ledger, run, dry_run=dry_run, at_once=at_once, counts=counts)
 
 
 def gather_config_facts(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster import Connection
@@ -16,7 +15,7 @@ from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
 from mirror_lib.sync.due import SyncStep
-from mirror_lib.sync.due_steps import why_not_due, why_not_emitted
+from mirror_lib.sync.due_steps import StepResult, run_if_due, why_not_emitted
 from mirror_lib.sync.groups.plan import GroupPartition, GroupPlan
 from mirror_lib.sync.groups.read import gather_group_facts, read_target_groups
 from mirror_lib.sync.groups.rules import after_applying, looked_again, plan_groups
@@ -93,81 +92,43 @@ def apply_flow_groups(
         return GroupSync(_commit(plan, target), applied=True)
 
 
-def translate_flow_offsets(
+def sync_flow_groups(
     flow: FlowConfig,
     topology: FlowTopology,
     ledger: Ledger,
+    step: SyncStep,
     *,
     dry_run: bool,
     complete: bool = True,
     at_once: bool = False,
 ) -> dict[str, Any]:
-    """Write checkpoints as a step of a scheduled run, at MM2's interval; log, and return counts, never rows.
+    """Run a step for groups in a scheduled run (`run_if_due`); log, and return counts, never rows.
 
     Args:
+        step: `CHECKPOINTS` writes checkpoints. `GROUP_OFFSETS` also commits offsets on the target; it reads groups
+            again, since they may have moved, and writes the checkpoint of every offset that it commits.
         complete: the topology is that of the whole flow, so that the interval restarts.
-        at_once: ignore the interval; a disabled step stays disabled.
-
-    Returns:
-        Plain data; with `skipped` if nothing was due.
 
     Raises:
         MirrorError: as `apply_flow_groups`.
     """
-    return _scheduled(SyncStep.CHECKPOINTS, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once)
-
-
-def sync_flow_group_offsets(
-    flow: FlowConfig,
-    topology: FlowTopology,
-    ledger: Ledger,
-    *,
-    dry_run: bool,
-    complete: bool = True,
-    at_once: bool = False,
-) -> dict[str, Any]:
-    """Commit offsets on the target, as a step like `translate_flow_offsets`.
-
-    The step reads groups again, since they may have moved; it writes the checkpoint of every offset that it commits.
-    """
-    return _scheduled(
-        SyncStep.GROUP_OFFSETS, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once
-    )
-
-
-def _scheduled(
-    step: SyncStep,
-    flow: FlowConfig,
-    topology: FlowTopology,
-    ledger: Ledger,
-    *,
-    dry_run: bool,
-    complete: bool,
-    at_once: bool,
-) -> dict[str, Any]:
-    now, name = datetime.now(UTC), str(flow.flow)
-    # True if offsets are committed, too.
     commit = step is SyncStep.GROUP_OFFSETS
-    why_not = why_not_due(flow, step, ledger, now, at_once=at_once)
-    if why_not:
-        _log.info("Flow %s: %s are not read: %s.", name, step.value, why_not)
-        return {"flow": name, "dry_run": dry_run, "skipped": why_not, "problems": [], "failed": 0}
-    do = plan_flow_groups if dry_run else apply_flow_groups
-    done = do(flow, topology, commit=commit, ledger=ledger)
-    _tell(done)
-    # The step that commits knows more, and comes later.
-    if complete and (commit or not flow.sync_group_offsets_enabled):
-        save_groups(ledger, done.plan, applied=done.applied)
-    if done.applied and complete and not done.plan.problems:
-        ledger.note_sync(name, step, now)
-    problems = done.plan.problems
-    return {
-        **done.plan.summary(),
-        "dry_run": dry_run,
-        "skipped": None,
-        "problems": list(problems[:_PROBLEMS_RETURNED]),
-        "failed": len(problems),
-    }
+
+    def run() -> StepResult:
+        done = (plan_flow_groups if dry_run else apply_flow_groups)(flow, topology, commit=commit, ledger=ledger)
+        _tell(done)
+        # The step that commits knows more, and comes later.
+        if complete and (commit or not flow.sync_group_offsets_enabled):
+            save_groups(ledger, done.plan, applied=done.applied)
+        problems = done.plan.problems
+        report = {
+            **done.plan.summary(),
+            "problems": list(problems[:_PROBLEMS_RETURNED]),
+            "failed": len(problems),
+        }
+        return StepResult(report, complete=done.applied and complete and not problems)
+
+    return {"flow": str(flow.flow), **run_if_due(flow, step, ledger, run, dry_run=dry_run, at_once=at_once)}
 
 
 def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:

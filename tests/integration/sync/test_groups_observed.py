@@ -10,7 +10,8 @@ from confluent_kafka import TopicPartition as NativePartition
 
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.relay.health.observation import observe_flow
-from mirror_lib.sync.groups.flow import sync_flow_group_offsets, translate_flow_offsets
+from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.groups.flow import sync_flow_groups
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import admin, create_topic, produce, records
@@ -51,9 +52,9 @@ def test_groups_are_kept_by_the_step_that_moves_them(kafka_pair: KafkaPair, topi
     produce(kafka_pair.source, topic_name, records(10, start=50))
     commit(kafka_pair, f"{topic_name}-ahead", topic_name, 55)
 
-    translate_flow_offsets(flow.config, topology, flow.ledger, dry_run=False)
+    sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.CHECKPOINTS, dry_run=False)
     assert flow.ledger.observations.groups("A->B") == ()
-    sync_flow_group_offsets(flow.config, topology, flow.ledger, dry_run=False)
+    sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False)
 
     kept = {row.group: row for row in flow.ledger.observations.groups("A->B")}
     follows, ahead = kept[f"{topic_name}-follows"], kept[f"{topic_name}-ahead"]
@@ -71,11 +72,13 @@ def test_a_look_at_some_topics_leaves_what_is_known_of_all(
     produce(kafka_pair.source, topic_name, records(5))
     flow.run()
     commit(kafka_pair, f"{topic_name}-g", topic_name, 3)
-    sync_flow_group_offsets(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False)
+    sync_flow_groups(flow.config, flow_topology(flow.config), flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False)
     before = flow.ledger.observations.groups("A->B")
 
     limited = flow_topology(flow.config, ["nothing"])
-    sync_flow_group_offsets(flow.config, limited, flow.ledger, dry_run=False, complete=False, at_once=True)
+    sync_flow_groups(
+        flow.config, limited, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False, complete=False, at_once=True
+    )
 
     assert before
     assert flow.ledger.observations.groups("A->B") == before

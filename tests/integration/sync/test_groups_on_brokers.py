@@ -23,13 +23,13 @@ from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError
 from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.groups import flow as flow_groups
 from mirror_lib.sync.groups.flow import (
     GroupSync,
     apply_flow_groups,
     plan_flow_groups,
-    sync_flow_group_offsets,
-    translate_flow_offsets,
+    sync_flow_groups,
 )
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
@@ -365,15 +365,17 @@ def test_a_scheduled_step_keeps_mm2s_intervals_and_returns_counts(
     topology = flow_topology(flow.config)
 
     with caplog.at_level(logging.INFO):
-        dry = sync_flow_group_offsets(flow.config, topology, flow.ledger, dry_run=True)
-        translated = translate_flow_offsets(flow.config, topology, flow.ledger, dry_run=False)
+        dry = sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=True)
+        translated = sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.CHECKPOINTS, dry_run=False)
         assert committed(kafka_pair.target, f"{topic_name}-g") == {}
-        done = sync_flow_group_offsets(flow.config, topology, flow.ledger, dry_run=False)
+        done = sync_flow_groups(flow.config, topology, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False)
         soon = [
-            step(flow.config, topology, flow.ledger, dry_run=False)["skipped"]
-            for step in (translate_flow_offsets, sync_flow_group_offsets)
+            sync_flow_groups(flow.config, topology, flow.ledger, step, dry_run=False)["skipped"]
+            for step in (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS)
         ]
-        again = sync_flow_group_offsets(flow.config, topology, flow.ledger, dry_run=False, at_once=True)
+        again = sync_flow_groups(
+            flow.config, topology, flow.ledger, SyncStep.GROUP_OFFSETS, dry_run=False, at_once=True
+        )
 
     assert (dry["dry_run"], dry["checkpoints"], dry["commits"]) == (True, 1, 1)
     assert (translated["checkpoints"], translated["commits"]) == (1, 0)
@@ -398,8 +400,8 @@ def test_a_flow_without_checkpoints_says_which_setting_it_is(
 
     with pytest.raises(ConfigurationError, match=switch):
         apply_flow_groups(flow.config, topology)
-    for step in (translate_flow_offsets, sync_flow_group_offsets):
-        assert switch in step(flow.config, topology, flow.ledger, dry_run=False)["skipped"]
+    for step in (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS):
+        assert switch in sync_flow_groups(flow.config, topology, flow.ledger, step, dry_run=False)["skipped"]
 
 
 def test_two_thousand_groups_take_few_requests(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
