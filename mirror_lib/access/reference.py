@@ -53,8 +53,8 @@ The minimum permissions of the user of a flow, by task. For your own file, with 
     mirror acls required --config FILE --flow 'A->B' --format kafka-acls --principal User:mirror  # commands
     mirror acls required --config FILE --flow 'A->B' --task verify --format kafka-acls
 
-The command connects to no cluster. It prints `kafka-acls.sh --add` for scheduled tasks; `--task` selects tasks on demand
-(`verify`, `delete-keys`, `backfill`, `cutover`). The default of `--principal` is the user of the file's
+The command connects to no cluster. It prints `kafka-acls.sh --add` for scheduled tasks; `--task` selects tasks on
+demand (`verify`, `delete-keys`, `backfill`, `cutover`). The default of `--principal` is the user of the file's
 `sasl.jaas.config`.
 The integration tests run every task with exactly these permissions, and then without each of them.
 

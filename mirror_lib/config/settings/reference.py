@@ -34,8 +34,8 @@ On this page: [how the file is written](#the-file), [levels of settings](#levels
 tables of all keys: [of this program](#settings-of-this-program), [of the whole file](#settings-of-the-whole-file),
 [of a flow](#settings-of-a-flow), [of positions](#settings-of-positions), [of transforms](#settings-of-transforms),
 [settings of MM2 without effect](#settings-of-mm2-without-effect-here), [unknown settings](#unknown-settings).
-In the tables `where` is the level at which a key is allowed, and `since` the Kafka version that introduced it; `own` are
-settings of this program, which MM2 ignores.
+In the tables `where` is the level at which a key is allowed, and `since` the Kafka version that introduced it; `own`
+are settings of this program, which MM2 ignores.
 
 ## The file
 
