@@ -175,11 +175,11 @@ class _Exchange:
                 headers={"Accept-Encoding": "identity", "User-Agent": "batch-mirror"},
             )
         except (ImportError, ValueError):
-            raise HttpUnreachableError("the proxy that the environment names cannot be used") from None
+            raise HttpUnreachableError("the proxy in the environment variables cannot be used") from None
 
     async def _read(self, response: httpx.Response) -> HttpResponse:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise HttpUnreachableError("the response is compressed, which was not asked for")
+            raise HttpUnreachableError("the response is compressed, although that was not requested")
         content = bytearray()
         async for part in response.aiter_raw():
             content += part

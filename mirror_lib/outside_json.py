@@ -20,13 +20,13 @@ def parse_json(text: str | bytes, largest_depth: int = LARGEST_DEPTH) -> Any:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         # The parser's message is harmless, but its exception contains the whole text.
-        raise ValueError("the text is no JSON") from None
+        raise ValueError("the text is not JSON") from None
     level: list[Any] = [value]
     for _ in range(largest_depth + 1):
         level = [inner for each in level for inner in _inside(each)]
         if not level:
             return value
-    raise ValueError(f"the JSON has more than {largest_depth} levels")
+    raise ValueError(f"the JSON is nested deeper than {largest_depth} levels")
 
 
 def _inside(value: Any) -> list[Any]:
@@ -36,4 +36,4 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

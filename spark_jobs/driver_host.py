@@ -80,14 +80,14 @@ def serve(path: Path, *, modules: Sequence[str] = MODULES, preloaded: Sequence[s
     greeting = Greeting(code=code_stamp(), python=python_stamp(sys.executable))
     _load(preloaded)
     with _alone(path) as lock, _listening(path) as listener, _asked_to_end() as (ending, wake):
-        _log.info("driver host of batch-mirror %s listens at %s", greeting.code, path)
+        _log.info("driver host of batch-mirror %s listens on %s", greeting.code, path)
         while True:
             ready, _, _ = select.select([listener, ending], [], [])
             if ending in ready:
                 return
             with closing(listener.accept()[0]) as connection:
                 if not is_ours(connection):
-                    _log.warning("somebody of another user asked for a driver")
+                    _log.warning("rejected a driver request of another user")
                     continue
                 _fork(connection, greeting, modules, unwanted=(lock, listener, ending, wake))
 
@@ -100,7 +100,7 @@ def _fork(connection: socket.socket, greeting: Greeting, modules: Sequence[str],
         forked = os.fork()
     except OSError as error:
         # The client sees the connection end.
-        _log.error("no process can be started: %s", error)
+        _log.error("a process cannot be started: %s", error)
         return
     if forked == 0:
         attend(connection, greeting, modules, unwanted=unwanted)
@@ -115,13 +115,14 @@ def _load(modules: Sequence[str]) -> None:
         except ImportError as error:
             if module not in _OPTIONAL:
                 raise ConfigurationError(
-                    f"what drivers need cannot be loaded: {error}.", action="Install batch-mirror[spark] here."
+                    f"the dependencies of drivers cannot be loaded: {error}.",
+                    action="Install batch-mirror[spark] here.",
                 ) from error
     started = thread_names()
     if len(started) > 1:
         raise ConfigurationError(
-            f"a driver host must not have threads, and what it has loaded has started some: {', '.join(started)}.",
-            action=f"Unset {DRIVER_HOST_VARIABLE}: drivers then are processes of their own.",
+            f"a driver host must not have threads, but its imports started some: {', '.join(started)}.",
+            action=f"Unset {DRIVER_HOST_VARIABLE}: drivers then run as separate processes.",
         )
     # The loaded objects are permanent, and their pages stay shared as long as no collection marks them.
     gc.collect()
@@ -142,7 +143,7 @@ def _alone(path: Path) -> Iterator[Opened]:
         except OSError as error:
             raise ConfigurationError(
                 f"the lock file {path}.lock cannot be opened: {error.strerror}.",
-                action="Remove it if it is a link; name a socket in a folder of this user alone.",
+                action="Remove it if it is a link; use a socket in a folder of this user only.",
             ) from error
     with os.fdopen(opened, "a") as lock:
         try:
@@ -150,7 +151,7 @@ def _alone(path: Path) -> Iterator[Opened]:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ConfigurationError(
-                f"another driver host listens at {path}.", action="Name another socket, or end that one first."
+                f"another driver host listens on {path}.", action="Use another socket, or stop that driver host first."
             ) from error
         yield lock
 
@@ -172,7 +173,9 @@ def _remove(path: Path) -> None:
     """Remove the socket that a killed host has left."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise ConfigurationError(f"{path} is no socket.", action="Give the driver host's socket another name.")
+            raise ConfigurationError(
+                f"{path} is not a socket.", action="Use another name for the driver host's socket."
+            )
         path.unlink()
 
 
@@ -196,13 +199,15 @@ def _asked_to_end() -> Iterator[tuple[socket.socket, socket.socket]]:
 def main(argv: Sequence[str]) -> int:
     """Run the host; return the exit code: 0 after a signal, or that of the error."""
     parser = argparse.ArgumentParser(prog="python -m spark_jobs.driver_host", description=(__doc__ or "").split(":")[0])
-    parser.add_argument("socket", nargs="?", type=Path, help=f"where it listens; by default ${DRIVER_HOST_VARIABLE}")
-    parser.add_argument("--check", action="store_true", help="only see whether one listens there; 0 when it does")
+    parser.add_argument("socket", nargs="?", type=Path, help=f"socket to listen on; default ${DRIVER_HOST_VARIABLE}")
+    parser.add_argument(
+        "--check", action="store_true", help="only check whether a driver host listens there; exit code 0 if so"
+    )
     chosen = parser.parse_args(argv)
     named = os.environ.get(DRIVER_HOST_VARIABLE)
     path = chosen.socket or (Path(named) if named else None)
     if path is None:
-        parser.error(f"no socket is named, neither here nor by {DRIVER_HOST_VARIABLE}")
+        parser.error(f"no socket is set, neither as argument nor in {DRIVER_HOST_VARIABLE}")
     configure_log()
     try:
         if chosen.check:

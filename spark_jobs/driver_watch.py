@@ -64,7 +64,7 @@ def _serve(connection: socket.socket, greeting: Greeting, modules: Sequence[str]
         send(connection, asdict(greeting))
         received = receive(connection, STREAMS)
     except (OSError, ValueError) as error:
-        _log.info("somebody asked for no driver: %s", error)
+        _log.info("rejected an invalid driver request: %s", error)
         return
     if received is None:
         return
@@ -73,7 +73,7 @@ def _serve(connection: socket.socket, greeting: Greeting, modules: Sequence[str]
     try:
         request = DriverRequest.from_plain(message)
         if request.module not in modules:
-            raise ValueError(f"{request.module} is none of {', '.join(modules)}")
+            raise ValueError(f"{request.module} is not one of {', '.join(modules)}")
         os.chdir(request.directory)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         with suppress(OSError):

@@ -56,7 +56,7 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
         leave(run(rest, lambda _name: connect_session(ConnectAddress.parse(remote), copies=copies)))
     except KeyboardInterrupt:
         # Spark's client has ended the operation on the server by now (`SparkConnectClient`, on this exception).
-        _log.error("interrupted: the tasks on the Spark Connect server were ended, too.")
+        _log.error("interrupted: the tasks on the Spark Connect server were stopped too.")
         leave(_INTERRUPTED)
     except Exception:
         _log.exception("the job failed")

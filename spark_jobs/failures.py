@@ -53,17 +53,18 @@ def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError
         return SparkJobError(
             f"Spark's JVM ended during {doing} ({in_short(error)}).",
             where=where,
-            action="An operator ended it, or the kernel when memory was short. Airflow ends it when a run or a task is "
-            "marked, cleared or deleted; the DAG's audit log says who did so. What was done is kept; the next run "
-            "continues there.",
+            action="An operator killed it, or the kernel for lack of memory. Airflow kills it when a run or a task is "
+            "marked, cleared or deleted; the DAG's audit log shows by whom. Copied records are kept; the next "
+            "run continues there.",
         )
     missing = _MISSING.search(text)
     if missing is not None:
         return ConfigurationError(
             f"Spark's Python workers cannot import {missing.group(1)}.",
             where=where,
-            action="Install this project's package, in the same version and with all it needs, into the Python of "
-            "Spark's executors (of a Spark Connect server: PYSPARK_PYTHON when it starts), and start Spark again.",
+            action="Install this project's package, in the same version and with all dependencies, into the Python of "
+            "Spark's executors (of a Spark Connect server: PYSPARK_PYTHON when it starts), and start Spark "
+            "again.",
         )
     other = _OTHER_VERSION.search(text)
     if other is not None:
@@ -74,14 +75,14 @@ def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError
         return ConfigurationError(
             "Spark's Python workers have another version of Python than the job's driver.",
             where=where,
-            action="Give both the same minor version: PYSPARK_PYTHON names the workers', PYSPARK_DRIVER_PYTHON the "
+            action="Use the same minor version: PYSPARK_PYTHON sets the workers' Python, PYSPARK_DRIVER_PYTHON the "
             "driver's.",
         )
     return SparkJobError(
-        f"Spark ended {doing}: {in_short(error)}.",
+        f"Spark stopped {doing}: {in_short(error)}.",
         where=where,
-        action="What was done is kept; the next run finds it and goes on. The executors' logs say more: look for "
-        "memory that ran out.",
+        action="Copied records are kept; the next run continues there. See the executors' logs: check for "
+        "out-of-memory errors.",
     )
 
 

@@ -28,14 +28,14 @@ def to_the_end(rows: Iterable[Any], *, must_know: bool) -> Iterator[Any]:
     ended = _ended()
     if ended is False:
         raise MirrorError(
-            "the rows of a Spark task broke off: what makes them has failed.",
-            action="Spark's own error says why.",
+            "the rows of a Spark task ended early, because the part that produces them failed.",
+            action="See Spark's own error for the cause.",
         )
     if ended is None and must_know:
         raise MirrorError(
-            "this PySpark does not show whether the rows of a task have ended or broken off, and transactions must not "
-            "be committed without.",
-            action="Use the version of PySpark that this package asks for, or exactly.once.source.support=disabled.",
+            "this PySpark does not show whether the rows of a task are complete, which is needed to commit "
+            "transactions.",
+            action="Use the PySpark version that this package requires, or exactly.once.source.support=disabled.",
         )
 
 

@@ -121,7 +121,7 @@ class _Preview:
         return UntransformableRecordError(
             what,
             where=Where(flow=self._flow, topic=topic, partition=place.partition, offset=place.offset),
-            action="Correct the transform, or leave such records out by mirror.poison.policy.",
+            action="Correct the transform, or skip such records with mirror.poison.policy.",
         )
 
     # ------------------------------------------------------------ records that are dropped

@@ -49,7 +49,7 @@ def other_version(*, workers: str, driver: str, where: Where = Where()) -> Confi
         f"Spark's Python workers have batch-mirror {workers}, and the job's driver has {driver}.",
         where=where,
         action="Install the driver's version into the Python of Spark's executors, or of the Spark Connect server, and "
-        "start the server again; a packed environment is made anew by `mirror spark pack`.",
+        "start the server again; rebuild a packed environment with `mirror spark pack`.",
     )
 
 

@@ -39,7 +39,7 @@ def submitted_session(name: str, *, copies: bool) -> SparkSession:
     session = SparkSession.builder.appName(name).config(map=dict(SPARK_SETTINGS)).getOrCreate()
     if copies:
         # The session's own settings show the requested values, and not the effective ones.
-        _refuse_speculation(session.sparkContext.getConf().get(_SPECULATION), "the Spark session that exists already")
+        _refuse_speculation(session.sparkContext.getConf().get(_SPECULATION), "the existing Spark session")
     return session
 
 
@@ -100,8 +100,8 @@ def _check(session: ConnectSession, address: ConnectAddress, *, copies: bool) ->
     theirs, ours = session.version, _spark_version()
     if theirs.split(".")[:2] != ours.split(".")[:2]:
         raise ConfigurationError(
-            f"the Spark Connect server {address} is Spark {theirs}, and this job has PySpark {ours}.",
-            action="Give both the same version.",
+            f"the Spark Connect server {address} runs Spark {theirs}, but this job has PySpark {ours}.",
+            action="Use the same version on both.",
         )
     if not copies:
         return
@@ -109,8 +109,8 @@ def _check(session: ConnectSession, address: ConnectAddress, *, copies: bool) ->
     here = str(session.conf.get("spark.master", "")).startswith("local")
     if not here and session.conf.get(_MAX_FAILURES, "4") != "1":
         _log.warning(
-            "Spark Connect server %s: %s is not 1. A failed task is repeated at once and takes over by the protocol, "
-            "but a fault that stays is met several times.",
+            "Spark Connect server %s: %s is not 1. A failed task is retried at once and takes over safely, but a "
+            "permanent error is met several times.",
             address,
             _MAX_FAILURES,
         )
@@ -124,8 +124,8 @@ def _refuse_speculation(setting: object, whose: str) -> None:
     if str(setting).strip().lower() == "true":
         raise ConfigurationError(
             f"{whose} has {_SPECULATION}=true: it would start copies of tasks that write, and each would stop the "
-            "task that it is a copy of.",
-            action=f"Start it with --conf {_SPECULATION}=false; docs/spark.md and docs/spark-connect.md tell why.",
+            "original task.",
+            action=f"Start it with --conf {_SPECULATION}=false; see docs/spark.md and docs/spark-connect.md.",
         )
 
 
@@ -133,12 +133,12 @@ def _refused(address: ConnectAddress, error: PySparkException) -> MirrorError:
     told = in_short(error)
     if "UNAUTHENTICATED" in str(error) or "PERMISSION_DENIED" in str(error):
         return ConfigurationError(
-            f"the Spark Connect server {address} refuses us: {told}.",
+            f"the Spark Connect server {address} rejected the login: {told}.",
             action="Check the token of its Airflow connection (the password), or `token` of its address.",
         )
     return SparkUnreachableError(
-        f"the Spark Connect server {address} gives no session: {told}.",
-        action="Look at its log; `python -m spark_jobs.warm` with its address tries it.",
+        f"the Spark Connect server {address} did not open a session: {told}.",
+        action="See its log; test it with `python -m spark_jobs.warm` and its address.",
     )
 
 

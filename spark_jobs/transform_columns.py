@@ -55,7 +55,7 @@ def decoded(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame,
         return frame, F.col(side)
     text = F.col(side).cast("string")
     # As a Java string, invalid UTF-8 would silently become question marks.
-    checked = F.when(text.isNull() | F.is_valid_utf8(text), text).otherwise(_raised(side, "no UTF-8 text"))
+    checked = F.when(text.isNull() | F.is_valid_utf8(text), text).otherwise(_raised(side, "not UTF-8 text"))
     # In its own projection, since expressions in the same projection as the JSON parser are interpreted, not compiled.
     texts = f"{_TEXT}{side}"
     frame = frame.withColumn(texts, _once(checked))
@@ -74,14 +74,14 @@ def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) ->
 
     only = F.concat(F.lit("["), text, F.lit("]"))
     if schema is None or schema.strip().lower() == "variant":
-        malformed = F.when(only.isNotNull(), _raised(side, "no JSON"))
+        malformed = F.when(only.isNotNull(), _raised(side, "not JSON"))
         documents = F.coalesce(F.try_parse_json(only).cast("array<variant>"), malformed)
     else:
         frame, documents = _by_schema(frame, only, _as_type(schema), side)
     name = f"{_DOCUMENTS}{side}"
     found = F.col(name)
     document = F.when(F.size(found) == 1, found[0]).otherwise(
-        F.when(found.isNotNull(), _raised(side, "no JSON")),
+        F.when(found.isNotNull(), _raised(side, "not JSON")),
     )
     return frame.withColumn(name, _once(documents)), document
 
@@ -98,7 +98,7 @@ def _by_schema(frame: DataFrame, array: Column, kind: str, side: str) -> tuple[D
     schema = f"struct<{_WRAPPED}: array<{kind}>, {_CORRUPT}: string>"
     name = f"{_PARSED}{side}"
     found = F.col(name)
-    malformed = _raised(side, "no JSON of its schema")
+    malformed = _raised(side, "not JSON of its schema")
     elements = F.when(found[_CORRUPT].isNull(), found[_WRAPPED]).otherwise(malformed)
     # Only expressions in their own projection are computed for each record, regardless of a filter.
     return frame.withColumn(name, _once(F.from_json(wrapped, schema, _FROM_JSON))), elements
@@ -158,8 +158,8 @@ def written(column: Column, kind: DataType, what: str) -> Column:
     if name in _AS_TEXT:
         return column.cast("string").cast("binary")
     raise ConfigurationError(
-        f"{what} is of the type {kind.simpleString()}, which can be written in more than one way.",
-        action="Say which by CAST(... AS STRING) or date_format, or put it into a struct to have it as JSON.",
+        f"{what} has the type {kind.simpleString()}, which has several text forms.",
+        action="Use CAST(... AS STRING) or date_format, or put it into a struct to write it as JSON.",
     )
 
 
@@ -179,8 +179,8 @@ def set_column(column: Column, kind: DataType, name: str, what: str) -> Column:
     found = kind.typeName()
     if name == "timestamp" and found in _AS_TEXT:
         raise ConfigurationError(
-            f"{what} is a number, and nothing says of what unit.",
-            action="Write timestamp_millis(...), timestamp_micros(...) or timestamp_seconds(...).",
+            f"{what} is a number without a unit.",
+            action="Use timestamp_millis(...), timestamp_micros(...) or timestamp_seconds(...).",
         )
     if name == "headers" and found == "map":
         column = F.map_entries(column)

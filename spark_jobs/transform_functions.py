@@ -99,7 +99,7 @@ def apply_dataframe_function(
                 reference, f"failed with {type(error).__name__}: {error}", "Try it with `mirror transform preview`."
             ) from error
         if not isinstance(result, DataFrame):
-            raise _wrong(reference, f"returns {type(result).__name__}", "Let it return a DataFrame.")
+            raise _wrong(reference, f"returns {type(result).__name__}", "It must return a DataFrame.")
         types = types_of(result)
     _check_columns(reference, types, types_of(given))
     _check_plan(reference, given, result)
@@ -248,17 +248,15 @@ def _check_columns(reference: FunctionReference, types: Mapping[str, DataType], 
     if SOURCE not in types:
         raise _wrong(
             reference,
-            f"returns no column {SOURCE}",
-            "Let it keep that column: it says which record a row comes from. withColumn keeps all, select takes "
-            "those that it names.",
+            f"does not return the column {SOURCE}",
+            "Keep that column: it identifies the record of a row. withColumn keeps all columns, select only the "
+            "listed ones.",
         )
     if types[SOURCE].simpleString() != given[SOURCE].simpleString():
-        raise _wrong(reference, f"changes {SOURCE}", "Let it pass that column on as it came.")
+        raise _wrong(reference, f"changes {SOURCE}", "Return that column unchanged.")
     missing = [name for name in _MUST_RETURN if name not in types]
     if missing:
-        raise _wrong(
-            reference, f"returns no column {', '.join(missing)}", "Let it return what it does not change, too."
-        )
+        raise _wrong(reference, f"does not return the columns {', '.join(missing)}", "Return unchanged columns too.")
 
 
 def _check_plan(reference: FunctionReference, given: DataFrame, result: DataFrame) -> None:
@@ -268,9 +266,9 @@ def _check_plan(reference: FunctionReference, given: DataFrame, result: DataFram
     if wide:
         raise _wrong(
             reference,
-            f"does not look at one record at a time: Spark's plan has {', '.join(wide)}",
-            "Leave out joins, aggregates, windows, sorting, limits, unions and repartitioning; a transform sees one "
-            "record after the other.",
+            f"does not process records one by one: Spark's plan has {', '.join(wide)}",
+            "Remove joins, aggregates, windows, sorting, limits, unions and repartitioning; a transform sees one "
+            "record at a time.",
         )
 
 

@@ -104,10 +104,10 @@ class _TransformedCopy:
         while self._job.copy.bins and self._has_rows():
             if self._job.exact:
                 raise MirrorError(
-                    "rows came out of a transform that had left none of the same records a moment before.",
+                    "a transform returned rows for records that it had dropped before.",
                     where=Where(flow=self._flow),
-                    action="The transform must give the same result for the same record: look for chance or a clock in "
-                    "it, and do not set deterministic=true for it.",
+                    action="The transform must give the same result for the same record: check it for random values "
+                    "and clocks, and do not set deterministic=true for it.",
                 )
             self._keep(self._write())
         count = len(self._job.copy.bins)
@@ -140,7 +140,7 @@ class _TransformedCopy:
                 return named
         number = failed_task(error, len(self._job.copy.bins))
         ranges = [self._range(each) for each in (opened if number is None else self._job.copy.bins[number])]
-        _log.warning("flow %s: a record cannot be transformed and is looked for: %s", self._flow, words_of(error))
+        _log.warning("flow %s: a record cannot be transformed; searching for it: %s", self._flow, words_of(error))
         return failing_record(ranges, self._probe)
 
     def _range(self, opened: OpenPartition) -> OffsetRange:
@@ -170,12 +170,12 @@ class _TransformedCopy:
             last: whether the partition must end before the record regardless of the policy, so that the run ends.
         """
         where = Where(flow=self._flow, topic=found.source.topic, partition=found.source.partition, offset=found.offset)
-        many = f" It is the {_MOST_TRIES - 1}th that this run has met, and it looks for no more." if last else ""
+        many = f" It is failure number {_MOST_TRIES - 1} of this run; the run stops searching." if last else ""
         told = UntransformableRecordError(
             f"the record cannot be transformed ({', '.join(self._chain.names)}): {words_of(found.error)}.{many}",
             where=where,
-            action="Correct the transform, or leave such records out: mirror.poison.policy=quarantine keeps a copy of "
-            "them, skip does not. `mirror transform preview` shows what becomes of a record.",
+            action="Correct the transform, or skip such records: mirror.poison.policy=quarantine keeps a copy of them, "
+            "skip does not. `mirror transform preview` shows the result for a record.",
         )
         known = dict(self._job.failed)
         record = FailedRecord(found.offset, told, ends_partition=last)

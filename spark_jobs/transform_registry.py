@@ -123,7 +123,7 @@ class RegistrySides:
     def _source(self) -> SchemaRegistry:
         if self._chain.source_registry is None:
             raise ConfigurationError(
-                "Avro and Protobuf are decoded by the source's schema registry, and none is set.",
+                "Avro and Protobuf are decoded with the source's schema registry, which is not set.",
                 action="Set mirror.transform.registry.source.url.",
             )
         return self._chain.source_registry
@@ -166,9 +166,9 @@ def _check_fields(kind: DataType, reader: SideReader, what: str) -> None:
     set_names = {field.name for field in kind.fields}
     unknown, missing = sorted(set_names - known), sorted(column.required - set_names)
     if unknown or missing:
-        parts = [f"has the fields {', '.join(unknown)}, which its schema has not"] if unknown else []
-        parts += [f"lacks the fields {', '.join(missing)}"] if missing else []
+        parts = [f"has the fields {', '.join(unknown)}, which are not in its schema"] if unknown else []
+        parts += [f"is missing the fields {', '.join(missing)}"] if missing else []
         raise ConfigurationError(
             f"{what} {' and '.join(parts)}.",
-            action="Let it have the schema's fields, or write it as JSON by to_json(...).",
+            action="Use the schema's fields, or write it as JSON with to_json(...).",
         )

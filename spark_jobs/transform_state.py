@@ -141,7 +141,8 @@ def speaking_of(transform: Transform, part: str = "") -> Iterator[None]:
     except AnalysisException as error:
         setting = f"mirror.transform.{transform.name}{f'.{part}' if part else ''}"
         raise ConfigurationError(
-            f"Spark refuses {setting}: {_first_line(error)}.", action="Correct it; `mirror transform preview` tries it."
+            f"Spark rejects {setting}: {_first_line(error)}.",
+            action="Correct it; test it with `mirror transform preview`.",
         ) from error
 
 

@@ -119,10 +119,10 @@ def imported(module: str, name: str) -> Callable[[Any], Any]:
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
             f"the function {module}, {name} cannot be imported: {error}.",
-            action="Install its package wherever the flow is planned and into the Python of Spark's workers.",
+            action="Install its package where the flow is planned and into the Python of Spark's workers.",
         ) from error
     if not callable(found):
-        raise ConfigurationError(f"{module}, {name} is no function.", action="Name a function.")
+        raise ConfigurationError(f"{module}, {name} is not a function.", action="Use a function.")
     return cast("Callable[[Any], Any]", found)
 
 
@@ -153,13 +153,13 @@ class _ArrowFunction:
         except Exception as error:
             self._find(given, batch)
             raise self._wrong(
-                f"failed with {type(error).__name__}: {error}", "It takes each of the records alone."
+                f"failed with {type(error).__name__}: {error}", "Each of the records alone is accepted."
             ) from error
         if not isinstance(result, pa.RecordBatch):
-            raise self._wrong(f"returns {type(result).__name__}", "Let it return a pyarrow.RecordBatch.")
+            raise self._wrong(f"returns {type(result).__name__}", "It must return a pyarrow.RecordBatch.")
         if SOURCE not in result.schema.names:
             raise self._wrong(
-                f"returns no column {SOURCE}", "Let it keep that column: it says which record a row comes from."
+                f"does not return the column {SOURCE}", "Keep that column: it identifies the record of a row."
             )
         kept = batch.take(self._rows(batch, result)).select(list(self._carried))
         columns = {name: kept.column(name) for name in self._carried}
@@ -186,9 +186,9 @@ class _ArrowFunction:
         try:
             rows = np.array([known[source] for source in _sources(result)], dtype=np.int64)
         except KeyError:
-            raise self._wrong(f"changes {SOURCE}", "Let it pass that column on as it came.") from None
+            raise self._wrong(f"changes {SOURCE}", "Return that column unchanged.") from None
         if (np.diff(rows) < 0).any():
-            raise self._wrong("returns rows in another order", "Let it keep the order of the rows.")
+            raise self._wrong("returns rows in another order", "Keep the order of the rows.")
         return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
 
     def _column(self, name: str, batch: pa.RecordBatch, kept: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
@@ -199,7 +199,7 @@ class _ArrowFunction:
         if name not in result.schema.names:
             if name in ("topic", "partition"):
                 return kept.column(f"{OLD}{name}")
-            raise self._wrong(f"returns no column {name}", "Let it return all columns that it gets.")
+            raise self._wrong(f"does not return the column {name}", "Return all columns of the input.")
         found = result.column(name)
         if name in self._documents:
             return found if found.type == given else pa.nulls(len(found), given)
@@ -207,9 +207,7 @@ class _ArrowFunction:
         try:
             return found if found.type == wanted else found.cast(wanted)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise self._wrong(
-                f"returns {name} of the type {found.type}: {error}", f"Let it return {wanted}."
-            ) from error
+            raise self._wrong(f"returns {name} of the type {found.type}: {error}", f"Return {wanted}.") from error
 
     def _content(self, name: str, batch: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
         """The bytes that were returned instead of a document; nulls if it is one."""
@@ -222,7 +220,7 @@ class _ArrowFunction:
         types = pa.types
         if not any(is_it(found.type) for is_it in (types.is_string, types.is_binary, types.is_large_string)):
             raise self._wrong(
-                f"returns {name} of the type {found.type}", f"Let it return bytes or text, or {given} as it came."
+                f"returns {name} of the type {found.type}", f"Return bytes or text, or the unchanged {given}."
             )
         return pa.Array.from_buffers(kind, len(found), [None], children=[found.cast(pa.binary())])
 

@@ -159,7 +159,7 @@ class TransformedVerification:
         number = failed_task(error, len(bins))
         checks = [check for bin_ in (bins if number is None else [bins[number]]) for check in bin_]
         wanted = [each for check in checks for each in self._ranges(check)]
-        _log.warning("flow %s: a record cannot be transformed and is looked for: %s", self._flow, words_of(error))
+        _log.warning("flow %s: a record cannot be transformed; searching for it: %s", self._flow, words_of(error))
         return failing_record(wanted, self._probe)
 
     def _read(self, each: NumberedRange) -> OffsetRange:
@@ -195,7 +195,7 @@ class TransformedVerification:
             where=Where(
                 flow=self._flow, topic=found.source.topic, partition=found.source.partition, offset=found.offset
             ),
-            action="Was the transform another one when the record was copied? Then it cannot be compared any more.",
+            action="If the transform has changed since the record was copied, the record can no longer be compared.",
         )
         known = dict(self._job.refused)
         refused = (*known.get(found.source, ()), RefusedRecord(found.offset, told))

@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
     except MirrorError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    sys.stdout.write(f"{address} runs our tasks in the Python workers {', '.join(map(str, sorted(set(workers))))}.\n")
+    sys.stdout.write(f"{address} runs tasks in the Python workers {', '.join(map(str, sorted(set(workers))))}.\n")
     return 0
 
 

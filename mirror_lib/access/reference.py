@@ -28,18 +28,18 @@ mirror.acls.stage.writes.enabled = true
 _ABOUT: dict[AccessTask, str] = {
     AccessTask.SYNC_TOPICS: "in every run",
     AccessTask.COPY: "in every run",
-    AccessTask.TAKE_OVER: "beside `copy`, where a run was interrupted or MirrorMaker 2 copied last",
+    AccessTask.TAKE_OVER: "in addition to `copy`, if a run was interrupted or MirrorMaker 2 copied last",
     AccessTask.EMIT_HEARTBEATS: "`emit.heartbeats.enabled`, of this flow and of B->A",
-    AccessTask.CHECK_HEARTBEATS: "where the flow copies heartbeats (`heartbeats.replication.enabled`, or `topics`)",
+    AccessTask.CHECK_HEARTBEATS: "if the flow copies heartbeats (`heartbeats.replication.enabled`, or `topics`)",
     AccessTask.SYNC_TOPIC_CONFIGS: "`sync.topic.configs.enabled`",
     AccessTask.SYNC_TOPIC_ACLS: "`sync.topic.acls.enabled`",
     AccessTask.TRANSLATE_OFFSETS: "`emit.checkpoints.enabled` and `emit.offset-syncs.enabled`",
-    AccessTask.SYNC_GROUP_OFFSETS: "beside `translate-offsets`: `sync.group.offsets.enabled`",
+    AccessTask.SYNC_GROUP_OFFSETS: "in addition to `translate-offsets`: `sync.group.offsets.enabled`",
     AccessTask.OBSERVE: "after every run; `mirror plan`, `observe`, `forecast`",
     AccessTask.VERIFY: "`mirror verify`, every `--mode`; `mirror.verify.schedule`",
     AccessTask.DELETE_KEYS: "`mirror gaps delete-keys`",
     AccessTask.BACKFILL: "`mirror backfill` into the flow's own topics",
-    AccessTask.CUTOVER: "`mirror cutover`, beside the tasks that it repeats",
+    AccessTask.CUTOVER: "`mirror cutover`, in addition to the tasks that it repeats",
 }
 
 _INTRODUCTION = """\
@@ -47,51 +47,50 @@ _INTRODUCTION = """\
 
 # Permissions
 
-The least that the user of a flow must be allowed, task by task. For your own file, with its names:
+The minimum permissions of the user of a flow, by task. For your own file, with its names:
 
     mirror acls required --config FILE --flow 'A->B'                                            # a table
     mirror acls required --config FILE --flow 'A->B' --format kafka-acls --principal User:mirror  # commands
     mirror acls required --config FILE --flow 'A->B' --task verify --format kafka-acls
 
-No cluster is asked for that. The commands are `kafka-acls.sh --add` for what runs by itself; work on demand (`verify`,
-`delete-keys`, `backfill`, `cutover`) is named by `--task`. Without `--principal` the user of the file's
-`sasl.jaas.config` is taken.
-The integration tests run every task with exactly these rights, and then without each of them.
+The command connects to no cluster. It prints `kafka-acls.sh --add` for scheduled tasks; `--task` selects tasks on
+demand (`verify`, `delete-keys`, `backfill`, `cutover`). The default of `--principal` is the user of the file's
+`sasl.jaas.config`.
+The integration tests run every task with exactly these permissions, and then without each of them.
 
-- Whoever may READ, WRITE, ALTER or DELETE may DESCRIBE, and whoever may ALTER_CONFIGS may DESCRIBE_CONFIGS: what comes
-  along is not listed a second time for the same task.
-- ACLs know names, prefixes and everything. A regex becomes the text that all its matches begin with (`shop-.*` and
-  `shop-(eu|us)`: prefix `shop-`; `.*-events`: all). A dot without a quantifier counts as a dot.
+- READ, WRITE, ALTER and DELETE include DESCRIBE, and ALTER_CONFIGS includes DESCRIBE_CONFIGS: included operations are
+  not listed again for the same task.
+- ACLs match names, prefixes or everything. For a regex, the common prefix of its matches is used (`shop-.*` and
+  `shop-(eu|us)`: prefix `shop-`; `.*-events`: all). A dot without a quantifier is treated as a dot.
 - Names on the target follow the replication policy and the renames. With `IdentityReplicationPolicy` and a regex that
-  begins with `.*` that is every topic: then a cluster of its own, or names in `topics`, keep the rights small.
-- Tasks that are switched off need nothing: `sync.topic.acls.enabled = false` spares ALTER on the target cluster,
-  `mirror.fencing = none` the transactional ids, `offset-syncs.topic.location = target` all writing on the source but
-  for heartbeats.
-- Internal topics may be created by hand; then CREATE on them is not needed.
+  starts with `.*` this is every topic: use a dedicated cluster, or names in `topics`, to limit the permissions.
+- Disabled tasks need no permissions: `sync.topic.acls.enabled = false` avoids ALTER on the target cluster,
+  `mirror.fencing = none` the transactional ids, `offset-syncs.topic.location = target` all writes to the source except
+  heartbeats.
+- If internal topics are created manually, CREATE on them is not needed.
 
-## When a right is missing
+## If a permission is missing
 
-The task ends with `authorization` (exit code 3). The message names the cluster, the operation and the resource, and
+The task ends with `authorization` (exit code 3). The message contains the cluster, the operation, the resource, and
 the command that grants it:
 
     could not append 5 records (755 bytes) to A.orders-0: the user needs WRITE on topic A.orders of cluster B
     (TOPIC_AUTHORIZATION_FAILED, error code 29). Grant it: kafka-acls.sh --add --allow-principal User:NAME
-    --operation Write --topic A.orders; `mirror acls required` lists all that the flow needs.
+    --operation Write --topic A.orders; `mirror acls required` lists all permissions that the flow needs.
 
-A partition or group that is refused stops no other. Without DESCRIBE_CONFIGS on the position topic `sync-topics` goes
-on as Kafka Connect does, with a warning that nobody has looked whether the topic is compacted.
+A rejected partition or group does not stop others. Without DESCRIBE_CONFIGS on the position topic `sync-topics`
+continues, as Kafka Connect does, with a warning that compaction of the topic was not checked.
 
-**Topics and groups that may not be described are not listed.** Brokers leave them out of every list in silence, and
-MirrorMaker 2 then copies nothing of them, in silence too. Here each topic and group that is known by name is asked
-for by its name:
+**Topics and groups without DESCRIBE are not listed.** Brokers silently omit them from every list, and MirrorMaker 2
+silently does not copy them. This program describes each topic and group with a known name by its name:
 
-- Those that `topics` and `groups` name are told as refused, and the task fails. A name is one without a metacharacter
-  of regular expressions; dots in it are escaped (`shop\\\\.orders` in a properties file).
-- For others there is a warning in the task's log, and nothing fails: topics that have a position, groups that have a
-  checkpoint, and names with dots that are not escaped. Brokers do not tell whoever may not describe a topic whether it
-  was deleted. Of topics that `mirror gaps stop` has stopped nothing is said.
-- What only a regex selects, and was never copied, nobody can know of: grant DESCRIBE for the regex's prefix, as the
-  commands do.
+- For names in `topics` and `groups` the task fails. A name has no metacharacter of regular expressions; its dots are
+  escaped (`shop\\\\.orders` in a properties file).
+- For others the task logs a warning and does not fail: topics with a position, groups with a checkpoint, and names with
+  unescaped dots. Without DESCRIBE, a broker does not report whether a topic was deleted. For topics that
+  `mirror gaps stop` has stopped there is no warning.
+- Topics that only a regex matches, and that were never copied, cannot be detected: grant DESCRIBE for the regex's
+  prefix, as the commands do.
 
 ## What each task needs
 
@@ -102,28 +101,28 @@ For this file:
 _OTHER = """\
 ## What only MirrorMaker 2 needs
 
-Its Connect workers keep `mm2-configs.A.internal` and `mm2-status.A.internal` on the target (CREATE, DESCRIBE, READ,
-WRITE, DESCRIBE_CONFIGS) and join the group `A-mm2` (READ). Nothing here uses them; after a migration these ACLs may go.
-Going back to it needs them again.
+Its Connect workers store `mm2-configs.A.internal` and `mm2-status.A.internal` on the target (CREATE, DESCRIBE, READ,
+WRITE, DESCRIBE_CONFIGS) and join the group `A-mm2` (READ). This program does not use them; these ACLs can be deleted
+after a migration. A return to MirrorMaker 2 needs them again.
 
-## What is useful, and not required
+## Useful, but not required
 
-- DESCRIBE on the source cluster (also part of `sync-topic-acls`) tells the sizes of partitions. Without it tasks are
-  balanced by offsets, and forecasts know no bytes.
-- DESCRIBE_CONFIGS on the target topics (part of `sync-topic-configs`) tells the copy, before it tries, what a topic
-  refuses, such as batches beyond `max.message.bytes`.
-- With `isolation.level = read_committed`: READ on the source topics also for `mirror plan` and `mirror observe`, and
-  DESCRIBE on the transactional ids of their writers, tell who hides records by an open transaction and since when.
-  Without them a hanging transaction is known by the timestamp of its first record, or not at all.
-- DESCRIBE_CONFIGS on the clusters tells settings of the brokers: whether they can make `__transaction_state` and
-  `__consumer_offsets`, when they forget producers (`mirror.old.records.in.transactions`), how long a transaction
-  may last, and what new topics keep. Without it Kafka's defaults are assumed, and no retention of new topics.
+- DESCRIBE on the source cluster (also part of `sync-topic-acls`) returns the sizes of partitions. Without it tasks are
+  balanced by offsets, and forecasts contain no bytes.
+- DESCRIBE_CONFIGS on the target topics (part of `sync-topic-configs`) returns the limits of a topic before the copy,
+  such as `max.message.bytes`.
+- With `isolation.level = read_committed`: READ on the source topics, also for `mirror plan` and `mirror observe`, and
+  DESCRIBE on the transactional ids of their producers, return the owner and start time of open transactions. Without
+  them a hanging transaction is identified by the timestamp of its first record, or not at all.
+- DESCRIBE_CONFIGS on the clusters returns broker settings: replication of `__transaction_state` and
+  `__consumer_offsets`, expiry of producer ids (`mirror.old.records.in.transactions`), maximum transaction timeout, and
+  retention of new topics. Without it Kafka's defaults are assumed, and no retention of new topics.
 - A cutover without DESCRIBE on all groups and transactional ids of the source, and READ on all topics, passes its gate
-  `belongs together` though it splits some that it does not see: brokers leave out in silence what may not be described.
+  `belongs together` although it may split some: brokers silently omit those without DESCRIBE.
 - A backfill into other topics (`--into`, `--into-suffix`) needs CREATE, WRITE and READ on them.
-- A cutover's way back is the flow B->A: `mirror acls required --flow 'B->A'`.
-- Targets before Kafka 2.8 ask idempotent writers for IDEMPOTENT_WRITE on the cluster; since then WRITE on any topic is
-  enough (KIP-679).
+- The failback flow of a cutover is B->A: `mirror acls required --flow 'B->A'`.
+- Targets before Kafka 2.8 require IDEMPOTENT_WRITE on the cluster for idempotent producers; since then WRITE on any
+  topic is enough (KIP-679).
 """
 
 

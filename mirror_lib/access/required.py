@@ -133,7 +133,7 @@ class _Names:
 
 
 def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
-    see, configs = "see the topics and their partitions", "create target topics with the source's configs"
+    see, configs = "read topics and their partitions", "create target topics with the source's configs"
     yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE, names.sources, see)
     yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE_CONFIGS, names.sources, configs)
     target = Side.TARGET
@@ -142,9 +142,9 @@ def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     why = "create the position topic"
     yield from _created(names, task, target, names.positions, why)
     # Connect works without this permission (`TopicAdmin.describeTopicConfigs`).
-    why = "see that the position topic is compacted"
+    why = "check that the position topic is compacted"
     yield from names.topics(task, target, Operation.DESCRIBE_CONFIGS, names.positions, why, mirror_maker=False)
-    why = "see whether missing target topics were deleted"
+    why = "check whether missing target topics were deleted"
     yield from names.topics(task, target, Operation.READ, names.positions, why, mirror_maker=False)
     yield from _created(names, task, target, names.quarantine, "create the quarantine topic", mirror_maker=False)
     yield from _created(names, task, names.syncs_side, names.syncs, "create the offset-syncs topic")
@@ -165,12 +165,12 @@ def _created(
 
 
 def _copy(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
-    yield from names.topics(task, Side.SOURCE, Operation.READ, names.sources, "read the records")
+    yield from names.topics(task, Side.SOURCE, Operation.READ, names.sources, "fetch the records")
     target = Side.TARGET
-    yield from names.topics(task, target, Operation.WRITE, names.targets, "write the records")
+    yield from names.topics(task, target, Operation.WRITE, names.targets, "produce the records")
     yield from _positions(names, task)
     yield from _quarantined(names, task)
-    yield from names.topics(task, names.syncs_side, Operation.WRITE, names.syncs, "write offset-syncs")
+    yield from names.topics(task, names.syncs_side, Operation.WRITE, names.syncs, "produce offset-syncs")
     yield from _fencing(names, task, transactional_id_prefix(names.flow))
 
 
@@ -178,17 +178,17 @@ def _positions(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     for operation, why in ((Operation.READ, "read positions"), (Operation.WRITE, "store positions")):
         yield from names.topics(task, Side.TARGET, operation, names.positions, why)
     idempotent = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
-    why = "write each record once"
+    why = "produce each record once"
     yield names.access(task, Side.TARGET, idempotent, why, mirror_maker=False, before=_FREE_IDEMPOTENCE)
 
 
 def _quarantined(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
-    why = "keep records that cannot be copied"
+    why = "quarantine poison records"
     yield from names.topics(task, Side.TARGET, Operation.WRITE, names.quarantine, why, mirror_maker=False)
 
 
 def _compared(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
-    why = "compare what an interrupted run has written"
+    why = "compare the records of an interrupted run"
     yield from names.topics(task, Side.TARGET, Operation.READ, names.targets, why, mirror_maker=False)
 
 
@@ -196,12 +196,12 @@ def _fencing(names: _Names, task: AccessTask, prefix: str) -> Iterator[RequiredA
     if names.flow.fencing is Fencing.TRANSACTIONAL:
         writers = patterns.prefixed(prefix)
         grant = Grant(Resource.TRANSACTIONAL_ID, writers.name, writers.pattern, Operation.WRITE)
-        yield names.access(task, Side.TARGET, grant, "keep writers of earlier runs out", mirror_maker=False)
+        yield names.access(task, Side.TARGET, grant, "fence writers of earlier runs", mirror_maker=False)
 
 
 def _take_over(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from _compared(names, task)
-    why = "find out where MirrorMaker 2 ended"
+    why = "find the last record that MirrorMaker 2 copied"
     yield from names.topics(task, names.syncs_side, Operation.READ, names.syncs, why, mirror_maker=False)
 
 
@@ -210,7 +210,7 @@ def _check_heartbeats(names: _Names, task: AccessTask) -> Iterator[RequiredAcces
     heartbeats = topology.policy.heartbeats_topic()
     if topology.replicates(heartbeats):
         topic = patterns.literal(topology.remote_topic(heartbeats))
-        why = "read the heartbeats that came"
+        why = "read received heartbeats"
         yield from names.topics(task, Side.TARGET, Operation.READ, (topic,), why, mirror_maker=False)
 
 
@@ -218,7 +218,7 @@ def _sync_topic_configs(names: _Names, task: AccessTask) -> Iterator[RequiredAcc
     if not names.flow.sync_topic_configs_enabled:
         return
     for side, topics in ((Side.SOURCE, names.sources), (Side.TARGET, names.targets)):
-        yield from names.topics(task, side, Operation.DESCRIBE, topics, "see which topics there are")
+        yield from names.topics(task, side, Operation.DESCRIBE, topics, "list topics")
     yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE_CONFIGS, names.sources, "read topic configs")
     yield from names.topics(task, Side.TARGET, Operation.ALTER_CONFIGS, names.targets, "read and set topic configs")
 
@@ -233,19 +233,19 @@ def _sync_topic_acls(names: _Names, task: AccessTask) -> Iterator[RequiredAccess
 def _translate_offsets(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     if why_not_emitted(names.flow) is not None:
         return
-    yield from names.of_groups(task, Side.SOURCE, Operation.DESCRIBE, "read what groups have committed")
-    yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE, names.sources, "read what groups have committed")
+    yield from names.of_groups(task, Side.SOURCE, Operation.DESCRIBE, "read committed offsets of groups")
+    yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE, names.sources, "read committed offsets of groups")
     yield from names.topics(task, names.syncs_side, Operation.READ, names.syncs, "translate by offset-syncs")
     target = Side.TARGET
     for operation, why in (
-        (Operation.CREATE, "create the topic of checkpoints"),
+        (Operation.CREATE, "create the checkpoints topic"),
         (Operation.READ, "read earlier checkpoints"),
-        (Operation.WRITE, "write checkpoints"),
+        (Operation.WRITE, "emit checkpoints"),
     ):
         yield from names.topics(task, target, operation, names.checkpoints, why)
-    why = "know how far topics are copied"
+    why = "read how far topics are copied"
     yield from names.topics(task, target, Operation.READ, names.positions, why, mirror_maker=False)
-    why = "see that the target topics are those that were copied to"
+    why = "check the identity of the target topics"
     yield from names.topics(task, target, Operation.DESCRIBE, names.targets, why, mirror_maker=False)
 
 
@@ -258,13 +258,18 @@ def _sync_group_offsets(names: _Names, task: AccessTask) -> Iterator[RequiredAcc
 
 def _observe(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from names.topics(
-        task, Side.SOURCE, Operation.DESCRIBE, names.sources, "see where logs end", mirror_maker=False
+        task, Side.SOURCE, Operation.DESCRIBE, names.sources, "read log end offsets", mirror_maker=False
     )
     yield from names.topics(
-        task, Side.SOURCE, Operation.DESCRIBE_CONFIGS, names.sources, "forecast retention", mirror_maker=False
+        task,
+        Side.SOURCE,
+        Operation.DESCRIBE_CONFIGS,
+        names.sources,
+        "read retention for the forecast",
+        mirror_maker=False,
     )
     yield from names.topics(
-        task, Side.TARGET, Operation.DESCRIBE, names.targets, "see whether target topics are there", mirror_maker=False
+        task, Side.TARGET, Operation.DESCRIBE, names.targets, "check whether target topics exist", mirror_maker=False
     )
     yield from names.topics(task, Side.TARGET, Operation.READ, names.positions, "read positions", mirror_maker=False)
 
@@ -273,7 +278,7 @@ def _verify(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     for side, topics in ((Side.SOURCE, names.sources), (Side.TARGET, names.targets)):
         yield from names.topics(task, side, Operation.READ, topics, "compare the records", mirror_maker=False)
         yield from names.topics(
-            task, side, Operation.DESCRIBE_CONFIGS, topics, "know which topics are compacted", mirror_maker=False
+            task, side, Operation.DESCRIBE_CONFIGS, topics, "find compacted topics", mirror_maker=False
         )
     yield from names.topics(task, Side.TARGET, Operation.READ, names.positions, "read positions", mirror_maker=False)
 
@@ -282,9 +287,9 @@ def _delete_keys(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     for side, topics in ((Side.SOURCE, names.sources), (Side.TARGET, names.targets)):
         why = "compare the newest record of each key"
         yield from names.topics(task, side, Operation.READ, topics, why, mirror_maker=False)
-        why = "know which topics are compacted"
+        why = "find compacted topics"
         yield from names.topics(task, side, Operation.DESCRIBE_CONFIGS, topics, why, mirror_maker=False)
-    why = "write deletions"
+    why = "write tombstones"
     yield from names.topics(task, Side.TARGET, Operation.WRITE, names.targets, why, mirror_maker=False)
     for operation, why in ((Operation.READ, "read positions"), (Operation.WRITE, "store positions")):
         yield from names.topics(task, Side.TARGET, operation, names.positions, why, mirror_maker=False)
@@ -302,16 +307,16 @@ def _backfill(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
 
 
 def _cutover(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
-    alter, why = Grant.on_cluster(Operation.ALTER), "forbid writers to write, by ACLs (fence=acl)"
+    alter, why = Grant.on_cluster(Operation.ALTER), "deny WRITE to producers with ACLs (fence=acl)"
     yield names.access(task, Side.SOURCE, alter, why, mirror_maker=False)
     if names.flow.acl_rules.stage_writes:
-        why = "put the grants to write in force"
+        why = "create staged grants"
         yield names.access(task, Side.TARGET, alter, why, mirror_maker=False)
     # The gate `belongs together` checks groups and transactional ids that use other topics, too; with any names.
     for resource, operation, why in (
-        (Resource.GROUP, Operation.DESCRIBE, "see which groups would be split"),
-        (Resource.TRANSACTIONAL_ID, Operation.DESCRIBE, "see which transactional ids would be split"),
-        (Resource.TOPIC, Operation.READ, "see which other topics transactional ids write to"),
+        (Resource.GROUP, Operation.DESCRIBE, "list groups that would be split"),
+        (Resource.TRANSACTIONAL_ID, Operation.DESCRIBE, "list transactional ids that would be split"),
+        (Resource.TOPIC, Operation.READ, "list other topics of transactional ids"),
     ):
         grant = Grant(resource, WILDCARD, AclPattern.LITERAL, operation)
         yield names.access(task, Side.SOURCE, grant, why, mirror_maker=False, hides=True)
@@ -340,7 +345,7 @@ def _emitted(config: MirrorConfig, flow: FlowConfig) -> Iterator[RequiredAccess]
         cluster = pair.flow.target
         side = Side.SOURCE if cluster == flow.flow.source else Side.TARGET
         topic = replication_policy(pair).heartbeats_topic()
-        for operation, why in ((Operation.CREATE, "create the topic"), (Operation.WRITE, "write a heartbeat")):
+        for operation, why in ((Operation.CREATE, "create the topic"), (Operation.WRITE, "emit a heartbeat")):
             grant = Grant.on_topic(operation, topic)
             yield RequiredAccess(AccessTask.EMIT_HEARTBEATS, side, cluster, grant, why)
 

@@ -209,8 +209,8 @@ def _error_text(run: RunRow, now: datetime, died: bool) -> str:
     # It no longer holds its flow's lock.
     return (
         (
-            f"run-died: the run has not renewed its lock for {_silence(run, now):.0f} s; the next run continues at its last "
-            "position"
+            f"run-died: the run has not renewed its lock for {_silence(run, now):.0f} s; the next run continues at its "
+            "last position"
         )
         if died
         else ""

@@ -43,14 +43,15 @@ class _Sign:
     of_target: str | None
 
 
-_SLOW_GROUPS = "offsets of groups are asked for one group after the other, which takes longer with thousands of them"
+_SLOW_GROUPS = "offsets of groups are read one group at a time, which takes longer with thousands of groups"
 _SIGNS = (
     _Sign(
         since="2.8",
         api_key=_METADATA,
         version=_METADATA_WITH_TOPIC_IDS,
         spoken=False,
-        of_source="topics have no ids (KIP-516), so one that was deleted and made again is known by its offsets only",
+        of_source="topics have no ids (KIP-516), so a topic that was deleted and created again is detected only by its "
+        "offsets",
         of_target=None,
     ),
     _Sign("3.0", OFFSET_FETCH, BATCH_OFFSET_FETCH, spoken=False, of_source=_SLOW_GROUPS, of_target=_SLOW_GROUPS),
@@ -60,7 +61,7 @@ _SIGNS = (
         version=_OLD_FETCH,
         spoken=True,
         of_source=None,
-        of_target="groups of the new protocol (KIP-848) go on there as classic groups, so their consumers need "
+        of_target="groups of the new protocol (KIP-848) become classic groups there, so their consumers need "
         "group.protocol=classic",
     ),
 )

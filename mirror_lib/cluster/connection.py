@@ -102,7 +102,7 @@ def _bootstrap_servers(text: str, where: Where) -> tuple[str, ...]:
                 action="List the brokers as host:port, separated by commas.",
             ) from error
         raise ConfigurationError(
-            f"bootstrap.servers: {error.member} is no broker address.", where=where, action="Write it as host:port."
+            f"bootstrap.servers: {error.member} is not a broker address.", where=where, action="Write it as host:port."
         ) from error
 
 
@@ -116,7 +116,7 @@ def _milliseconds(properties: Mapping[str, str], name: str, default: int, where:
         value = -1
     if value < 0:
         raise ConfigurationError(
-            f"{name}={text} is no number of milliseconds.", where=where, action="Give it in milliseconds."
+            f"{name}={text} is not a number of milliseconds.", where=where, action="Set it in milliseconds."
         )
     # Java allows 0; here each request needs some time.
     return max(value, 1)

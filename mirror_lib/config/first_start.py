@@ -59,7 +59,7 @@ def parse_offset_reset(text: str) -> FirstStart:
     if text in _RESETS:
         return FirstStart(reset=text)
     if text == "none":
-        raise ValueError("earliest, latest or by_duration:...; with none MM2 copies nothing of partitions that are new")
+        raise ValueError("earliest, latest or by_duration:...; with none MM2 copies nothing of new partitions")
     kind, colon, duration = text.partition(":")
     if kind != "by_duration" or not colon:
         raise ValueError("earliest, latest, or by_duration: and a duration such as P7D")
@@ -71,7 +71,7 @@ def _duration(text: str) -> timedelta:
     """Parse what `java.time.Duration.parse` accepts, if it is not negative."""
     found = _DURATION.fullmatch(text)
     if found is None or text.upper().endswith(("P", "T")):
-        raise ValueError(f"by_duration: and an ISO 8601 duration such as P7D or PT36H; {text!r} is none")
+        raise ValueError(f"by_duration: and an ISO 8601 duration such as P7D or PT36H; {text!r} is not valid")
     sign, days, hours, minutes, seconds, fraction = found.groups()
     try:
         total = timedelta(
@@ -85,7 +85,7 @@ def _duration(text: str) -> timedelta:
             return total
     except OverflowError:
         pass
-    raise ValueError(f"by_duration: and a duration between nothing and now; {text!r} is none")
+    raise ValueError(f"by_duration: and a duration between zero and now; {text!r} is not valid")
 
 
 def parse_topic_first_starts(text: str) -> tuple[TopicFirstStart, ...]:
@@ -101,7 +101,7 @@ def parse_topic_first_starts(text: str) -> tuple[TopicFirstStart, ...]:
         pattern, sign, start_text = (part.strip() for part in member.partition("="))
         start = parse_first_start(start_text)
         if not (sign and pattern) or start is None:
-            raise ValueError(f"a list of pattern=start such as audit=latest; {member.strip()!r} is none")
+            raise ValueError(f"a list of pattern=start such as audit=latest; {member.strip()!r} is not valid")
         try:
             compile_java(pattern)
         except ValueError as error:

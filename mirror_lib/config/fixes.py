@@ -60,7 +60,7 @@ def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
                 changes.append(Change(line, f"renamed {problem.key} to {new}"))
             else:
                 _comment_out(lines, line)
-                changes.append(Change(line, f"made {problem.key} a comment"))
+                changes.append(Change(line, f"commented out {problem.key}"))
         if new is not None:
             places.setdefault(new, [])
     return FixedFile("".join(lines).encode("iso-8859-1"), tuple(sorted(changes, key=lambda change: change.line)))

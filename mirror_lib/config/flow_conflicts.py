@@ -37,7 +37,7 @@ def _circles(config: MirrorConfig, names: list[str]) -> Iterator[Problem]:
             told.setdefault(frozenset(loop.path), loop)
     for loop in told.values():
         yield _warning(
-            f"records would be copied in a circle: {loop}. Runs are refused where the topic exists",
+            f"records would be copied in a loop: {loop}. Runs are refused if the topic exists",
             "let only one direction copy a topic, or use the default replication policy",
         )
 
@@ -52,7 +52,7 @@ def _fan_in(flows: tuple[FlowConfig, ...], names: list[str]) -> Iterator[Problem
     for (cluster, topic), found in writers.items():
         if len({each.rpartition(" by ")[2] for each in found}) > 1:
             yield _warning(
-                f"topic {topic} on {cluster} would get {' and '.join(found)}. The second flow stops with "
+                f"topic {topic} on {cluster} would receive {' and '.join(found)}. The second flow stops with "
                 "target-not-empty",
                 "use the default replication policy, or rename topics of one flow (mirror.topics.rename)",
             )

@@ -29,13 +29,13 @@ def list_doubts(name: str, text: str) -> Iterator[tuple[str, str]]:
         if _LOST.search(member):
             meant = _LOST.sub(lambda found: "\\\\." + found[0][1:], member)
             yield (
-                f"{member} also matches other characters than a dot: a single backslash is an escape of the file and "
-                "is taken away",
-                f"write {meant} if a dot is meant",
+                f"{member} also matches characters other than a dot: a single backslash is an escape in the file and "
+                "is removed",
+                f"write {meant} to match a dot",
             )
     for member, following in pairwise(members):
         if _CUT.search(member) and "}" in following:
             yield (
-                f"a list is split at every comma, so {member} and {following} are two members",
+                f"a list is split at every comma, so {member} and {following} are two elements",
                 "write the regex without a comma, such as [0-9][0-9]? for [0-9]{1,2}",
             )

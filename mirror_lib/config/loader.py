@@ -55,8 +55,8 @@ from mirror_lib.topology import FlowId
 from mirror_lib.transform import FlowTransforms
 
 _NOT_OF_AIRFLOW = (
-    "what Airflow keeps can stand only in settings of a connection to a cluster (bootstrap.servers, security.protocol, "
-    "sasl.*, ssl.*), for DAGs are made and the page is shown without it; use another provider here"
+    "values from Airflow are allowed only in connection settings of a cluster (bootstrap.servers, "
+    "security.protocol, sasl.*, ssl.*), because DAGs and the page are built without them; use another provider here"
 )
 
 __all__ = [
@@ -276,7 +276,7 @@ def _resolved(
         result = resolver.resolve(entry.value)
         problems += [_variable_problem(entry, Severity.ERROR, failure) for failure in result.failures]
         problems += [
-            _variable_problem(entry, Severity.WARNING, f"no provider has a value for {variable}, so it stays as it is")
+            _variable_problem(entry, Severity.WARNING, f"no provider has a value for {variable}, so it is not replaced")
             for variable in result.unknown
         ]
         if result.of_airflow and not AirflowSecretProvider.may_stand_in(entry.key):

@@ -12,9 +12,9 @@ from mirror_lib.topology import Exclusion
 _SHOWN = 5
 _WHY: Mapping[Exclusion, str] = {
     Exclusion.INTERNAL: "names that begin with `__` or `.`, and topics of MirrorMaker, are internal",
-    Exclusion.CYCLE: "by its name it was copied from cluster {target}, and would be copied in a circle; a topic of "
-    "cluster {source} that is only called so needs another separator or policy (replication.policy.*)",
-    Exclusion.FILTERED: "`topics.exclude` matches it",
+    Exclusion.CYCLE: "by its name it was copied from cluster {target}, and would be copied in a loop; for an ordinary "
+    "topic of cluster {source} with such a name use another separator or policy (replication.policy.*)",
+    Exclusion.FILTERED: "it matches `topics.exclude`",
 }
 
 

@@ -63,7 +63,7 @@ def _check_cron(text: str) -> None:
     ranges = (("minute", 0, 59, ()), ("hour", 0, 23, ()), ("day", 1, 31, ()), ("month", 1, 12, _MONTHS))
     for field, (name, low, high, names) in zip(fields, (*ranges, ("weekday", 0, 7, _DAYS)), strict=True):
         if not all(_is_item(item, low, high, names) for item in field.split(",")):
-            raise ValueError(f"a cron expression whose {name} lies between {low} and {high}; {field!r} does not fit")
+            raise ValueError(f"a cron expression with {name} between {low} and {high}; {field!r} is not valid")
 
 
 def _is_item(item: str, low: int, high: int, names: tuple[str, ...]) -> bool:

@@ -99,7 +99,7 @@ def _parse(text: str) -> URL:
     if url.drivername in ("postgres", "postgresql"):
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
-        raise LedgerError(f"the ledger cannot be kept in {url.drivername!r}.", action=_SUPPORTED)
+        raise LedgerError(f"the ledger does not support {url.drivername!r}.", action=_SUPPORTED)
     return url
 
 
@@ -112,7 +112,7 @@ def _sqlite_engine(url: URL, shown: str) -> Engine:
     except OSError as error:
         raise LedgerError(
             f"the folder of the ledger {shown} cannot be created: {error.strerror}.",
-            action="Make it writable, or name another file in mirror.ledger.url.",
+            action="Make it writable, or set another file in mirror.ledger.url.",
         ) from error
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "do_connect", lambda *_: _make_private(path))
@@ -174,13 +174,13 @@ def _action(error: SQLAlchemyError, words: str) -> str:
     if "no such table" in words or "no such column" in words or "UndefinedTable" in type(_cause(error)).__name__:
         return "Its tables are missing or old: any run of a flow creates and upgrades them."
     if "is locked" in words:
-        return f"Another process has been writing for {BUSY_SECONDS} s; try again, or keep the ledger in PostgreSQL."
+        return f"Another process has been writing for {BUSY_SECONDS} s; try again, or use PostgreSQL for the ledger."
     if "unable to open database" in words or "readonly database" in words:
-        return "Make its folder and the file writable, or name another file in mirror.ledger.url."
+        return "Make its folder and the file writable, or set another file in mirror.ledger.url."
     if "not a database" in words or "malformed" in words:
-        return "Move the file away or restore it from a backup: positions in Kafka are unharmed."
+        return "Move the file away or restore it from a backup: positions in Kafka are not affected."
     if isinstance(error, IntegrityError):
-        return "The rows contradict what the ledger holds, such as a run it does not know."
+        return "The rows contradict the content of the ledger, such as an unknown run."
     return f"Check that the database runs and has space. {_CHECK_URL}"
 
 

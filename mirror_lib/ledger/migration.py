@@ -55,7 +55,8 @@ def _is_current(connection: Connection, scripts: ScriptDirectory, shown: str) ->
     known = {script.revision for script in scripts.walk_revisions()}
     if not present <= known:
         raise LedgerError(
-            f"the ledger {shown} was made by a newer version of this project ({', '.join(sorted(present - known))}).",
+            f"the ledger {shown} was created by a newer version of this project "
+            f"({', '.join(sorted(present - known))}).",
             action="Use that version, or another ledger.",
         )
     return present == set(scripts.get_heads())

@@ -21,4 +21,4 @@ def observing(flow: str, what: str) -> Iterator[None]:
         yield
     except Exception as error:
         # Any exception: the records are copied, and only monitoring is incomplete.
-        _log.warning("Flow %s: %s cannot be kept for those who watch: %s", flow, what, error)
+        _log.warning("Flow %s: %s cannot be stored for monitoring: %s", flow, what, error)

@@ -70,7 +70,7 @@ class AvroSchema:
                 named, self._parsed = _parsed(texts, defaults=False)
         except Exception as error:
             raise SchemaFormatError(
-                f"{label} is no Avro schema that can be used: {_short(error)}.", action="Look at it in the registry."
+                f"{label} is not a usable Avro schema: {_short(error)}.", action="Check it in the registry."
             ) from error
         self._schema = self._parsed["fields"][0]["type"]
         definitions = [self._schema, *named.values()]
@@ -79,8 +79,8 @@ class AvroSchema:
         )
         if any(avro_types.has_weightless_items(each, named) for each in definitions):
             raise SchemaFormatError(
-                f"{label} has a list of values that take no bytes: a damaged record may claim any number of them.",
-                action="Copy these records as they are, without decoding them.",
+                f"{label} has an array whose elements take no bytes: a damaged record may claim any number of them.",
+                action="Copy these records unchanged, without decoding them.",
             )
         self._is_recursive = avro_types.is_recursive(named)
         self._values = AvroValues(named)
@@ -116,14 +116,14 @@ class AvroSchema:
             )
         except Exception as error:
             raise SchemaFormatError(
-                f"a record of {len(payload)} bytes is not what {self._label} says: {_short(error)}.",
-                action="Check that its schema id is one of this registry, and that its producer writes Avro.",
+                f"a record of {len(payload)} bytes does not match {self._label}: {_short(error)}.",
+                action="Check that its schema id belongs to this registry, and that its producer writes Avro.",
             ) from error
         left = len(payload) - stream.tell()
         if left:
             raise SchemaFormatError(
-                f"a record of {len(payload)} bytes goes on for {left} bytes after what {self._label} says.",
-                action="Check that its schema id is one of this registry, and that its producer writes Avro.",
+                f"a record of {len(payload)} bytes has {left} bytes after the end of {self._label}.",
+                action="Check that its schema id belongs to this registry, and that its producer writes Avro.",
             )
         value = record[avro_types.VALUE]  # type: ignore[index, call-overload]
         if _LONG_NUMBER.search(payload):
@@ -172,8 +172,8 @@ class AvroSchema:
 
     def _misfit(self, error: Exception) -> SchemaFormatError:
         return SchemaFormatError(
-            f"a value is not what {self._label} says: {_short(error)}.",
-            action="Correct what makes the value, or name the schema that it is of.",
+            f"a value does not match {self._label}: {_short(error)}.",
+            action="Correct the source of the value, or set its schema.",
         )
 
 
@@ -216,7 +216,7 @@ class AvroCodec:
         schema = self._source.schema(number)
         if schema.type is not SchemaType.AVRO:
             raise SchemaFormatError(
-                f"the schema with the id {number} is {schema.type}, not AVRO.", action="Read it by its own language."
+                f"the schema with the id {number} is {schema.type}, not AVRO.", action="Decode it in its own format."
             )
         imported: dict[SubjectVersion, str] = {}
         self._import(schema, imported)
@@ -235,7 +235,7 @@ def _id_of(framed: bytes) -> int:
     number = schema_id(framed)
     if number is None:
         raise SchemaFormatError(
-            f"a record of {len(framed)} bytes has no schema id in front.",
+            f"a record of {len(framed)} bytes does not start with a schema id.",
             action="Check that its producer uses one of Confluent's serializers, with the schema id in the payload.",
         )
     return number

@@ -81,13 +81,13 @@ class _Columns:
         name = schema["name"]
         if name in inside:
             raise SchemaFormatError(
-                f"the type {name} holds itself, which no column can.",
+                f"the type {name} is recursive, which a column cannot represent.",
                 action="Transform such records with a Python function that decodes them itself (decode: none).",
             )
         fields = {each["name"]: each for each in schema["fields"]}
         if not fields:
             raise SchemaFormatError(
-                f"the type {name} has no fields, which no column can.", action="Leave such records undecoded."
+                f"the type {name} has no fields, which a column cannot represent.", action="Do not decode such records."
             )
         columns = {each: self.of(field["type"], inside | {name}) for each, field in fields.items()}
         outs = [(each, fields[each], optional(column.out)) for each, column in columns.items()]
@@ -139,7 +139,7 @@ class _Columns:
         def back(value: Mapping[str, Any]) -> Any:
             found = [number for number, name in enumerate(names) if value.get(name) is not None]
             if len(found) != 1:
-                raise ValueError(f"of {', '.join(names)} {len(found)} are not null, where one must be")
+                raise ValueError(f"of {', '.join(names)}, {len(found)} are not null, but exactly one must be")
             return labels[found[0]], columns[found[0]].back(value[names[found[0]]])
 
         fields = [pa.field(name, column.kind) for name, column in zip(names, columns, strict=True)]
@@ -156,8 +156,8 @@ def _logical(kind: str, name: str, schema: Mapping[str, Any]) -> TypedColumn:
         precision, scale = schema["precision"], schema.get("scale", 0)
         if precision > _MOST_DIGITS:
             raise SchemaFormatError(
-                f"a decimal of {precision} digits has no place in a column.",
-                action=f"Spark's decimals have {_MOST_DIGITS} digits; leave such records undecoded.",
+                f"a decimal of {precision} digits does not fit into a column.",
+                action=f"Spark's decimals have {_MOST_DIGITS} digits; do not decode such records.",
             )
         return TypedColumn(pa.decimal128(precision, scale), _as_decimal, _as_decimal)
     if name == "date":
@@ -178,7 +178,7 @@ def _logical(kind: str, name: str, schema: Mapping[str, Any]) -> TypedColumn:
 
 def _as_decimal(value: Any) -> Decimal:
     if not isinstance(value, Decimal):
-        raise ValueError(f"{value!r} is no decimal")  # noqa: TRY004 - of a record, not of the code
+        raise ValueError(f"{value!r} is not a decimal")  # noqa: TRY004 - of a record, not of the code
     return value
 
 

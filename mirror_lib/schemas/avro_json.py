@@ -89,16 +89,16 @@ class AvroJson:
     def _union_in(self, value: Any, union: Sequence[Any]) -> Any:
         if value is None:
             if "null" not in map(kind_of, union):
-                raise ValueError("null is none of the union's types")
+                raise ValueError("null is not a type of the union")
             return None
         if not isinstance(value, dict) or len(value) != 1:
-            raise ValueError(f"{value!r} names none of the union's types")
+            raise ValueError(f"{value!r} is not a type of the union")
         ((label, inner),) = value.items()
         for branch in union:
             if self._values.label(branch) == label:
                 found = self._in(inner, branch)
                 return (label, found) if self._values.is_named(branch) and self._are_pairs(union) else found
-        raise ValueError(f"{label} is none of the union's types")
+        raise ValueError(f"{label} is not a type of the union")
 
     def _are_pairs(self, union: Sequence[Any]) -> bool:
         """True if values of the union's named types are decoded as pairs of name and value."""

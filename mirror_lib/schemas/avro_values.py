@@ -73,7 +73,7 @@ class AvroValues:
                     return branch, value[1]
         fitting = [branch for branch in union if self._fits(value, self.definition(branch))]
         if not fitting:
-            raise ValueError(f"{value!r} is of none of the union's types")
+            raise ValueError(f"{value!r} does not match any type of the union")
         if kind_of(fitting[0]) == "float":
             # A Python float is a double.
             return next((branch for branch in fitting if kind_of(branch) == "double"), fitting[0]), value
@@ -86,7 +86,7 @@ class AvroValues:
             ValueError: the value is not of the type.
         """
         if not self._fits(value, schema):
-            raise ValueError(f"{value!r} is no {self.label(schema)}")
+            raise ValueError(f"{value!r} is not a valid {self.label(schema)}")
 
     def _explicit_field(self, record: Mapping[str, Any], field: Mapping[str, Any]) -> Any:
         if field["name"] in record:

@@ -72,16 +72,17 @@ class Identity:
     def __str__(self) -> str:
         match self.verdict:
             case Verdict.SAME:
-                return f"{self.source_id}: the same at the target"
+                return f"{self.source_id}: same id on the target"
             case Verdict.ELSEWHERE:
-                return f"{self.source_id}: has the id {self.target_id} at the target ({self.subject})"
+                return f"{self.source_id}: has the id {self.target_id} on the target ({self.subject})"
             case Verdict.MISSING:
-                return f"{self.source_id}: missing at the target, to be registered under {self.subject}"
+                return f"{self.source_id}: missing on the target, to be registered under {self.subject}"
             case Verdict.CONFLICT if self.target_id is not None:
-                return f"{self.source_id}: another schema at the target; its own has the id {self.target_id} there"
+                return f"{self.source_id}: another schema on the target; this schema has the id {self.target_id} there"
             case _:
                 return (
-                    f"{self.source_id}: another schema at the target; its own is to be registered under {self.subject}"
+                    f"{self.source_id}: another schema on the target; this schema is to be registered under "
+                    f"{self.subject}"
                 )
 
 
@@ -133,7 +134,7 @@ class IdentityPlan:
 
     def __str__(self) -> str:
         lines = [str(each) for each in (*self.identities, *self.registrations)]
-        lines += [f"{number}: unknown at the source" for number in self.unknown]
+        lines += [f"{number}: unknown on the source" for number in self.unknown]
         return "\n".join(lines) or "no schema ids in use"
 
 

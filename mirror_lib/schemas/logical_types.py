@@ -65,7 +65,7 @@ def _time(unit: int) -> LogicalType:
 
     def write(value: time, _: AvroType) -> int:
         if value.tzinfo is not None:
-            raise ValueError(f"{value} has a time zone, which the schema's time of day has not")
+            raise ValueError(f"{value} has a time zone, but the schema's time of day has none")
         of_day = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
         return _whole(of_day, unit, value)
 
@@ -75,7 +75,7 @@ def _time(unit: int) -> LogicalType:
 def _whole(microseconds: int, unit: int, value: object) -> int:
     number, rest = divmod(microseconds, unit)
     if rest:
-        raise ValueError(f"{value} is finer than the schema's unit of {unit} microseconds")
+        raise ValueError(f"{value} is more precise than the schema's unit of {unit} microseconds")
     return number
 
 
@@ -93,7 +93,7 @@ def _read_decimal(content: bytes, schema: AvroType) -> Decimal:
 def _unscaled(value: Decimal, schema: AvroType) -> int:
     sign, digits, exponent = value.as_tuple()
     if not value.is_finite() or not isinstance(exponent, int):
-        raise ValueError(f"{value} is no number")
+        raise ValueError(f"{value} is not a number")
     scale, precision = schema.get("scale", 0), schema["precision"]
     shift, number = exponent + scale, int("".join(map(str, digits)) or "0")
     if number == 0:
@@ -131,7 +131,7 @@ def _read_date(days: int, _: AvroType) -> date:
 def _write_date(value: date, _: AvroType) -> int:
     has_time = isinstance(value, datetime)
     if has_time:
-        raise ValueError(f"{value} has a time of day, which the schema's date has not")
+        raise ValueError(f"{value} has a time of day, but the schema's date has none")
     return value.toordinal() - _EPOCH_DAY
 
 

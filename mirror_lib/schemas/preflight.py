@@ -104,6 +104,6 @@ def register_missing(plan: IdentityPlan, target: SchemaRegistry) -> None:
             if found is None:
                 raise SchemaMissingError(
                     f"the schema just registered under {registration.subject} is not found there.",
-                    action="Look whether somebody deletes it at the same time.",
+                    action="Check whether someone deletes it at the same time.",
                 )
             kept.update(dict.fromkeys(registration.imported_from, found.place))

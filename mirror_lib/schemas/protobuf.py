@@ -69,8 +69,8 @@ class ProtobufSchema:
             _Linking(self._pool, imported or {}).add(self._file)
         except (DecodeError, binascii.Error, TypeError, KeyError, ValueError) as error:
             raise SchemaFormatError(
-                f"{label} is no Protobuf schema that can be used: {_short(error)}.",
-                action="Look at it in the registry.",
+                f"{label} is not a usable Protobuf schema: {_short(error)}.",
+                action="Check it in the registry.",
             ) from error
 
     def message_class(self, message_indexes: Sequence[int] = (0,)) -> type[Message]:
@@ -88,7 +88,7 @@ class ProtobufSchema:
             if not 0 <= index < len(types):
                 raise SchemaFormatError(
                     f"{self._label} has no message type {list(message_indexes)}.",
-                    action="Check that the record's schema id is one of this registry.",
+                    action="Check that the record's schema id belongs to this registry.",
                 )
             names.append(types[index].name)
             types = types[index].nested_type
@@ -106,8 +106,8 @@ class ProtobufSchema:
             message.ParseFromString(payload)
         except DecodeError as error:
             raise SchemaFormatError(
-                f"a record of {len(payload)} bytes is not what {self._label} says: {_short(error)}.",
-                action="Check that its schema id is one of this registry, and that its producer writes Protobuf.",
+                f"a record of {len(payload)} bytes does not match {self._label}: {_short(error)}.",
+                action="Check that its schema id belongs to this registry, and that its producer writes Protobuf.",
             ) from error
         return message
 
@@ -119,8 +119,8 @@ class ProtobufSchema:
         """
         if any(True for _ in _unknown_fields(message)):
             raise SchemaFormatError(
-                f"a record has fields that {self._label} does not know; as JSON they would be lost.",
-                action="Check that its schema id is one of this registry, or change the message instead of its JSON.",
+                f"a record has fields that are not in {self._label}; its JSON would lose them.",
+                action="Check that its schema id belongs to this registry, or change the message instead of its JSON.",
             )
         try:
             return json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=self._pool)
@@ -136,7 +136,7 @@ class ProtobufSchema:
         message = self.message_class(message_indexes)()
         try:
             if not isinstance(value, dict):
-                raise TypeError(f"{value!r} is no JSON object")
+                raise TypeError(f"{value!r} is not a JSON object")
             json_format.ParseDict(value, message, descriptor_pool=self._pool)
         except (json_format.Error, TypeError, ValueError, AttributeError) as error:
             raise self._misfit(error) from error
@@ -156,8 +156,8 @@ class ProtobufSchema:
 
     def _misfit(self, error: Exception) -> SchemaFormatError:
         return SchemaFormatError(
-            f"a value is not what {self._label} says: {_short(error)}.",
-            action="Correct what makes the value, or name the schema that it is of.",
+            f"a value does not match {self._label}: {_short(error)}.",
+            action="Correct the source of the value, or set its schema.",
         )
 
 
@@ -200,7 +200,7 @@ class ProtobufCodec:
         frame = protobuf_frame(framed)
         if frame is None or not isinstance(frame.schema, int):
             raise SchemaFormatError(
-                f"a record of {len(framed)} bytes has no schema id and message indexes in front.",
+                f"a record of {len(framed)} bytes does not start with a schema id and message indexes.",
                 action="Check that its producer uses Confluent's serializer, with the schema id in the payload.",
             )
         schema = self.schema(frame.schema)
@@ -211,7 +211,7 @@ class ProtobufCodec:
         if schema.type is not SchemaType.PROTOBUF:
             raise SchemaFormatError(
                 f"the schema with the id {number} is {schema.type}, not PROTOBUF.",
-                action="Read it by its own language.",
+                action="Decode it in its own format.",
             )
         imported: dict[str, str] = {}
         self._import(schema, imported)
@@ -265,7 +265,7 @@ class _Linking:
                 raise ModuleNotFoundError
             module = importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
         except ModuleNotFoundError:
-            raise KeyError(f"the import {name} is none of its references") from None
+            raise KeyError(f"the import {name} is not in its references") from None
         module.DESCRIPTOR.CopyToProto(found)
         return found
 

@@ -86,9 +86,9 @@ def _set(message: Message, field: FieldDescriptor, value: Any) -> None:
 def _message(descriptor: Descriptor, inside: frozenset[str]) -> TypedColumn:
     name = descriptor.full_name
     if name in inside or not descriptor.fields:
-        what = "holds itself" if name in inside else "has no fields"
+        what = "is recursive" if name in inside else "has no fields"
         raise SchemaFormatError(
-            f"the message type {name} {what}, which no column can.",
+            f"the message type {name} {what}, which a column cannot represent.",
             action="Transform such records with a Python function that decodes them itself (decode: none).",
         )
     columns = {field.name: _field(field, inside | {name}) for field in descriptor.fields}
@@ -143,7 +143,7 @@ def _number_of(field: FieldDescriptor) -> Callable[[str], int]:
             return int(numbers[text])
         if text.lstrip("-").isdecimal():
             return int(text)
-        raise ValueError(f"{text!r} is none of {', '.join(numbers)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(numbers)}")
 
     return number
 

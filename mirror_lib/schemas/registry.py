@@ -209,8 +209,8 @@ def _schema(answer: Any, schema_id: int | None) -> Schema:
     kind = answer.get("schemaType") or SchemaType.AVRO if isinstance(answer, Mapping) else None
     if not isinstance(kind, str) or kind not in SchemaType.__members__:
         raise SchemaRegistryError(
-            f"the registry has a schema of the type {kind}, which is unknown.",
-            action="Avro, Protobuf and JSON Schema are known; check the registry's address.",
+            f"the registry has a schema of the unknown type {kind}.",
+            action="Avro, Protobuf and JSON Schema are supported; check the registry's address.",
         )
     references = tuple(
         SchemaReference(_text(each, "name"), _text(each, "subject"), _number(each, "version"))
@@ -246,12 +246,12 @@ def _number(answer: Any, name: str) -> int:
 
 def _list(answer: Any) -> list[Any]:
     if not isinstance(answer, list):
-        raise _senseless("is no list")
+        raise _senseless("is not a list")
     return answer
 
 
 def _senseless(why: str) -> SchemaRegistryError:
     return SchemaRegistryError(
-        f"an answer of the schema registry {why}.",
-        action="Check that its URL leads to a registry with Confluent's API.",
+        f"a response of the schema registry {why}.",
+        action="Check that its URL is that of a registry with Confluent's API.",
     )

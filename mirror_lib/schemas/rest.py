@@ -107,7 +107,7 @@ class RegistryAccess:
             bare.append(url)
             login = login or found
         if not bare:
-            raise ConfigurationError("the list of schema registry URLs is empty.", action="Name at least one.")
+            raise ConfigurationError("the list of schema registry URLs is empty.", action="Set at least one.")
         return cls(tuple(bare), login, **options)
 
 
@@ -156,8 +156,8 @@ class RegistryConnection:
             response = send(self._request(url, method, path, body), self._limits, self._tls)
         except HttpRequestInvalidError:
             raise ConfigurationError(
-                "a schema registry's URL or login has letters that cannot be sent.",
-                action="Write https://host:port, and a token without blanks or line ends.",
+                "a schema registry's URL or login has invalid characters.",
+                action="Write https://host:port, and a token without spaces or line ends.",
             ) from None
         except HttpError as error:
             raise self._failed(url, what, error) from None
@@ -167,8 +167,8 @@ class RegistryConnection:
             return response.json()
         except ValueError:
             raise SchemaRegistryError(
-                f"what {url} answered to {what} is no JSON.",
-                action="Check that the URL leads to a registry with Confluent's API.",
+                f"the response of {url} to {what} is not JSON.",
+                action="Check that the URL is that of a registry with Confluent's API.",
             ) from None
 
     def _request(self, url: str, method: str, path: str, body: Mapping[str, Any] | None) -> HttpRequest:
@@ -183,24 +183,22 @@ class RegistryConnection:
 
     def _refused(self, url: str, what: str, response: HttpResponse) -> Exception:
         code, reason = self._said(response)
-        said = f"the schema registry {url} answered {what} with HTTP {response.status}"
+        said = f"the schema registry {url} responded to {what} with HTTP {response.status}"
         if response.status == _UNAUTHORIZED:
             # Its text may repeat the request.
-            return AuthenticationError(
-                f"{said}: it refuses the login.", action="Check user and password, or the token."
-            )
+            return AuthenticationError(f"{said}: login rejected.", action="Check user and password, or the token.")
         if response.status == _FORBIDDEN:
-            return AuthorizationError(f"{said}: the login may not do this.", action="Have it allowed in the registry.")
+            return AuthorizationError(f"{said}: not authorized.", action="Grant the permission in the registry.")
         said = f"{said}{f' ({code})' if code is not None else ''}: {reason or 'no reason given'}."
         if response.status in _PASSING:
             found = SchemaRegistryUnreachableError(
-                said, action="It usually passes; look at the registry if it does not."
+                said, action="This is usually transient; check the registry if it persists."
             )
             return _Passing(found, _retry_after(response))
         if response.status == _NOT_FOUND and (code is None or code == _NOT_FOUND):
             # Not one of the registry's own 404xx codes: it says nothing about the schema.
             return SchemaRegistryError(
-                said, action="Check the registry's URL, and whether its version knows this request."
+                said, action="Check the registry's URL, and whether its version supports this request."
             )
         if response.status == _NOT_FOUND:
             return SchemaMissingError(
@@ -208,23 +206,23 @@ class RegistryConnection:
             )
         if response.status in (_CONFLICT, _UNPROCESSABLE):
             return SchemaRefusedError(said, action="Check the schema, and the compatibility and mode of its subject.")
-        return SchemaRegistryError(said, action="Check that the URL leads to a registry with Confluent's API.")
+        return SchemaRegistryError(said, action="Check that the URL is that of a registry with Confluent's API.")
 
     def _failed(self, url: str, what: str, error: HttpError) -> Exception:
         if isinstance(error, HttpCertificateError):
             return AuthenticationError(
                 f"the schema registry {url} is not trusted: {error}.",
-                action="Give the authority that signed its certificate.",
+                action="Set the certificate authority that signed its certificate.",
             )
         if isinstance(error, HttpResponseTooLargeError):
             return SchemaRegistryError(
-                f"the schema registry {url} answered {what} with more than can be read: {error}.",
-                action="Check that the URL leads to a registry with Confluent's API.",
+                f"the response of the schema registry {url} to {what} is too large: {error}.",
+                action="Check that the URL is that of a registry with Confluent's API.",
             )
         return _Passing(
             SchemaRegistryUnreachableError(
-                f"the schema registry {url} did not answer {what}: {error}.",
-                action="Check the URL, and that this machine reaches it.",
+                f"no response from the schema registry {url} to {what}: {error}.",
+                action="Check the URL, and that it is reachable from this machine.",
             )
         )
 
@@ -271,7 +269,7 @@ def _without_login(url: str) -> tuple[str, BasicLogin | None]:
         known = False
     if not known or parts.query or parts.fragment or "@" in parts.path:
         # Not shown: it may contain a password.
-        raise ConfigurationError("a schema registry URL is none of http or https.", action="Write https://host:port.")
+        raise ConfigurationError("a schema registry URL is neither http nor https.", action="Write https://host:port.")
     login = None
     if parts.username is not None:
         login = BasicLogin(urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or ""))

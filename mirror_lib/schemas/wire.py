@@ -98,7 +98,7 @@ def checked_id(number: int) -> int:
         ValueError: it is not valid.
     """
     if not 1 <= number <= LARGEST_ID:
-        raise ValueError(f"{number} is no schema id: these go from 1 to {LARGEST_ID}")
+        raise ValueError(f"{number} is not a schema id: valid ids are 1 to {LARGEST_ID}")
     return number
 
 
@@ -163,7 +163,7 @@ def frame_bytes(schema: int | UUID, message_indexes: Sequence[int] | None = None
 
 def _encoded_indexes(indexes: tuple[int, ...]) -> bytes:
     if not indexes or len(indexes) > _MOST_INDEXES or min(indexes) < 0 or max(indexes) > LARGEST_ID:
-        raise ValueError(f"{list(indexes)} names no message type of a Protobuf schema")
+        raise ValueError(f"{list(indexes)} is not a message type of the Protobuf schema")
     if indexes == _FIRST_MESSAGE:
         return b"\0"
     return b"".join(_zigzag_varint(number) for number in (len(indexes), *indexes))

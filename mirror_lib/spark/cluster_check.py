@@ -64,9 +64,9 @@ def _too_few_cores(settings: Mapping[str, str], master: str, tasks: int) -> str:
     if at_once is None or at_once >= tasks:
         return ""
     return (
-        f"Spark's executors run {at_once} tasks at a time, and this flow has up to {tasks} (tasks.max): the other bins "
-        "wait. Give Spark more cores (spark.executor.instances, spark.executor.cores; spark.cores.max on a standalone "
-        "cluster), or lower tasks.max."
+        f"Spark's executors run {at_once} tasks in parallel, but this flow has up to {tasks} (tasks.max): the other "
+        "bins wait. Give Spark more cores (spark.executor.instances, spark.executor.cores; spark.cores.max on a "
+        "standalone cluster), or lower tasks.max."
     )
 
 
@@ -87,8 +87,8 @@ def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_byt
     if given >= needed:
         return ""
     return (
-        f"An executor's {at_once} tasks may take {needed:.0f} MiB beside the JVM (mirror.task.memory.bytes and "
-        f"{worker} MiB each), and its container leaves {given:.0f} MiB for that: it may be killed. Raise "
+        f"An executor's {at_once} tasks may take {needed:.0f} MiB in addition to the JVM (mirror.task.memory.bytes "
+        f"and {worker} MiB each), but its container has {given:.0f} MiB for them: it may be killed. Raise "
         "spark.executor.memoryOverhead, or lower mirror.task.memory.bytes."
     )
 
@@ -99,8 +99,9 @@ def _plain_text(settings: Mapping[str, str]) -> str:
     if own or _is_on(settings, "spark.ssl.rpc.enabled"):
         return ""
     return (
-        "Spark sends tasks, and with them the credentials of both clusters, in plain text as far as this machine's "
-        "spark-defaults.conf says. Where others can listen, set spark.authenticate and spark.network.crypto.enabled."
+        "Spark sends tasks, and with them the credentials of both clusters, in plain text, according to this "
+        "machine's spark-defaults.conf. On a network that others can read, set spark.authenticate and "
+        "spark.network.crypto.enabled."
     )
 
 

@@ -100,7 +100,7 @@ class ConnectAddress:
             socket.create_connection((self.host, self.port), seconds).close()
         except OSError as error:
             raise SparkUnreachableError(
-                f"the Spark Connect server {self} does not answer: {error.strerror or error}.",
+                f"no response from the Spark Connect server {self}: {error.strerror or error}.",
                 action="Start it (`mirror dev up --warm` starts one on this machine), or correct the address.",
             ) from error
 
@@ -123,6 +123,6 @@ def shared_session_id(version: str, generation: int, now: datetime | None = None
 def _malformed() -> ConfigurationError:
     return ConfigurationError(
         "the address of the Spark Connect server is not of the form sc://host:port/;name=value, or its session_id "
-        "is no UUID.",
-        action="Write it such as sc://spark.example:15002 or sc://spark.example:15002/;use_ssl=true;token=...",
+        "is not a UUID.",
+        action="Examples: sc://spark.example:15002 or sc://spark.example:15002/;use_ssl=true;token=...",
     )

@@ -116,8 +116,8 @@ def socket_address(path: Path) -> Iterator[str]:
         found = os.fstat(folder)
         if found.st_uid != os.geteuid() or found.st_mode & _OTHERS:
             raise ConfigurationError(
-                f"the folder of the driver host's socket, {path.parent}, is not ours alone.",
-                action=f"Give the socket a folder of this user alone, with mode 0700 ({DRIVER_HOST_VARIABLE}).",
+                f"the folder of the driver host's socket, {path.parent}, is accessible to other users.",
+                action=f"Use a folder of this user only, with mode 0700 ({DRIVER_HOST_VARIABLE}).",
             )
         yield f"/proc/self/fd/{folder}/{path.name}"
     finally:
@@ -166,7 +166,7 @@ def receive(connection: socket.socket, streams: int = 0) -> tuple[dict[str, Any]
             raise ValueError(f"a message of {length} bytes with {len(found)} descriptors")
         message = json.loads(_receive_exactly(connection, length))
         if not isinstance(message, dict):
-            raise ValueError("a message that is no object")  # noqa: TRY004 - of what arrived, not of an argument
+            raise ValueError("a message that is not an object")  # noqa: TRY004 - of what arrived, not of an argument
     except BaseException:
         for each in found:
             os.close(each)
@@ -192,7 +192,7 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytes:
     while len(parts) < size:
         part = connection.recv(min(size - len(parts), 1 << 20))
         if not part:
-            raise ConnectionResetError("the connection ended within a message")
+            raise ConnectionResetError("the connection was closed within a message")
         parts += part
     return bytes(parts)
 

@@ -174,7 +174,7 @@ def _created(path: Path) -> BinaryIO:
         return path.open("wb")
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be written: {error.strerror}.", action="Name another place by --output."
+            f"{path} cannot be written: {error.strerror}.", action="Set another path with --output."
         ) from error
 
 
@@ -193,7 +193,7 @@ def installed(names: Iterable[str], optional: Iterable[str] = ()) -> tuple[Distr
         each = _find(name)
         if each is None:
             raise ConfigurationError(
-                f"{name}, which executors need, is not installed here.", action=f"Install it: pip install {name}."
+                f"{name}, which executors need, is not installed.", action=f"Install it: pip install {name}."
             )
         found[name] = each
         for text in each.requires or ():
@@ -229,7 +229,7 @@ def _own(package: str) -> PackedDistribution:
 def _packed(each: Distribution) -> PackedDistribution:
     if each.files is None:
         raise ConfigurationError(
-            f"{each.name} does not tell which files it has, so it cannot be packed.",
+            f"{each.name} does not list its files, so it cannot be packed.",
             action="Install it as a wheel, by pip or uv.",
         )
     files = [

@@ -115,13 +115,15 @@ def ask_for_driver(path: Path, request: DriverRequest, streams: Sequence[int], *
         send(connection, request.to_plain(), streams)
         answer = receive(connection)
         if answer is None:
-            raise NoDriverHostError("the driver host ended the connection.")
+            raise NoDriverHostError("the driver host closed the connection.")
         if "started" not in answer[0]:
-            raise NoDriverHostError(f"the driver host refuses: {answer[0].get('refused', 'it does not say why')}.")
+            raise NoDriverHostError(
+                f"the driver host rejected the request: {answer[0].get('refused', 'it does not say why')}."
+            )
         return HostedDriver(connection, request.module, int(answer[0]["started"]))
     except (OSError, ValueError) as error:
         connection.close()
-        raise NoDriverHostError(f"the driver host breaks off: {error}.") from error
+        raise NoDriverHostError(f"the connection to the driver host failed: {error}.") from error
     except BaseException:
         connection.close()
         raise
@@ -144,13 +146,13 @@ def _connected(path: Path) -> socket.socket:
         with socket_address(path) as address:
             connection.connect(address)
         if not is_ours(connection):
-            raise NoDriverHostError(f"whoever listens at {path} is not of our user.")
+            raise NoDriverHostError(f"the process that listens on {path} belongs to another user.")
     except ConfigurationError as error:
         connection.close()
         raise NoDriverHostError(str(error)) from error
     except OSError as error:
         connection.close()
-        raise NoDriverHostError(f"no driver host answers at {path}: {error.strerror or error}.") from error
+        raise NoDriverHostError(f"no response from a driver host on {path}: {error.strerror or error}.") from error
     except BaseException:
         connection.close()
         raise
@@ -161,16 +163,16 @@ def _greeting(connection: socket.socket) -> Greeting:
     try:
         answer = receive(connection)
         if answer is None:
-            raise NoDriverHostError("the driver host ended the connection at once.")
+            raise NoDriverHostError("the driver host closed the connection at once.")
         return Greeting(code=str(answer[0]["code"]), python=str(answer[0]["python"]))
     except (OSError, ValueError, KeyError) as error:
-        raise NoDriverHostError(f"the driver host does not greet: {error}.") from error
+        raise NoDriverHostError(f"the driver host sent no greeting: {error}.") from error
 
 
 def _check(greeting: Greeting, python: str) -> None:
     ours = code_stamp()
     if greeting.code != ours:
-        raise NoDriverHostError(f"the driver host has batch-mirror {greeting.code} loaded, and here is {ours}.")
+        raise NoDriverHostError(f"the driver host runs batch-mirror {greeting.code}, but {ours} is installed here.")
     wanted = python_stamp(shutil.which(python) or python)
     if greeting.python != wanted:
-        raise NoDriverHostError(f"the driver host has the Python {greeting.python}, and the driver's is {wanted}.")
+        raise NoDriverHostError(f"the driver host runs Python {greeting.python}, but the driver needs {wanted}.")

@@ -131,7 +131,7 @@ def _compare(flow: FlowId, known: ClusterPairRow, *, source: str | None, target:
 
 _ACTION = (
     "If bootstrap.servers is wrong, correct it. If the flow of another team has the same name, use another alias or "
-    "another mirror.ledger.url. If the cluster was replaced: `mirror clusters accept --flow '{1}' --same` if the "
+    "another mirror.ledger.url. If the cluster was replaced: `mirror clusters accept --flow '{flow}' --same` if the "
     "new cluster has the same records at the same offsets, `--new` to copy everything as a new flow."
 )
 

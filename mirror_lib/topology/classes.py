@@ -34,7 +34,7 @@ def load_class(name: str, known: Mapping[str, type[_T]], base: type[_T], key: st
             raise
         except Exception as error:
             raise ConfigurationError(
-                f"{key}: {name} could not be built: {type(error).__name__}: {error}.",
+                f"{key}: {name} could not be created: {type(error).__name__}: {error}.",
                 action="It is called with one argument, the mapping of its settings.",
             ) from error
 
@@ -51,7 +51,7 @@ def _imported(name: str, known: Mapping[str, type[_T]], base: type[_T], key: str
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigurationError(f"{key}: there is no class {name} here ({error}).", action=choices) from error
+        raise ConfigurationError(f"{key}: class {name} does not exist ({error}).", action=choices) from error
     if not (isinstance(found, type) and issubclass(found, base)):
         raise ConfigurationError(f"{key}: {name} is not a {base.__name__}.", action=choices)
     return found

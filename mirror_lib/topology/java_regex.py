@@ -160,14 +160,14 @@ def _group_reference(text: str, position: int, pattern: re.Pattern[str]) -> tupl
     if named_group:
         if named_group[1] not in pattern.groupindex:
             raise ValueError(
-                f"the replacement {text!r} speaks of a group {named_group[1]}, which the regex does not have"
+                f"the replacement {text!r} refers to group {named_group[1]}, which the regex does not have"
             )
         return pattern.groupindex[named_group[1]], named_group.end()
     if position == len(text) or text[position] not in "0123456789":
         raise ValueError(f"the replacement {text!r} has a $ without a group; write \\$ for the character")
     group = int(text[position])
     if group > pattern.groups:
-        raise ValueError(f"the replacement {text!r} speaks of group {group}; the regex has {pattern.groups}")
+        raise ValueError(f"the replacement {text!r} refers to group {group}; the regex has {pattern.groups}")
     position += 1
     # Java takes further digits while such a group exists.
     while (
@@ -211,7 +211,7 @@ class _Translation:
     def _take(self, length: int = 1) -> str:
         taken = self._peek(length)
         if len(taken) < length:
-            raise self._error("ends in the middle of something")
+            raise self._error("ends unexpectedly")
         self._at += length
         return taken
 
@@ -470,7 +470,7 @@ class _Translation:
         self._take()
         digits = self._braced()
         if not re.fullmatch("[0-9a-fA-F]{1,6}", digits) or int(digits, 16) > 0x10FFFF:
-            raise self._error(f"has a character number {digits!r} that is none")
+            raise self._error(f"has an invalid character number {digits!r}")
         return int(digits, 16)
 
     def _utf16(self) -> int:
@@ -494,7 +494,7 @@ class _Translation:
                 points = operand if points is None else points & operand
             operand = self._union(after_intersection=True)
             if operand is None:
-                raise self._error("has an && with nothing to its right")
+                raise self._error("has an && without a right side")
         if operand is None:
             raise self._error("has an empty character class")
         points = operand if points is None else points & operand
@@ -514,7 +514,7 @@ class _Translation:
                 self._take()
                 member = self._class()
             elif char == "&" and after_intersection:
-                raise self._error("has a single & after an &&, which Java reads in a strange way; write \\&")
+                raise self._error("has a single & after an &&, which Java parses unexpectedly; write \\&")
             else:
                 member = self._range()
             points = member if points is None else points | member

@@ -155,7 +155,7 @@ class NameTable:
         only = self.findings[0].target if len({finding.target for finding in self.findings}) == 1 else None
         place = where if only is None or where.topic is not None else Where(where.flow, where.cluster, only)
         raise TopologyError(
-            "the names of remote topics do not work out: " + "; ".join(f.message for f in self.findings) + ".",
+            "the names of remote topics are invalid: " + "; ".join(f.message for f in self.findings) + ".",
             where=place,
             action=_ACTION,
         )
@@ -175,7 +175,7 @@ def _faults(
     if why is not None:
         found.append(NameFinding(NameFault.ILLEGAL, target, sources, f"{from_} would become {target!r}: {why}"))
     elif reserved(target):
-        message = f"{from_} would become {target}, a name that Kafka or the replicator keeps for itself"
+        message = f"{from_} would become {target}, a reserved name"
         found.append(NameFinding(NameFault.RESERVED, target, sources, message))
     if len(sources) < 2:
         return found

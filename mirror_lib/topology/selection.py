@@ -177,7 +177,7 @@ class FlowTopology:
             raise ConfigurationError(
                 f"the run cannot be limited to these topics: {error}.",
                 where=Where(flow=str(self.flow)),
-                action="Give names or Java regular expressions of source topics.",
+                action="Pass names or Java regexes of source topics.",
             ) from error
         return replace(self, limits=(*self.limits, compiled or NO_PATTERNS))
 
@@ -199,12 +199,13 @@ class FlowTopology:
                 return
             if exclusion is not Exclusion.NOT_REQUESTED and all(limit.fullmatch(topic) for limit in self.limits):
                 reasons.append(f"{topic} ({exclusion.value})")
-        meant = f": {', '.join(reasons[:_REASONS_SHOWN])}" if reasons else ", nor has the source such a topic"
+        meant = f": {', '.join(reasons[:_REASONS_SHOWN])}" if reasons else ", and the source has no such topic"
         chosen = ", ".join(limit.text for limit in self.limits)
         raise ConfigurationError(
             f"flow {self.flow} copies no topic that matches {chosen}{meant}.",
             where=Where(flow=str(self.flow)),
-            action="`mirror topics plan` lists what the flow copies; `mirror cutover list` what was handed over.",
+            action="`mirror topics plan` lists the topics of the flow; `mirror cutover list` the topics that were "
+            "moved.",
         )
 
     def name_table(self, partitions: Mapping[str, int], existing: Collection[str] = ()) -> NameTable:

@@ -71,7 +71,7 @@ def _flat(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     elif pa.types.is_floating(kind):
         plain = "f"
     else:
-        raise TypeError(f"no values of the type {kind} are made here")
+        raise TypeError(f"the type {kind} is not supported")
     try:
         numbers = np.array([0 if value is None else value for value in values], dtype=f"{plain}{kind.bit_width // 8}")
     except OverflowError as error:
@@ -84,7 +84,7 @@ def _unscaled(value: Decimal | None, scale: int) -> int:
         return 0
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or exponent + scale < 0:
-        raise ValueError(f"{value} has no form with {scale} decimal places")
+        raise ValueError(f"{value} cannot be written with {scale} decimal places")
     number = int("".join(map(str, digits)) or "0") * int(10 ** (exponent + scale))
     return -number if sign else number
 
@@ -92,7 +92,7 @@ def _unscaled(value: Decimal | None, scale: int) -> int:
 def _content(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
     content = b"".join([value for value in values if value is not None])
     if len(content) > _LARGEST_CONTENT:
-        raise ValueError(f"{len(content)} bytes are too many for one array")
+        raise ValueError(f"{len(content)} bytes are too large for one array")
     return pa.Array.from_buffers(kind, len(values), [_validity(values), _edges(values), pa.py_buffer(content)])
 
 

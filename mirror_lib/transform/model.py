@@ -130,7 +130,7 @@ class Influence(StrEnum):
     #: Which task, partition or file of Spark the record is in.
     TASK = "the Spark task"
     #: User and environment of the process.
-    SURROUNDINGS = "the surroundings"
+    SURROUNDINGS = "the environment"
     #: Unknown.
     UNKNOWN = "unknown"
 
@@ -149,7 +149,7 @@ class NonDeterminism:
 
     def __str__(self) -> str:
         if self.influence is Influence.UNKNOWN:
-            return f"what {self.what} depends on cannot be seen"
+            return f"the dependencies of {self.what} are unknown"
         return f"{self.what} depends on {self.influence.value}"
 
 

@@ -108,16 +108,16 @@ class _Parse:
             self._error(first, f"the transform {self._name} does nothing", f"set one of {', '.join(_DO)}")
         if whole and parts:
             others = ", ".join(parts)
-            self._error(whole[0], f"it stands instead of {others}", f"remove it, or {others}")
+            self._error(whole[0], f"it cannot be combined with {others}", f"remove it, or {others}")
         if len(whole) > 1:
-            self._error(whole[1], f"it stands instead of {whole[0]}", "remove one of the two")
+            self._error(whole[1], f"it cannot be combined with {whole[0]}", "remove one of the two")
 
     def _topics(self) -> tuple[str, ...] | None:
         if "topics" not in self._settings:
             return None
         topics = tuple(topic for topic in parse_list(self._settings["topics"]) if topic)
         if not topics:
-            self._warning("topics", "it is empty, so the transform takes no topic", "remove it to take all topics")
+            self._warning("topics", "it is empty, so the transform matches no topic", "remove it to match all topics")
         try:
             compile_list(topics)
         except ValueError as error:
@@ -131,7 +131,7 @@ class _Parse:
         text = self._settings.get(key, DataFormat.NONE).strip().lower()
         if text not in list(DataFormat):
             guess = difflib.get_close_matches(text, list(DataFormat), 1, 0.5)
-            advice = f"did you mean {guess[0]}?" if guess else "none leaves it binary"
+            advice = f"did you mean {guess[0]}?" if guess else "none keeps it binary"
             self._error(key, f"it must be one of {', '.join(DataFormat)}", advice)
             return Decoding()
         chosen = DataFormat(text)
@@ -145,7 +145,7 @@ class _Parse:
         schema = self._settings.get(key)
         if chosen is not DataFormat.JSON:
             if schema is not None:
-                self._warning(key, f"it has no effect, for decode.{side} is {chosen}", f"set decode.{side}=json")
+                self._warning(key, f"it has no effect, because decode.{side} is {chosen}", f"set decode.{side}=json")
             return None
         if schema is None:
             advice = f"set {self._key(key)}, such as `country STRING, card STRING`"
@@ -178,14 +178,14 @@ class _Parse:
         return SelectStatement(file, text, checked.sets)
 
     def _read(self, file: str) -> str | None:
-        advice = "name a readable file of UTF-8 text"
+        advice = "use a readable file of UTF-8 text"
         if not file:
             self._error("sql.file", "it is empty", advice)
             return None
         path = self._folder / file
         try:
             if path.exists() and not path.is_file():
-                self._error("sql.file", f"{file} is no plain file", advice)
+                self._error("sql.file", f"{file} is not a regular file", advice)
                 return None
             data = path.read_bytes() if not path.exists() or path.stat().st_size <= _MAX_FILE_BYTES else None
         except (OSError, ValueError) as error:
@@ -198,7 +198,7 @@ class _Parse:
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            self._error("sql.file", f"{file} is no UTF-8 text: byte {error.start} cannot be read", advice)
+            self._error("sql.file", f"{file} is not UTF-8 text: byte {error.start} cannot be read", advice)
             return None
 
     def _function(self) -> PythonFunction | None:
@@ -216,7 +216,7 @@ class _Parse:
         try:
             return bool(parse_value(ValueType.BOOLEAN, self._settings["deterministic"]))
         except ValueError:
-            self._error("deterministic", "it must be true or false", "remove it if you do not know")
+            self._error("deterministic", "it must be true or false", "remove it if the answer is unknown")
             return None
 
     def _check_fields(self, decode: DecodeSettings) -> None:
@@ -231,7 +231,7 @@ class _Parse:
         if not chosen.has_fields:
             what = "text" if chosen is DataFormat.STRING else "binary"
             advice = f"set {self._key(f'decode.{column}')} to json, avro or protobuf"
-            self._error(setting, f"{column}.{field} names a field, but the {column} is read as {what}", advice)
+            self._error(setting, f"{column}.{field} is a field, but the {column} is read as {what}", advice)
             return
         known = self._fields.get(column)
         if known is None or field.lower() in {each.lower() for each in known}:
@@ -247,7 +247,7 @@ class _Parse:
             for each in sql.non_determinism:
                 if each.influence is not Influence.UNKNOWN:
                     advice = f"remove {each.what} from {self._key(setting)}, or this setting"
-                    self._warning("deterministic", f"it is not believed: {each}", advice)
+                    self._warning("deterministic", f"it is ignored: {each}", advice)
 
     def _note(self, key: str, checked: CheckedSql, file: str | None = None) -> None:
         self._checked[key] = checked
@@ -257,8 +257,8 @@ class _Parse:
     def _finding(self, key: str, finding: Finding, file: str | None = None) -> None:
         where = ", ".join(part for part in (file, str(finding.place) if finding.place else None) if part)
         if key in self._hidden:
-            sentence = "the text is not right; it is not shown, for it may hold what a config provider returned"
-            advice = "try it with other text in the provider's place"
+            sentence = "the text is invalid; it is not shown, because it may contain a value of a config provider"
+            advice = "try it with other text instead of the provider's value"
         else:
             sentence = finding.sentence
             advice = f"{finding.advice}\n{finding.place.excerpt}" if finding.place else finding.advice

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mirror_lib.transform.model import Determinism, FlowTransforms, TransformChain
 
-_IN_TRANSACTIONS = "written in transactions, for readers of committed records"
+_IN_TRANSACTIONS = "written in transactions, for read_committed consumers"
 
 
 class Path(StrEnum):
@@ -78,28 +78,28 @@ def _topic_path(
 ) -> TopicPath:
     chain = transforms.chain_of(topic, heartbeats=heartbeats)
     if merged and transactions and not chain:
-        return TopicPath(topic, Path.TRANSFORM, (), f"it is merged with others; {_IN_TRANSACTIONS}")
+        return TopicPath(topic, Path.TRANSFORM, (), f"it is merged with other topics; {_IN_TRANSACTIONS}")
     if not transforms:
         return TopicPath(topic, Path.RAW_COPY, (), "the flow has no transforms")
     if chain:
         reason = "; ".join((*_why(chain, topic), *_how(chain, transactions=transactions, merged=merged)))
         return TopicPath(topic, Path.TRANSFORM, chain.names, reason)
     if heartbeats:
-        return TopicPath(topic, Path.RAW_COPY, (), "heartbeats, which no transform names")
+        return TopicPath(topic, Path.RAW_COPY, (), "heartbeats, which no transform selects")
     names = ", ".join(each.name for each in transforms.transforms)
-    return TopicPath(topic, Path.RAW_COPY, (), f"no transform takes it: {names}")
+    return TopicPath(topic, Path.RAW_COPY, (), f"no transform selects it: {names}")
 
 
 def _how(chain: TransformChain, *, transactions: bool, merged: bool) -> Iterator[str]:
     if transactions and (merged or not chain.comparable):
         yield _IN_TRANSACTIONS
     elif chain.determinism is not Determinism.YES:
-        yield "at least once, since it is not known to give the same each time"
+        yield "at least once, because its results may differ between runs"
 
 
 def _why(chain: TransformChain, topic: str) -> Iterator[str]:
     if chain.smt is not None:
-        yield "Connect's transforms take all topics"
+        yield "Connect's transforms apply to all topics"
     for transform in chain.transforms:
         pattern = transform.matching_pattern(topic)
-        yield f"{transform.name} takes all topics" if pattern is None else f"{transform.name} takes {pattern}"
+        yield f"{transform.name} applies to all topics" if pattern is None else f"{transform.name} applies to {pattern}"

@@ -86,7 +86,7 @@ def parse_reference(path: str) -> FunctionReference | NoFunction:
     names = (*module.split("."), name)
     if not all(each.isidentifier() and not keyword.iskeyword(each) for each in names):
         return NoFunction(
-            f"{path!r} is no path of a Python function",
+            f"{path!r} is not the path of a Python function",
             "write package.module.function for DataFrames, or package.module:function for Arrow batches",
         )
     return FunctionReference(module, name, kind)
@@ -102,7 +102,7 @@ def look_at_function(path: str) -> PythonFunction | NoFunction:
         return spec
     source = _source(spec)
     if source is None:
-        return PythonFunction(reference, spec.origin, doubts=("its source cannot be seen",))
+        return PythonFunction(reference, spec.origin, doubts=("its source code is not available",))
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -119,7 +119,7 @@ def _find(module: str) -> importlib.machinery.ModuleSpec | NoFunction:
     for index in range(len(names)):
         full = ".".join(names[: index + 1])
         if found is not None and path is None:
-            return NoFunction(f"{found.name} is a module and no package, so there is no {full}", "correct the path")
+            return NoFunction(f"{found.name} is a module, not a package, so {full} does not exist", "correct the path")
         found = _find_one(full, path)
         if found is None:
             return NoFunction(
@@ -129,7 +129,7 @@ def _find(module: str) -> importlib.machinery.ModuleSpec | NoFunction:
         # A namespace package returns its own type of list.
         path = None if found.submodule_search_locations is None else list(found.submodule_search_locations)
     if found is None or (found.loader is None and found.origin is None):
-        return NoFunction(f"{module} is a package without a module of its own", "name the module, then the function")
+        return NoFunction(f"{module} is a package, not a module", "add the module before the function")
     return found
 
 
@@ -174,7 +174,7 @@ class _Module:
         wrong = self._wrong_signature(function)
         if wrong is not None:
             return wrong
-        doubts = ("its decorators cannot be seen through",) if function.decorator_list else ()
+        doubts = ("the function behind its decorators is unknown",) if function.decorator_list else ()
         hints = tuple(dict.fromkeys(self._hints(function)))
         return PythonFunction(self._reference, self._file, function.lineno, hints, doubts)
 
@@ -185,11 +185,11 @@ class _Module:
             if isinstance(statement, ast.AsyncFunctionDef) and statement.name == name:
                 return NoFunction(f"{module}.{name} is a coroutine", "write a plain function")
             if isinstance(statement, ast.ClassDef) and statement.name == name:
-                return NoFunction(f"{module}.{name} is a class", "name a function")
+                return NoFunction(f"{module}.{name} is a class", "use a function")
             if isinstance(statement, ast.FunctionDef) and statement.name == name:
                 return PythonFunction(self._reference, self._file, statement.lineno, doubts=(_AT_IMPORT,))
         if name in self._imports:
-            doubt = f"it comes from {self._imports[name]}, which is not looked at"
+            doubt = f"it is imported from {self._imports[name]}, which is not checked"
             return PythonFunction(self._reference, self._file, doubts=(doubt,))
         if name in _assigned(self._tree) or "__getattr__" in self._functions or _imports_all(self._tree):
             return PythonFunction(self._reference, self._file, doubts=(_AT_IMPORT,))
@@ -211,7 +211,8 @@ class _Module:
             return None
         shown = f"{self._reference.module}.{function.name}"
         return NoFunction(
-            f"{shown} (line {function.lineno}) cannot be called with one argument", f"let it take {given} alone"
+            f"{shown} (line {function.lineno}) cannot be called with one argument",
+            f"define it with {given} as its only argument",
         )
 
     def _hints(self, function: ast.FunctionDef) -> Iterator[NonDeterminism]:

@@ -11,23 +11,23 @@ PREFIX = "mirror.transform."
 
 #: Settings of one transform, after `mirror.transform.<name>.`, with their meaning.
 SUB_KEYS: Mapping[str, str] = {
-    "topics": "Names or Java regexes of the source topics whose records it takes. Default: all topics of the flow.",
-    "filter": "Spark SQL: records for which it is not true are dropped.",
-    "key": "Spark SQL: the key that is written.",
-    "value": "Spark SQL: the value that is written.",
-    "headers": "Spark SQL: the headers that are written.",
-    "timestamp": "Spark SQL: the timestamp that is written.",
-    "topic": "Spark SQL: the target topic.",
-    "partition": "Spark SQL: the target partition.",
-    "sql.file": "A file with one `SELECT ... FROM records [WHERE ...]`, instead of a filter and columns. A relative "
-    "path begins at the folder of the properties file.",
-    "function": "A Python function, instead of a filter and columns: `package.module.function` takes and returns a "
+    "topics": "Names or Java regexes of source topics. Default: all topics of the flow.",
+    "filter": "Spark SQL condition: only records that match it are kept.",
+    "key": "Spark SQL expression of the key.",
+    "value": "Spark SQL expression of the value.",
+    "headers": "Spark SQL expression of the headers.",
+    "timestamp": "Spark SQL expression of the timestamp.",
+    "topic": "Spark SQL expression of the target topic.",
+    "partition": "Spark SQL expression of the target partition.",
+    "sql.file": "File with one `SELECT ... FROM records [WHERE ...]`, instead of a filter and columns. A relative path "
+    "is resolved from the folder of the properties file.",
+    "function": "Python function, instead of a filter and columns: `package.module.function` takes and returns a "
     "DataFrame of PySpark, `package.module:function` a record batch of Arrow.",
-    "decode.key": "How keys are read: `json`, `avro`, `protobuf`, `string`, or `none` (binary, the default).",
-    "decode.value": "How values are read, as `decode.key`.",
-    "schema.key": "Spark DDL of keys that are JSON.",
-    "schema.value": "Spark DDL of values that are JSON, such as `country STRING, card STRING`.",
-    "deterministic": "Whether the same record always gives the same result, where that cannot be seen.",
+    "decode.key": "Format of keys: `json`, `avro`, `protobuf`, `string`, or `none` (binary, the default).",
+    "decode.value": "Format of values, as `decode.key`.",
+    "schema.key": "Spark DDL of JSON keys.",
+    "schema.value": "Spark DDL of JSON values, such as `country STRING, card STRING`.",
+    "deterministic": "If true, the same record always has the same result; for transforms of which this is unknown.",
 }
 #: A reserved name: its settings are those of the schema registries.
 REGISTRY = "registry"
@@ -36,8 +36,8 @@ REGISTRY_KEYS: Mapping[str, str] = {
     for side in ("source", "target")
     for name, meaning in (
         ("url", "Addresses of the {side}'s schema registry, tried in this order."),
-        ("user", "The user of its basic authentication."),
-        ("password", "The password of its basic authentication."),
+        ("user", "User for its basic authentication."),
+        ("password", "Password for its basic authentication."),
     )
 }
 

@@ -57,7 +57,7 @@ def unlisted_problems(keys: Iterable[str], listed: Collection[str]) -> Iterator[
             continue
         guess = _closest(name, listed, 0.6)
         advice = f"did you mean {guess}?" if guess else f"add {name} to {TRANSFORMS}"
-        yield problem(Severity.WARNING, key, f"it has no effect, for {TRANSFORMS} does not name {name}", advice)
+        yield problem(Severity.WARNING, key, f"it has no effect, because {TRANSFORMS} does not contain {name}", advice)
 
 
 def statement_files(settings: Mapping[str, str], folder: Path = Path()) -> tuple[Path, ...]:
@@ -99,9 +99,9 @@ class _Parse:
             name, dot, rest = key.removeprefix(PREFIX).partition(".")
             if not key.startswith(PREFIX):
                 instead = f"{PREFIX}{key.removeprefix(TRANSFORMS).lstrip('.')}"
-                self._error(key, "no setting begins so", f"did you mean {instead}?")
+                self._error(key, "unknown setting", f"did you mean {instead}?")
             elif not (name and dot and rest):
-                self._error(key, "it lacks the name of a setting", f"write {PREFIX}<name>.filter, for example")
+                self._error(key, "the name of the setting is missing", f"write {PREFIX}<name>.filter, for example")
             else:
                 by_name.setdefault(name, {})[rest] = text
         return by_name
@@ -111,18 +111,20 @@ class _Parse:
         seen: set[str] = set()
         for name in listed_names(self._settings.get(TRANSFORMS, "")):
             if name in seen:
-                self._error(TRANSFORMS, f"{name} is there twice", "name every transform once")
+                self._error(TRANSFORMS, f"{name} is in it twice", "use each transform once")
             elif name == REGISTRY:
                 self._error(
-                    TRANSFORMS, f"no transform can be called {REGISTRY}", "it is for the settings of schema registries"
+                    TRANSFORMS,
+                    f"{REGISTRY} is not allowed as the name of a transform",
+                    "it is reserved for the settings of schema registries",
                 )
             elif _NAME.fullmatch(name) is None:
-                advice = "names are made of letters, digits, - and _, and begin with a letter or digit"
-                self._error(TRANSFORMS, f"{name!r} is no name of a transform", advice)
+                advice = "names consist of letters, digits, - and _, and start with a letter or digit"
+                self._error(TRANSFORMS, f"{name!r} is not a valid name of a transform", advice)
             elif name not in by_name:
                 guess = _closest(name, by_name, 0.6)
                 advice = f"did you mean {guess}?" if guess else f"set {PREFIX}{name}.filter, for example"
-                self._error(TRANSFORMS, f"nothing is set for the transform {name}", advice)
+                self._error(TRANSFORMS, f"the transform {name} has no settings", advice)
             else:
                 yield name
             seen.add(name)
@@ -177,7 +179,7 @@ class _Parse:
     def _unknown(self, before: str, rest: str, known: Mapping[str, str]) -> None:
         guess = _closest(rest, known, 0.6) or next((each for each in known if each.startswith(f"{rest}.")), None)
         advice = f"did you mean {before}{guess}?" if guess else f"settings are {', '.join(known)}"
-        self._error(f"{before}{rest}", f"there is no setting {rest}", advice)
+        self._error(f"{before}{rest}", f"unknown setting {rest}", advice)
 
     def _error(self, key: str, sentence: str, advice: str) -> None:
         self._problems.append(problem(Severity.ERROR, key, sentence, advice))

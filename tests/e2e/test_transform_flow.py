@@ -124,7 +124,7 @@ def test_records_that_are_no_json_when_run_then_they_are_told_by_decoding_and_no
 
     assert (report.errors, report.left_out) == ((), 2)
     assert sorted(gap.first_offset for gap in flow.ledger.gaps("A->B")) == [7, 150]
-    assert "is looked for" not in caplog.text
+    assert "searching for it" not in caplog.text
 
 
 def test_a_record_for_which_an_expression_fails_when_run_then_it_is_looked_for_and_named(
@@ -147,7 +147,7 @@ def test_a_record_for_which_an_expression_fails_when_run_then_it_is_looked_for_a
     report = flow.run(runner=copy_with(spark))
 
     assert [(each.reason, each.where.offset) for each in report.errors] == [("transform", 123)]
-    assert "is looked for" in caplog.text
+    assert "searching for it" in caplog.text
     assert told(consume(kafka_pair.target, f"A.{topic_name}"), 0) == masked(given[:123])
 
 
@@ -327,7 +327,7 @@ def test_a_transform_that_is_not_as_deterministic_as_it_is_said_to_be_when_run_t
     settings = nothing_at_first_sight(deterministic="true")
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
 
-    with pytest.raises(MirrorError, match="had left none of the same records"):
+    with pytest.raises(MirrorError, match="returned rows for records that it had dropped"):
         flow.run(runner=copy_with(spark))
 
 

@@ -153,7 +153,10 @@ def test_a_topic_without_transforms_when_previewed_then_it_is_said_why(flow: Flo
     code, found = document(flow, "preview", "--topic", f"{topic_name}-plain")
 
     assert (code, found["records"]) == (0, [])
-    assert (found["path"]["path"], found["path"]["reason"]) == ("raw copy", "no transform takes it: live, mask, items")
+    assert (found["path"]["path"], found["path"]["reason"]) == (
+        "raw copy",
+        "no transform selects it: live, mask, items",
+    )
 
 
 def test_a_topic_that_is_not_there_or_not_of_the_flow_when_previewed_then_that_is_said(

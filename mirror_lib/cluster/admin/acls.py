@@ -100,9 +100,9 @@ def _change(
 
 def _unwritable(cluster: str, acl: AclBinding) -> MirrorError:
     return UnsupportedRequestError(
-        f"could not create an ACL: the client library knows no operation {acl.operation}.",
+        f"could not create an ACL: the client library does not support the operation {acl.operation}.",
         where=Where(cluster=cluster),
-        action="Create it by kafka-acls.",
+        action="Create it with kafka-acls.",
     )
 
 

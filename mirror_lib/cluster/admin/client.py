@@ -196,7 +196,7 @@ class ClusterAdmin:
         """
         native: Any = NativeOffsetSpec
         specs = {partition: native.for_timestamp(milliseconds) for partition, milliseconds in times.items()}
-        return self._list_offsets(specs, "find the offset of a time", committed=False)
+        return self._list_offsets(specs, "find the offset of a timestamp", committed=False)
 
     def _list_offsets(
         self, specs: Mapping[TopicPartition, Any], doing: str, *, committed: bool
@@ -311,7 +311,7 @@ class ClusterAdmin:
             return futures
 
         question = Question(
-            "read what the members of a group are assigned",
+            "read the assignments of the members of a group",
             _GROUPS_AT_ONCE,
             ask,
             lambda _: Where(cluster=self.cluster),

@@ -412,7 +412,7 @@ class GroupAdmin:
             return GroupActiveError(
                 f"could not {doing}: it has members on this cluster.",
                 where=where,
-                action="Its own members decide where it goes on; stop them to have its offsets synchronised.",
+                action="Its members commit offsets themselves; stop them to let the flow synchronize its offsets.",
             )
         return error_for_code(code, where=where, doing=doing, needs=needs)
 

@@ -62,7 +62,7 @@ class ClientErrors:
         """The error for a cluster that does not respond, with librdkafka's last error."""
         seen = f": {printable(error_text(self._lost)).rstrip('.')}" if self._lost is not None else ""
         return BrokerUnreachableError(
-            f"could not {doing}: no broker of {', '.join(self._connection.bootstrap_servers)} answered in time{seen}.",
+            f"could not {doing}: no response from {', '.join(self._connection.bootstrap_servers)}{seen}.",
             where=Where(cluster=self._connection.cluster),
-            action="Check that the brokers run and that bootstrap.servers and security.protocol are right.",
+            action="Check that the brokers run, and bootstrap.servers and security.protocol.",
         )

@@ -83,7 +83,7 @@ class AdminCalls:
                 self._native = AdminClient(options)
             except KafkaException as error:
                 raise ConfigurationError(
-                    f"the client cannot be set up: {error_text(error.args[0])}.",
+                    f"the client cannot be created: {error_text(error.args[0])}.",
                     where=self._where,
                     action="Check the ssl.* and sasl.* properties of the cluster.",
                 ) from error

@@ -46,14 +46,14 @@ class AzureToken:
         except ClientAuthenticationError as error:
             raise AuthenticationError(
                 # Its text may repeat the request or the response.
-                f"Entra ID gave no token for {self.scope}: {type(error).__name__}.",
+                f"Entra ID returned no token for {self.scope}: {type(error).__name__}.",
                 where=where,
                 action="Check the managed identity or workload identity of the machine, or the variables AZURE_*, "
                 "where runs are planned and on Spark's executors.",
             ) from None
         except (AzureError, ValueError) as error:
             raise TransientError(
-                f"Entra ID cannot be asked for a token for {self.scope}: {type(error).__name__}.",
+                f"Entra ID does not respond to the token request for {self.scope}: {type(error).__name__}.",
                 where=where,
                 action="Check that the identity endpoint is reachable from here and from Spark's executors.",
             ) from None

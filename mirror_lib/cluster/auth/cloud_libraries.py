@@ -25,7 +25,7 @@ def load_library(module: str, package: str, extra: str, where: Where) -> ModuleT
         return importlib.import_module(module)
     except ImportError as error:
         raise ConfigurationError(
-            f"the login needs the Python package {package}, which cannot be imported here "
+            f"the login needs the Python package {package}, which cannot be imported "
             f"({error.name or 'an import fails'}).",
             where=where,
             action=f"Install batch-mirror[{extra}] where runs are planned and on Spark's executors (docs/clouds.md).",

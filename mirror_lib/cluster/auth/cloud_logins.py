@@ -68,9 +68,9 @@ def _msk(hosts: Sequence[str], options: Mapping[str, str], where: Where) -> MskI
     pair = options.get("awsRoleAccessKeyId"), options.get("awsRoleSecretAccessKey")
     if any(pair) and not all(pair):
         raise ConfigurationError(
-            "sasl.jaas.config gives one of awsRoleAccessKeyId and awsRoleSecretAccessKey without the other.",
+            "sasl.jaas.config has only one of awsRoleAccessKeyId and awsRoleSecretAccessKey.",
             where=where,
-            action="Give both, or none for the default credentials.",
+            action="Set both, or none for the default credentials.",
         )
     keys = StaticKeys(pair[0], pair[1], options.get("awsRoleSessionToken")) if pair[0] and pair[1] else None
     return MskIamToken(
@@ -89,9 +89,9 @@ def _msk(hosts: Sequence[str], options: Mapping[str, str], where: Where) -> MskI
 def _azure(hosts: Sequence[str], options: Mapping[str, str], where: Where) -> AzureToken:
     if "azure.credential.client-secret" in options:
         raise ConfigurationError(
-            "sasl.jaas.config gives azure.credential.client-secret, which this login does not use.",
+            "sasl.jaas.config contains azure.credential.client-secret, which this login does not use.",
             where=where,
-            action="Leave out sasl.login.callback.handler.class, and give clientId, clientSecret and "
+            action="Remove sasl.login.callback.handler.class, and set clientId, clientSecret and "
             "scope=https://NAMESPACE.servicebus.windows.net/.default in sasl.jaas.config with "
             "sasl.oauthbearer.token.endpoint.url=https://login.microsoftonline.com/TENANT/oauth2/v2.0/token.",
         )

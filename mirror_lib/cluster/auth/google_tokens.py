@@ -47,13 +47,13 @@ class GoogleToken:
             name = type(error).__name__
             if isinstance(error, TransportError) or getattr(error, "retryable", False):
                 raise TransientError(
-                    f"Google cannot be asked for a token: {name}.",
+                    f"Google does not respond to the token request: {name}.",
                     where=where,
                     action="Check that Google's token endpoint, or the machine's metadata server, is reachable from "
                     "here and from Spark's executors.",
                 ) from None
             raise AuthenticationError(
-                f"Google gave no token for this login: {name}.",
+                f"Google returned no token for this login: {name}.",
                 where=where,
                 action="Check the application default credentials (GOOGLE_APPLICATION_CREDENTIALS, or the service "
                 "account of the machine) where runs are planned and on Spark's executors.",
@@ -61,7 +61,7 @@ class GoogleToken:
         principal = self.principal or _account(credentials)
         if principal is None:
             raise AuthenticationError(
-                "Google's application default credentials name no service account.",
+                "Google's application default credentials contain no service account.",
                 where=where,
                 action="Use those of a service account, or set GOOGLE_MANAGED_KAFKA_AUTH_PRINCIPAL to the principal "
                 "where runs are planned.",

@@ -63,7 +63,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 def _entry(tokens: list[tuple[str, str]]) -> tuple[JaasEntry, list[tuple[str, str]]]:
     if not tokens or tokens[0][0] not in ("word", "quoted"):
-        raise ValueError("it must begin with the class name of a login module as token 1")
+        raise ValueError("token 1 must be the class name of a login module")
     module = tokens[0][1]
     if len(tokens) < 2 or tokens[1][1].upper() not in _FLAGS:
         raise ValueError("token 2, after the login module, must be `required` (or requisite, sufficient, optional)")
@@ -77,7 +77,7 @@ def _entry(tokens: list[tuple[str, str]]) -> tuple[JaasEntry, list[tuple[str, st
             raise ValueError(f"after the name of an option, token {position + 1}, there must be `=` and a value")
         kind, value = tokens[position + 2]
         if kind not in ("word", "quoted"):
-            raise ValueError(f"the value of an option, token {position + 3}, must stand in double quotes")
+            raise ValueError(f"the value of an option, token {position + 3}, must be in double quotes")
         options[key] = value
         position += 3
     if position == len(tokens):

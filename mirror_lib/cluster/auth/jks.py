@@ -73,7 +73,7 @@ def parse_jks(content: bytes, password: str | None) -> JksStore:
         elif kind == _TRUSTED_ENTRY:
             trusted.append(reader.certificate(version))
         else:
-            raise JksError("the JKS file holds an entry of an unknown kind")
+            raise JksError("the JKS file contains an entry of an unknown type")
     return JksStore(tuple(keys), tuple(trusted))
 
 
@@ -100,7 +100,7 @@ def recover_key(key: JksKey, password: str) -> bytes:
 def _protected_data(der: bytes) -> bytes:
     body, rest = _der_value(der, _SEQUENCE)
     if rest or not body.startswith(_SUN_PROTECTOR):
-        raise JksError("a private key in the JKS file is hidden by an unknown cipher")
+        raise JksError("a private key in the JKS file is encrypted with an unknown cipher")
     data, rest = _der_value(body[len(_SUN_PROTECTOR) :], _OCTETS)
     if rest or len(data) <= 2 * _DIGEST:
         raise JksError("a private key in the JKS file is damaged")
@@ -143,6 +143,6 @@ class _Reader:
     def take(self, size: int) -> bytes:
         piece = self._content[self._position : self._position + size]
         if len(piece) < size:
-            raise JksError("the JKS file is cut short")
+            raise JksError("the JKS file is truncated")
         self._position += size
         return piece

@@ -82,7 +82,7 @@ def read_kerberos(properties: Mapping[str, str], jaas: JaasEntry, where: Where) 
         return KerberosLogin(service, principal, ticket_cache=cached)
     if not principal:
         raise ConfigurationError(
-            "sasl.jaas.config does not give principal, which a login by keytab needs.",
+            "sasl.jaas.config has no principal, which a login by keytab needs.",
             where=where,
             action="Add it as an option of the login module.",
         )

@@ -24,7 +24,7 @@ _OURS = "MEMORY:mirror-"
 #: The operator action if a package is missing.
 INSTALL = (
     "Install the package gssapi (the extra `kerberos`) and a confluent-kafka that was built with Kerberos on every "
-    "machine that runs tasks: docs/security.md says how."
+    "machine that runs tasks: see docs/security.md."
 )
 #: Messages of MIT's library.
 _NO_KDC, _NOTHING_HELD = "Cannot contact any KDC", "No credentials cache found"
@@ -98,10 +98,10 @@ class Tickets:
             taken = next((each for each in (same.get(realm), *other.values()) if each not in (None, principal)), None)
             if taken is not None:
                 raise ConfigurationError(
-                    f"{principal} and {taken} are both needed, and librdkafka takes one principal of a realm, and "
-                    "either this process's own ticket cache or those of sasl.jaas.config.",
+                    f"{principal} and {taken} are both needed, but librdkafka supports only one principal per realm, "
+                    "and either this process's ticket cache or those in sasl.jaas.config.",
                     where=where,
-                    action="Log in to both clusters by the same principal; of different realms, by keytabs or ticket "
+                    action="Use the same principal for both clusters; for different realms, use keytabs or ticket "
                     "cache files.",
                 )
             same[realm] = principal
@@ -167,21 +167,21 @@ def kerberos_error(error: Exception, login: KerberosIdentity, where: Where) -> M
     who = login.principal or "the ticket cache"
     if login.keytab is not None and _NOTHING_HELD in said:
         return AuthenticationError(
-            f"the keytab holds no key of {who}.",
+            f"the keytab has no key for {who}.",
             where=where,
             action="Check principal and keyTab in sasl.jaas.config; `klist -k` shows the principals of a keytab.",
         )
     if _NO_KDC in said:
         return TransientError(
-            f"no KDC answered when {who} logged in: {said.rstrip('.')}.",
+            f"no response from a KDC to the login of {who}: {said.rstrip('.')}.",
             where=where,
             action="Check krb5.conf on this machine and that the KDC runs.",
         )
     return AuthenticationError(
-        f"Kerberos refused {who}: {said.rstrip('.')}.",
+        f"Kerberos rejected {who}: {said.rstrip('.')}.",
         where=where,
         action="Check principal and keyTab (or the ticket cache) in sasl.jaas.config, sasl.kerberos.service.name, and "
-        "that the names of the brokers are those of their principals.",
+        "that the brokers' host names match their principals.",
     )
 
 

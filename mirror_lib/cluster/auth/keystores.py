@@ -59,7 +59,7 @@ def read_truststore(content: bytes, password: str | None) -> str:
         held = [store.cert] if store.cert else []
         certificates = [_as_pem(entry.certificate) for entry in (*held, *store.additional_certs)]
     if not certificates:
-        raise KeystoreError("it holds no certificates")
+        raise KeystoreError("it contains no certificates")
     return "".join(certificates)
 
 
@@ -79,7 +79,7 @@ def read_keystore(content: bytes, store_password: str | None, key_password: str 
         return read_pem_key(text, text, key_password or store_password)
     store = _load_pkcs12(content, store_password)
     if store.key is None or store.cert is None:
-        raise KeystoreError("it holds no private key with a certificate")
+        raise KeystoreError("it contains no private key with a certificate")
     chain = _chain(store.cert.certificate, [entry.certificate for entry in store.additional_certs])
     return KeyPair("".join(_as_pem(certificate) for certificate in chain), _key_pem(store.key))
 
@@ -92,10 +92,10 @@ def read_pem_key(key: str, certificate_chain: str, password: str | None) -> KeyP
     """
     found = _PEM_KEY.search(key)
     if found is None:
-        raise KeystoreError("it holds no PEM private key")
+        raise KeystoreError("it contains no PEM private key")
     certificates = pem_certificates(certificate_chain)
     if not certificates:
-        raise KeystoreError("it holds no PEM certificate")
+        raise KeystoreError("it contains no PEM certificate")
     pem = found.group().encode()
     encrypted = b"ENCRYPTED" in pem
     if encrypted and password is None:
@@ -128,7 +128,7 @@ def _load_pkcs12(content: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCer
     if content.startswith(_JCEKS_MAGIC):
         raise KeystoreError("JCEKS stores are not supported. " + CONVERT_HINT)
     if not content.startswith(b"\x30"):
-        raise KeystoreError("it is neither PKCS12, nor JKS, nor PEM")
+        raise KeystoreError("it is not a PKCS12, JKS or PEM file")
     try:
         return pkcs12.load_pkcs12(content, None if password is None else password.encode())
     except _UNREADABLE as error:
@@ -150,7 +150,7 @@ def _as_pem(certificate: x509.Certificate) -> str:
 
 def _key_pem(key: object) -> str:
     if not hasattr(key, "private_bytes"):
-        raise KeystoreError("the private key is of a kind that cannot be exported")
+        raise KeystoreError("the private key has a type that cannot be exported")
     pem: bytes = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -168,7 +168,7 @@ def _jks_pair(content: bytes, store_password: str | None, key_password: str | No
     """The first key that the password decrypts: with several, Java lets the broker choose."""
     keys = _jks(content, store_password).keys
     if not keys:
-        raise KeystoreError("it holds no private key with a certificate")
+        raise KeystoreError("it contains no private key with a certificate")
     password = key_password if key_password is not None else store_password
     if password is None:
         raise KeystoreError("its private key needs ssl.key.password, which is not set")
@@ -180,7 +180,7 @@ def _jks_pair(content: bytes, store_password: str | None, key_password: str | No
         except JksError as error:
             refusal = refusal or error
         except _UNREADABLE as error:
-            raise KeystoreError(f"the private key {key.alias} is damaged, or of an unknown kind") from error
+            raise KeystoreError(f"the private key {key.alias} is damaged, or has an unknown type") from error
     raise KeystoreError(str(refusal)) from refusal
 
 

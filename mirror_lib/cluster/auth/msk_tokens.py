@@ -92,14 +92,15 @@ class MskIamToken:
                 if isinstance(failure, TransientError):
                     # Java's chain would continue with another identity.
                     raise failure from None
-                _log.warning("cluster %s: %s gives no credentials: %s", where.cluster, kind, failure.what)
+                _log.warning("cluster %s: %s returns no credentials: %s", where.cluster, kind, failure.what)
         found = _frozen(_session().get_credentials())
         if found is None:
             raise AuthenticationError(
                 f"no AWS credentials were found{''.join(f', nor any of {kind}' for kind, _ in named)}.",
                 where=where,
-                action="Give awsProfileName or awsRoleArn in sasl.jaas.config, or credentials by the environment, a "
-                "profile, a web identity, or the role of the machine: where runs are planned and on Spark's executors.",
+                action="Set awsProfileName or awsRoleArn in sasl.jaas.config, or provide credentials by the "
+                "environment, a profile, a web identity, or the role of the machine: where runs are planned and "
+                "on Spark's executors.",
             )
         return found
 
@@ -152,13 +153,13 @@ class MskIamToken:
 
         if isinstance(error, HTTPClientError | NotConnected) or _status(error) >= 500:
             return TransientError(
-                f"AWS cannot be asked for credentials: {_code(error)}.",
+                f"AWS does not respond to the credentials request: {_code(error)}.",
                 where=where,
                 action="Check that STS, or the machine's metadata service, is reachable from here and from Spark's "
-                "executors; awsStsRegion in sasl.jaas.config chooses STS's region.",
+                "executors; awsStsRegion in sasl.jaas.config sets STS's region.",
             )
         return AuthenticationError(
-            f"AWS gave no credentials for this login: {_code(error)}.",
+            f"AWS returned no credentials for this login: {_code(error)}.",
             where=where,
             action="Check awsProfileName and awsRoleArn in sasl.jaas.config, the role's trust policy, and the "
             "credentials of the machine.",

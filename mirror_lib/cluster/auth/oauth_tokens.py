@@ -142,7 +142,7 @@ class ClientCredentials:
             response = send(self._request(), HttpLimits(self.timeout, _LARGEST_ANSWER), tls)
         except HttpRequestInvalidError:
             raise ConfigurationError(
-                "sasl.oauthbearer.token.endpoint.url is no URL that can be asked.",
+                "sasl.oauthbearer.token.endpoint.url is not a valid URL.",
                 where=where,
                 action="Write https://host:port/path, with all other characters percent-encoded.",
             ) from None
@@ -154,9 +154,9 @@ class ClientCredentials:
         value = answered.get("access_token") or answered.get("id_token")
         if not isinstance(value, str) or not value:
             raise AuthenticationError(
-                f"the token endpoint {self._shown()} answered without an access_token.",
+                f"the response of the token endpoint {self._shown()} has no access_token.",
                 where=where,
-                action="Check sasl.oauthbearer.token.endpoint.url: it must be the endpoint for tokens itself.",
+                action="Check sasl.oauthbearer.token.endpoint.url: it must be the token endpoint.",
             )
         return as_token(value, where, f"the token endpoint {self._shown()}", self.subject_claim, answered)
 
@@ -181,12 +181,12 @@ class ClientCredentials:
         said = f"HTTP {response.status}{f' ({code})' if isinstance(code, str) and code in _KNOWN_CODES else ''}"
         if response.status >= 500 or response.status in (_TOO_MANY_REQUESTS, _REQUEST_TIMEOUT):
             return TransientError(
-                f"the token endpoint {self._shown()} gave no token: {said}.",
+                f"the token endpoint {self._shown()} returned no token: {said}.",
                 where=where,
-                action="It usually passes; look at the identity provider if it does not.",
+                action="This is usually transient; check the identity provider if it persists.",
             )
         return AuthenticationError(
-            f"the token endpoint {self._shown()} refused client {self.client_id}: {said}.",
+            f"the token endpoint {self._shown()} rejected client {self.client_id}: {said}.",
             where=where,
             action="Check sasl.oauthbearer.token.endpoint.url, and clientId, clientSecret and scope in "
             "sasl.jaas.config.",
@@ -197,13 +197,14 @@ class ClientCredentials:
             return AuthenticationError(
                 f"the token endpoint {self._shown()} is not trusted: {error}.",
                 where=where,
-                action="As in Java, its authority is given by ssl.truststore.location (and ssl.truststore.password) "
-                "among the options of sasl.jaas.config.",
+                action="As in Java, set its certificate authority in ssl.truststore.location (and "
+                "ssl.truststore.password), as options of sasl.jaas.config.",
             )
         return TransientError(
             f"the token endpoint {self._shown()} cannot be reached: {error}.",
             where=where,
-            action="Check sasl.oauthbearer.token.endpoint.url, and that this machine and Spark's workers reach it.",
+            action="Check sasl.oauthbearer.token.endpoint.url, and that it is reachable from this machine and Spark's "
+            "workers.",
         )
 
     def _shown(self) -> str:
@@ -257,9 +258,9 @@ def as_token(
     """
     if _TOKEN.fullmatch(value) is None:
         raise AuthenticationError(
-            f"the token that {origin} gave has characters that no bearer token has (RFC 6750).",
+            f"the token from {origin} contains characters that are not allowed in a bearer token (RFC 6750).",
             where=where,
-            action="Kafka's brokers need a JSON Web Token; let the identity provider give one.",
+            action="Kafka's brokers need a JSON Web Token; configure the identity provider to issue one.",
         )
     now = time.time()
     claims = jwt_claims(value)
@@ -270,15 +271,15 @@ def as_token(
         ends = None if lasts is None else now + lasts
     if ends is None:
         raise AuthenticationError(
-            f"the token that {origin} gave is no JSON Web Token with the claim exp, a number of seconds.",
+            f"the token from {origin} is not a JSON Web Token with a numeric exp claim.",
             where=where,
-            action="Kafka's brokers need such a token; let the identity provider give one.",
+            action="Kafka's brokers need such a token; configure the identity provider to issue one.",
         )
     if ends <= now:
         raise AuthenticationError(
-            f"the token that {origin} gave ended {now - ends:.0f} s ago.",
+            f"the token from {origin} expired {now - ends:.0f} s ago.",
             where=where,
-            action="Have it renewed, and check the clocks of both machines.",
+            action="Renew it, and check the clocks of both machines.",
         )
     subject = claims.get(subject_claim)
     return Token(value, now, min(ends, now + _LONGEST_LIFE), subject if isinstance(subject, str) else "mirror")

@@ -137,7 +137,7 @@ def read_sasl(properties: Mapping[str, str], where: Where) -> Login:
         raise ConfigurationError(
             f"sasl.jaas.config is not set, so there are no credentials for sasl.mechanism={mechanism}.",
             where=where,
-            action="Set it; a JAAS file of the Java process is not read.",
+            action="Set it; a JAAS file of a Java process is not read.",
         )
     try:
         jaas = parse_jaas(text)
@@ -159,14 +159,14 @@ def read_sasl(properties: Mapping[str, str], where: Where) -> Login:
 def _password(mechanism: str, jaas: JaasEntry, where: Where) -> PasswordLogin:
     if jaas.options.get("tokenauth", "").lower() == "true":
         raise ConfigurationError(
-            "sasl.jaas.config asks for a delegation token (tokenauth), which is not supported.",
+            "sasl.jaas.config uses a delegation token (tokenauth), which is not supported.",
             where=where,
-            action="Use the user's own password.",
+            action="Use the password of the user.",
         )
     missing = [name for name in ("username", "password") if not jaas.options.get(name)]
     if missing:
         raise ConfigurationError(
-            f"sasl.jaas.config does not give {' and '.join(missing)}, which sasl.mechanism={mechanism} needs.",
+            f"sasl.jaas.config is missing {' and '.join(missing)}, needed by sasl.mechanism={mechanism}.",
             where=where,
             action="Add it as an option of the login module.",
         )
@@ -189,27 +189,27 @@ class _OAuthReader:
                 return OAuthLogin(self._unsecured(), self._extensions(f"{_UNSECURED}Extension_"))
             raise self._error(
                 "sasl.oauthbearer.token.endpoint.url is not set.",
-                "Set it to where client credentials are exchanged for a token, or to file:/path of a token.",
+                "Set it to the endpoint that issues tokens for client credentials, or to file:/path of a token.",
             )
         try:
             parts = urllib.parse.urlsplit(endpoint)
         except ValueError:
             # Its text repeats possible secrets in the URL.
             raise self._error(
-                "sasl.oauthbearer.token.endpoint.url is no URL.", "Write https://host:port/path or file:/path."
+                "sasl.oauthbearer.token.endpoint.url is not a valid URL.", "Write https://host:port/path or file:/path."
             ) from None
         scheme = parts.scheme.lower()
         if scheme == "file":
             return OAuthLogin(self._file(endpoint), self._extensions("extension_"))
         if scheme not in ("http", "https"):
             raise self._error(
-                f"sasl.oauthbearer.token.endpoint.url begins with {scheme or 'no scheme'}.",
-                "It begins with https:, http: or file:.",
+                f"sasl.oauthbearer.token.endpoint.url starts with {scheme or 'no scheme'}.",
+                "It must start with https:, http: or file:.",
             )
         if "@" in parts.netloc or "@" in parts.path:
             raise self._error(
-                "sasl.oauthbearer.token.endpoint.url has a user before its host.",
-                "Leave that out; clientId and clientSecret in sasl.jaas.config say who asks.",
+                "sasl.oauthbearer.token.endpoint.url contains a user.",
+                "Remove the user; clientId and clientSecret in sasl.jaas.config identify the client.",
             )
         return OAuthLogin(self._client_credentials(endpoint, scheme), self._extensions("extension_"))
 
@@ -223,7 +223,7 @@ class _OAuthReader:
         missing = [option for (option, _), value in zip(pairs, found, strict=True) if not value]
         if missing:
             raise self._error(
-                f"sasl.jaas.config does not give {' and '.join(missing)}, which sasl.mechanism=OAUTHBEARER needs.",
+                f"sasl.jaas.config is missing {' and '.join(missing)}, needed by sasl.mechanism=OAUTHBEARER.",
                 "Add it as an option of the login module, or set sasl.oauthbearer.client.credentials.client.id and "
                 ".client.secret.",
             )
@@ -272,7 +272,7 @@ class _OAuthReader:
         principal = claims.get(principal_claim)
         if not isinstance(principal, str) or not principal:
             raise self._error(
-                f"sasl.jaas.config does not give {_UNSECURED}StringClaim_{principal_claim}.",
+                f"sasl.jaas.config is missing {_UNSECURED}StringClaim_{principal_claim}.",
                 "Add it as an option of the login module: it is the user's name.",
             )
         lifetime = self._number("lifetime", self._options.get(f"{_UNSECURED}LifetimeSeconds", "3600"))
@@ -283,7 +283,7 @@ class _OAuthReader:
         for name, value in found:
             if name == "auth" or not _EXTENSION_NAME.fullmatch(name) or not _EXTENSION_VALUE.fullmatch(value):
                 raise self._error(
-                    f"sasl.jaas.config: {prefix}{name} is no SASL extension.",
+                    f"sasl.jaas.config: {prefix}{name} is not a valid SASL extension.",
                     "Names consist of letters and are not auth; values are printable ASCII (RFC 7628).",
                 )
         return tuple(found)
@@ -293,14 +293,14 @@ class _OAuthReader:
         if not text:
             return default
         if not text.isdecimal():
-            raise self._error(f"{name}={text} is no number.", "Give it in milliseconds.")
+            raise self._error(f"{name}={text} is not a number.", "Set it in milliseconds.")
         return int(text) / 1000
 
     def _number(self, name: str, text: str) -> float:
         try:
             return float(text)
         except ValueError as error:
-            raise self._error(f"sasl.jaas.config: {name} is no number.", "Correct it.") from error
+            raise self._error(f"sasl.jaas.config: {name} is not a number.", "Correct it.") from error
 
     def _error(self, what: str, action: str) -> ConfigurationError:
         return ConfigurationError(what, where=self._where, action=action)

@@ -134,7 +134,9 @@ class KerberosAuthenticator:
             answer = yield context.step(answer) or b"", True
         offered = context.unwrap(answer).message
         if len(offered) != len(_NO_SECURITY_LAYER) or not offered[0] & _NO_SECURITY_LAYER[0]:
-            raise AuthenticationFailedError("the broker wants a security layer of Kerberos, which Kafka does not have")
+            raise AuthenticationFailedError(
+                "the broker requires a security layer of Kerberos, which Kafka does not have"
+            )
         yield context.wrap(_NO_SECURITY_LAYER, False).message, True
 
 

@@ -111,7 +111,7 @@ def read_tls(properties: Mapping[str, str], where: Where, *, prefix: str = "") -
         raise ConfigurationError(
             f"{prefix}ssl.endpoint.identification.algorithm={algorithm} is unknown.",
             where=where,
-            action="Leave it out to have host names checked, or set it to nothing to switch the check off.",
+            action="Remove it to verify host names, or leave it empty to disable the verification.",
         )
     reader = _Reader(properties, where, prefix)
     return Tls(reader.trusted(), reader.client(), algorithm == "https", reader.versions())
@@ -163,13 +163,13 @@ class _Reader:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(":".join(versions.ciphers))
         except TlsVersionsError as error:
             raise ConfigurationError(
-                f"{self._prefix}{error}.", where=self._where, action="Name others, or leave the setting out."
+                f"{self._prefix}{error}.", where=self._where, action="Use others, or remove the setting."
             ) from error
         except ssl.SSLError as error:
             raise ConfigurationError(
-                f"{self._prefix}ssl.cipher.suites: this machine's OpenSSL speaks none of them.",
+                f"{self._prefix}ssl.cipher.suites: this machine's OpenSSL supports none of them.",
                 where=self._where,
-                action="Name others, or leave the setting out.",
+                action="Use others, or remove the setting.",
             ) from error
         return versions
 
@@ -181,13 +181,15 @@ class _Reader:
         for name in names:
             if (value := self._get(name)) is not None and not value.strip():
                 raise ConfigurationError(
-                    f"{self._prefix}{name} is empty.", where=self._where, action="Give its value, or leave it out."
+                    f"{self._prefix}{name} is empty.", where=self._where, action="Set a value, or remove it."
                 )
 
     def _alone(self, name: str, other_name: str, other: str | None) -> None:
         if other:
             raise ConfigurationError(
-                f"{self._prefix}{name} and {other_name} exclude each other.", where=self._where, action="Keep one."
+                f"{self._prefix}{name} and {other_name} are mutually exclusive.",
+                where=self._where,
+                action="Remove one.",
             )
 
     def _guarded(self, what: str, read: Callable[[], _Read]) -> _Read:
@@ -210,7 +212,7 @@ class _Reader:
 def _inline_certificates(text: str) -> str:
     certificates = pem_certificates(text)
     if not certificates:
-        raise KeystoreError("it holds no certificates")
+        raise KeystoreError("it contains no certificates")
     return "".join(certificates)
 
 

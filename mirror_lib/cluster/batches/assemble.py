@@ -281,7 +281,7 @@ class BatchAssembler:
             return 0
         end = position + used
         if crc32c(view[position + ATTRIBUTES_AT : end]) != crc:
-            raise CorruptBatchError(f"the CRC of the source's batch at offset {base} is wrong.")
+            raise CorruptBatchError(f"the CRC of the source's batch at offset {base} does not match.")
         self.leader_epoch = leader_epoch
         last = base + last_delta
         if last < self.next_offset:

@@ -190,10 +190,11 @@ class BatchBuilder:
             codec, compressed = Codec.NONE, body
         if HEADER_SIZE + len(compressed) > max_message_bytes:
             raise RecordTooLargeError(
-                f"the record takes {HEADER_SIZE + len(compressed)} bytes, the target accepts {max_message_bytes}.",
+                f"the record takes {HEADER_SIZE + len(compressed)} bytes, but the target accepts at most "
+                f"{max_message_bytes}.",
                 where=Where(offset=self._runs[0][0]),
                 action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers; and "
-                "max.request.size of the data producer where it is lower.",
+                "max.request.size of the data producer if it is lower.",
             )
         return ReadyBatch(
             new_batch(

@@ -52,9 +52,9 @@ def read_legacy(entry: memoryview, magic: int) -> Iterator[Record]:
     try:
         offset, size, crc, found_magic, attributes = _ENTRY.unpack_from(entry)
         if zlib.crc32(entry[_CHECKED_FROM:]) != crc:
-            raise RecordError("its CRC is wrong")
+            raise RecordError("its CRC does not match")
         if found_magic != magic or size != len(entry) - LOG_OVERHEAD:
-            raise RecordError(f"its header is wrong (magic {found_magic}, {size} bytes)")
+            raise RecordError(f"its header is invalid (magic {found_magic}, {size} bytes)")
         timestamp, key, value = _message(entry, 0, len(entry), magic)
         kind = attributes & _ALL_CODEC_BITS
         if kind == Codec.NONE:
@@ -63,7 +63,7 @@ def read_legacy(entry: memoryview, magic: int) -> Iterator[Record]:
         if value is None or kind > Codec.LZ4 or (kind == Codec.LZ4 and magic < _WITH_TIMESTAMPS):
             # KAFKA-3160: LZ4 in magic 0 is in frames with a wrong checksum.
             name = Codec(kind).name if kind <= Codec.ZSTD else kind
-            raise RecordError(f"messages compressed with {name} cannot stand in magic {magic}")
+            raise RecordError(f"messages compressed with {name} are not allowed in magic {magic}")
         appended = timestamp if magic and attributes & LOG_APPEND_TIME_BIT else None
         inner = list(_inner(decompress(kind, value), magic))
     except (struct.error, CodecError) as error:
@@ -85,20 +85,20 @@ def _inner(body: bytes, magic: int) -> Iterator[Record]:
     """The messages inside a compressed one, with their stored offsets."""
     view, position = memoryview(body), 0
     if not body:
-        raise RecordError("there is no message inside")
+        raise RecordError("it contains no message")
     for _ in range(MOST_RECORDS):
         offset, size, _crc, found_magic, attributes = _ENTRY.unpack_from(view, position)
         end = position + LOG_OVERHEAD + size
         if not position + _ENTRY.size <= end <= len(view):
-            raise RecordError(f"a message inside claims to have {size} bytes")
+            raise RecordError(f"an inner message claims to have {size} bytes")
         if found_magic != magic or attributes & _ALL_CODEC_BITS:
-            raise RecordError(f"a message inside has magic {found_magic} and attributes {attributes}")
+            raise RecordError(f"an inner message has magic {found_magic} and attributes {attributes}")
         timestamp, key, value = _message(view, position, end, magic)
         yield Record(offset, timestamp, _tail(key, value))
         position = end
         if position == len(view):
             return
-    raise oversized(f"of an old format holds more than {MOST_RECORDS} messages")
+    raise oversized(f"of an old format has more than {MOST_RECORDS} messages")
 
 
 def _message(view: memoryview, start: int, end: int, magic: int) -> tuple[int, bytes | None, bytes | None]:
@@ -110,7 +110,7 @@ def _message(view: memoryview, start: int, end: int, magic: int) -> tuple[int, b
     key, position = _nullable(view, position, end)
     value, position = _nullable(view, position, end)
     if position != end:
-        raise RecordError(f"{end - position} bytes are left in a message")
+        raise RecordError(f"{end - position} bytes remain in a message")
     return timestamp, key, value
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
 
 _ACTION = (
-    "A copy that begins at the batch's own first offset (`mirror position set`) passes it on as it is, unless its "
-    "topic is compacted. Otherwise copy its records with clients of Kafka, and continue behind it by the same command."
+    "A copy that starts at the first offset of the batch (`mirror position set`) forwards it unchanged, unless its "
+    "topic is compacted. Otherwise copy its records with Kafka clients, and continue after it with the same command."
 )
 
 
@@ -16,7 +16,7 @@ def oversized(what: str) -> OversizedBatchError:
     Args:
         what: its size; continues the text "a batch".
     """
-    return OversizedBatchError(f"a batch {what}, and somebody has to look inside.", action=_ACTION)
+    return OversizedBatchError(f"a batch {what}, and its records must be decoded.", action=_ACTION)
 
 
 def beyond_memory(what: str) -> BeyondMemoryError:
@@ -27,15 +27,15 @@ def beyond_memory(what: str) -> BeyondMemoryError:
     """
     return BeyondMemoryError(
         what,
-        action="Raise mirror.task.memory.bytes of the flow, and the memory of Spark's executors with it. Nothing is "
-        "left out, whatever mirror.poison.policy says: the record may be sound.",
+        action="Raise mirror.task.memory.bytes of the flow, and the memory of Spark's executors with it. The record is "
+        "not skipped, regardless of mirror.poison.policy: it may be valid.",
     )
 
 
 def record_beyond_memory(size: int, largest: int, offset: int) -> BeyondMemoryError:
     """The error for a record that is too large to be a row; `where` has only its offset."""
     error = beyond_memory(
-        f"a record takes {size} bytes of memory when it is decompressed, and a task that transforms records has "
+        f"a record takes {size} bytes of memory when decompressed, but a task that transforms records allows "
         f"{largest} for one."
     )
     error.where = Where(offset=offset)

@@ -11,8 +11,8 @@ from mirror_lib.cluster.batches.skipped import LeftOut, left_out_damage, left_ou
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
 
 #: Operator action for poison, in addition to removing its cause.
-POLICIES = "Or leave such records out: mirror.poison.policy=quarantine keeps a copy of them, skip does not."
-_NO_END = "It cannot be left out, because nothing shows where the damage ends."
+POLICIES = "Or skip such records: mirror.poison.policy=quarantine keeps a copy of them, skip does not."
+_NO_END = "It cannot be skipped, because the end of the damage is unknown."
 
 
 class Poison:

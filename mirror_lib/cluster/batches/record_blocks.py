@@ -229,7 +229,7 @@ def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s, room: int)
     deltas, times, tail_starts, tail_ends = _records(np.frombuffer(content, dtype=np.uint8), starts, ends, counts)
     offsets = np.repeat(headers["base"].astype(np.int64), counts) + deltas
     if (offsets[1:] <= offsets[:-1]).any():
-        raise RecordError("offsets do not ascend")
+        raise RecordError("offsets are not in ascending order")
     times += np.repeat(headers["first_timestamp"].astype(np.int64), counts)
     appended = headers["attributes"] & LOG_APPEND_TIME_BIT != 0
     if appended.any():
@@ -291,7 +291,7 @@ def _records(
     except IndexError as error:
         raise RecordError("a record does not fit its batch") from error
     if (position != limit).any():
-        raise RecordError("bytes are left after the records")
+        raise RecordError("bytes remain after the records")
     return deltas, times, tail_starts, tail_ends
 
 

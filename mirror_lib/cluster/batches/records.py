@@ -50,7 +50,7 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
     if count > size:
         raise RecordError(f"it claims to have {count} records in {size} bytes")
     if count > MOST_RECORDS:
-        raise oversized(f"has {count} records, more than the {MOST_RECORDS} that are looked at one by one")
+        raise oversized(f"has {count} records, more than the supported {MOST_RECORDS}")
     for number in range(count):
         try:
             length, position = decode_varint(body, position)
@@ -64,7 +64,7 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
         yield Record(base_offset + offset_delta, base_timestamp + timestamp_delta, body[at:end])
         position = end
     if position != size:
-        raise RecordError(f"{size - position} bytes are left after {count} records")
+        raise RecordError(f"{size - position} bytes remain after {count} records")
 
 
 def encode_record(record: Record, *, offset_delta: int, timestamp_delta: int) -> bytes:
@@ -121,7 +121,7 @@ def reframe(body: bytes, parts: list[bytes], *, count: int, offset_delta: int, t
             add(body[at:end])
             position = end
         if position != size:
-            raise RecordError(f"{size - position} bytes are left after {count} records")
+            raise RecordError(f"{size - position} bytes remain after {count} records")
     except (IndexError, ValueError) as error:
         del parts[before:]
         if isinstance(error, RecordError):

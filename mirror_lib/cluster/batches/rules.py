@@ -61,15 +61,15 @@ class RecordRules:
             return RecordRefusedError(
                 "the record has no key, and the target topic is compacted.",
                 where=Where(offset=record.offset),
-                action="Take `compact` out of cleanup.policy of the target topic.",
+                action="Remove `compact` from cleanup.policy of the target topic.",
             )
         if times.earliest <= record.timestamp <= times.latest or record.timestamp == _NO_TIMESTAMP:
             return None
         before = record.timestamp < times.earliest
         side, bound = ("before", self.timestamp_before_max_ms) if before else ("after", self.timestamp_after_max_ms)
         return RecordRefusedError(
-            f"the record's timestamp {record.timestamp} (epoch milliseconds) lies more than {bound} ms {side} the "
-            "present, and the target topic refuses that.",
+            f"the record's timestamp {record.timestamp} (epoch milliseconds) is more than {bound} ms {side} the "
+            "present, and the target topic rejects it.",
             where=Where(offset=record.offset),
             action=f"Raise message.timestamp.{side}.max.ms of the target topic.",
         )

@@ -115,50 +115,51 @@ _TOO_LARGE = "excessively large"
 _ACTIONS_BY_CODE: dict[int, str] = {
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Set sasl.mechanism to one that the listener has enabled.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
-        "Allow WRITE on the transactional ids that begin with `mirror:`; `mirror acls required` names them. If the "
-        "service allows nobody transactional ids, set mirror.fencing=none."
+        "Grant WRITE on the transactional ids that start with `mirror:`; `mirror acls required` lists them. If the "
+        "service does not allow transactional ids, set mirror.fencing=none."
     ),
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Allow the operation on the cluster resource for this user.",
     ErrorCode.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of brokers.",
     ErrorCode.INVALID_CONFIG: (
-        "Change the config that the cluster names: on the topics, by mirror.configs.override, or leave it alone by "
+        "Change the config named by the cluster: on the topics, with mirror.configs.override, or exclude it with "
         "mirror.configs.never."
     ),
     ErrorCode.POLICY_VIOLATION: (
-        "The cluster has a policy for topics: name configs that it refuses in mirror.configs.never, or give values "
-        "that it accepts by mirror.configs.override."
+        "The cluster has a policy for topics: list rejected configs in mirror.configs.never, or set accepted values "
+        "in mirror.configs.override."
     ),
     ErrorCode.INVALID_TIMESTAMP: (
         "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms on the target topic."
     ),
     ErrorCode.INVALID_RECORD: (
-        "The target topic's settings refuse it: a compacted topic takes no records without a key."
+        "The target topic's configs reject it: a compacted topic accepts no records without a key."
     ),
     ErrorCode.UNKNOWN_TOPIC_ID: (
-        "The topic was deleted since the run was planned, and perhaps created again; the next run says what is lost."
+        "The topic was deleted since the run was planned, and possibly created again; the next run reports what was "
+        "lost."
     ),
-    ErrorCode.TOPIC_ALREADY_EXISTS: "Nothing needs to be done unless somebody else uses this name.",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "No action needed unless another program uses this name.",
     LocalCode.SSL: "Check ssl.truststore.*, ssl.keystore.* and ssl.endpoint.identification.algorithm.",
 }
 
 _ACTIONS: dict[type[ClusterError], str] = {
     AuthenticationError: "Check security.protocol, sasl.mechanism, sasl.jaas.config and the user on the cluster.",
-    AuthorizationError: "Grant the permission to this user, or leave the topic out of the flow; `mirror acls required` "
-    "lists all that the flow needs.",
-    BrokerUnreachableError: "Check that the brokers run and that bootstrap.servers and security.protocol are right.",
-    CorruptBatchError: "Find out whether the broker's disk or log is damaged before anything is skipped.",
-    FencedError: "Another run has taken over; let it finish.",
-    OffsetOutOfRangeError: "The source no longer holds this offset; decide whether the gap is acceptable.",
-    RecordRefusedError: "Compare the target topic's settings with the source topic's.",
+    AuthorizationError: "Grant the permission to this user, or exclude the topic from the flow; `mirror acls "
+    "required` lists all permissions that the flow needs.",
+    BrokerUnreachableError: "Check that the brokers run, and bootstrap.servers and security.protocol.",
+    CorruptBatchError: "Check the broker's disk and log for damage before anything is skipped.",
+    FencedError: "Another run has taken over; wait until it ends.",
+    OffsetOutOfRangeError: "The source no longer has this offset; decide whether the gap is acceptable.",
+    RecordRefusedError: "Compare the target topic's configs with the source topic's.",
     RecordTooLargeError: "Raise max.message.bytes on the target topic.",
-    RequestRefusedError: "Change the setting that the cluster names.",
-    SecurityDisabledError: "Set authorizer.class.name on the brokers if access is to be limited by ACLs.",
+    RequestRefusedError: "Change the setting named by the cluster.",
+    SecurityDisabledError: "Set authorizer.class.name on the brokers to use ACLs.",
     TopicMissingError: (
-        "If it is a target topic, create it with `mirror topics apply`. If it was deleted on the source, the next run "
-        "does not copy it any more."
+        "If it is a target topic, create it with `mirror topics apply`. If it was deleted on the source, the next "
+        "run no longer copies it."
     ),
-    TransientError: "Kafka expects this to pass; run again if it does not.",
-    UnsupportedRequestError: "Kafka 2.4 is the oldest broker that can be copied from or to.",
+    TransientError: "This is a transient error in Kafka; run again if it persists.",
+    UnsupportedRequestError: "Kafka 2.4 is the oldest supported broker.",
 }
 
 
@@ -212,7 +213,7 @@ def error_for_code(
     )
 
 
-_WITHOUT_IDS = " If the service allows nobody transactional ids, set mirror.fencing=none (docs/reliability.md)."
+_WITHOUT_IDS = " If the service does not allow transactional ids, set mirror.fencing=none (docs/reliability.md)."
 
 
 def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> AuthorizationError:
@@ -223,8 +224,8 @@ def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> 
     return AuthorizationError(
         f"could not {doing}: the user needs {grant}{place} ({code_name(code)}, error code {code}).",
         where=where,
-        action=f"Grant it: kafka-acls.sh --add --allow-principal User:NAME {shlex.join(grant.arguments)}; "
-        f"`mirror acls required` lists all that the flow needs.{instead}",
+        action=f"Grant it: kafka-acls.sh --add --allow-principal User:NAME {shlex.join(grant.arguments)}; `mirror acls "
+        f"required` lists all permissions that the flow needs.{instead}",
     )
 
 
@@ -247,9 +248,9 @@ def error_for(error: KafkaError, *, where: Where, doing: str, needs: Grant | Nee
     """The project's error for one from confluent-kafka."""
     if _names_size(error):
         return OperationTooLargeError(
-            f"could not {doing}: the controller refused to do so much at once ({printable(error_text(error))}).",
+            f"could not {doing}: the controller rejected the size of the request ({printable(error_text(error))}).",
             where=where,
-            action="A KRaft controller makes at most 10,000 metadata records in one operation: create a topic with "
-            "more partitions than that with fewer, and add the others step by step.",
+            action="A KRaft controller writes at most 10,000 metadata records in one operation: create the topic with "
+            "fewer partitions, and add the others in steps.",
         )
     return error_for_code(error.code(), where=where, doing=doing, detail=error_text(error), needs=needs)

@@ -34,8 +34,8 @@ def answer_of(request: str) -> Callable[[Callable[_Parameters, _Result]], Callab
                 return read(*arguments, **named)
             except (struct.error, IndexError, ValueError, OverflowError) as error:
                 raise GarbledAnswerError(
-                    f"the answer to {request} cannot be read: {error}.",
-                    action="Check that bootstrap.servers leads to Kafka brokers and not to something in between.",
+                    f"the response to {request} is malformed: {error}.",
+                    action="Check that bootstrap.servers points to Kafka brokers, without another service in between.",
                 ) from error
 
         return reading

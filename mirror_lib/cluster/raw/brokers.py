@@ -86,7 +86,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
         """As `shake_hands`, with a broker of the cluster."""
         broker = self.cluster.broker_metadata(node_id)
         if broker is None:
-            raise ConnectionRefusedError("it is not known where it listens")
+            raise ConnectionRefusedError("its address is unknown")
         return await shake_hands(self._connection, broker.host, broker.port, **options)
 
     def _connected(self, node_id: int, group: ConnectionGroup) -> Any:
@@ -174,9 +174,7 @@ class BrokerConnections:
         reasons = [reason for reason in await asyncio.gather(*tries) if reason is not None]
         refusal = next((reason for reason in reasons if isinstance(reason, MirrorError)), None)
         silence = reasons[0] if reasons else error
-        return refusal or self.unreachable(
-            silence, f"no broker of {', '.join(self._connection.bootstrap_servers)} answered"
-        )
+        return refusal or self.unreachable(silence, f"no response from {', '.join(self._connection.bootstrap_servers)}")
 
     async def _refusal(self, host: str, port: int) -> BaseException | None:
         """Why a broker cannot be connected to; None if it can, by now."""
@@ -285,7 +283,7 @@ class BrokerConnections:
                 low, high = link.spoken(api_key)
                 if low > high:
                     raise self._not_offered(node, api_key)
-                raise self._too_old(node, f"it speaks versions {low} to {high} of request {api_key}, not {version}")
+                raise self._too_old(node, f"it supports versions {low} to {high} of request {api_key}, not {version}")
             return await link.connection.request(api_key, version, body)
         except SILENCE as error:
             raise self.silent(node, error) from error
@@ -314,7 +312,7 @@ class BrokerConnections:
             AuthenticationError: none responded, and one rejected the login.
             BrokerUnreachableError: none responded.
         """
-        failure: ClusterError = self.unreachable(LookupError("none is known"), "the cluster has no brokers")
+        failure: ClusterError = self.unreachable(LookupError("no broker is known"), "the cluster has no brokers")
         brokers = self.brokers()
         random.shuffle(brokers)
         for node in brokers:
@@ -342,10 +340,10 @@ class BrokerConnections:
             raise BrokerUnreachableError(
                 f"the transaction coordinator cannot be found: {error}.",
                 where=Where(cluster=self.cluster),
-                action="Check topic __transaction_state of the cluster: brokers make it with "
-                "transaction.state.log.replication.factor replicas (default 3), of which transaction.state.log.min.isr "
-                "must be in sync. Lower these settings of the brokers or add brokers; with mirror.fencing=none the "
-                "flow needs no transactional ids.",
+                action="Check topic __transaction_state of the cluster: brokers create it with "
+                "transaction.state.log.replication.factor replicas (default 3), of which "
+                "transaction.state.log.min.isr must be in sync. Lower these broker settings or add brokers; "
+                "with mirror.fencing=none the flow needs no transactional ids.",
             ) from error
         except SILENCE as error:
             raise self.unreachable(error, "the transaction coordinator cannot be found") from error
@@ -353,7 +351,7 @@ class BrokerConnections:
 
     def silent(self, node: int, error: BaseException) -> BrokerUnreachableError:
         """The project's error for a broker that does not respond."""
-        told = self.unreachable(error, f"broker {node} did not answer")
+        told = self.unreachable(error, f"no response from broker {node}")
         # The cause matters to a producer: the connection was lost, or no response came in time.
         told.__cause__ = error
         return told
@@ -363,19 +361,19 @@ class BrokerConnections:
         return BrokerUnreachableError(
             f"{what}: {str(error) or type(error).__name__}.",
             where=Where(cluster=self.cluster),
-            action="Check that the brokers run and that bootstrap.servers and security.protocol are right.",
+            action="Check that the brokers run, and bootstrap.servers and security.protocol.",
         )
 
     def _not_offered(self, node: int, api_key: int) -> UnsupportedRequestError:
         return UnsupportedRequestError(
-            f"broker {node} does not offer request {api_key} at all: it is too old, or the service does not have it.",
+            f"broker {node} does not support request {api_key}: it is too old, or the service does not offer it.",
             where=Where(cluster=self.cluster),
-            action="docs/clouds.md says what managed services do not offer.",
+            action="See docs/clouds.md for the limits of managed services.",
         )
 
     def _too_old(self, node: int, why: object) -> ClusterError:
         return ClusterError(
             f"broker {node} is too old: {why}.",
             where=Where(cluster=self.cluster),
-            action="Kafka 2.4 is the oldest broker that can be copied from or to.",
+            action="Kafka 2.4 is the oldest supported broker.",
         )

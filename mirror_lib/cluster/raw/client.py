@@ -281,7 +281,7 @@ class RawClient(BrokerConnections):
         before, end, after = ends
         if before.leader_epoch != after.leader_epoch:
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
-            raise error_for_code(ErrorCode.NOT_LEADER_OR_FOLLOWER, where=where, doing="ask for the log's end")
+            raise error_for_code(ErrorCode.NOT_LEADER_OR_FOLLOWER, where=where, doing="read the log end offset")
         return after.offset, end.offset
 
     async def last_stable_offset(self, node: int, partition: TopicPartition) -> int:
@@ -299,7 +299,7 @@ class RawClient(BrokerConnections):
         if code:
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
             needs = Grant.on_topic(Operation.DESCRIBE, partition.topic)
-            raise error_for_code(code, where=where, doing="ask for an offset", needs=needs)
+            raise error_for_code(code, where=where, doing="look up an offset", needs=needs)
         return offset
 
     async def log_sizes(self, topics: Iterable[str]) -> dict[TopicPartition, int]:

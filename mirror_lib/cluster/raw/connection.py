@@ -299,7 +299,7 @@ class DataConnection(asyncio.BufferedProtocol):
         if left > 0:
             self._watch = self._loop.call_later(left, self._look_for_late)
         else:
-            self._end(TimeoutError(f"no answer within {self._timeout:g} s"))
+            self._end(TimeoutError(f"no response within {self._timeout:g} s"))
 
     def close(self) -> None:
         """Close the connection."""
@@ -338,7 +338,7 @@ class DataConnection(asyncio.BufferedProtocol):
         while filled - position >= _SIZE.size and self._closed is None:
             (size,) = _SIZE.unpack_from(beginning, position)
             if not _SIZE.size <= size <= _LARGEST_FRAME:
-                self._end(ConnectionResetError(f"the broker announced an answer of {size} bytes"))
+                self._end(ConnectionResetError(f"the broker announced a response of {size} bytes"))
                 return
             position += _SIZE.size
             here = beginning[position : min(position + size, filled)]
@@ -358,7 +358,7 @@ class DataConnection(asyncio.BufferedProtocol):
         (correlation_id,) = _SIZE.unpack_from(view)
         expected = self._waiting[0].correlation_id if self._waiting else None
         if correlation_id != expected:
-            self._end(ConnectionResetError(f"the broker answered request {correlation_id} instead of {expected}"))
+            self._end(ConnectionResetError(f"the broker responded to request {correlation_id} instead of {expected}"))
             return
         _, answer, _, read = self._waiting.popleft()
         if answer.done():

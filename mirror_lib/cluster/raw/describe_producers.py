@@ -83,7 +83,7 @@ class _Leader(Patience):
         answer = await self._client.ask(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION, question)
         described = parse_describe_producers(answer)
         if described.error_code:
-            doing = f"ask who writes to {self._partition}"
+            doing = f"list the producers of {self._partition}"
             needs = Needed(self._needs, self._client.cluster)
             raise error_for_code(described.error_code, where=self._where, doing=doing, needs=needs)
         return described.producers

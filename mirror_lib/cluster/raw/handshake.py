@@ -132,7 +132,7 @@ async def shake_hands(
             # The cluster is not the cause: a token or a ticket is not available.
             raise refusal.__cause__ from None
         raise AuthenticationError(
-            f"the cluster refused our credentials: {refusal}.",
+            f"the cluster rejected the credentials: {refusal}.",
             where=where,
             action="Check sasl.mechanism, sasl.jaas.config and the user on the cluster.",
         ) from refusal
@@ -147,7 +147,7 @@ async def shake_hands(
             # The connection was closed, or it is not TLS at all.
             raise
         raise AuthenticationError(
-            f"{host}:{port} ended the TLS handshake: {refusal.reason}.",
+            f"{host}:{port} closed the TLS handshake: {refusal.reason}.",
             where=where,
             action="Check ssl.keystore.*, ssl.enabled.protocols and ssl.cipher.suites.",
         ) from refusal

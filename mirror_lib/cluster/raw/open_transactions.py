@@ -72,13 +72,13 @@ async def describe_hidden(
         # A read-committed fetch returns nothing from there on.
         await read_first_timestamps(client, first, timestamps, read_committed=False)
     except MirrorError as error:
-        _log.info("The age of open transactions of cluster %s is not known: %s", client.cluster, error)
+        _log.info("The age of open transactions on cluster %s is unknown: %s", client.cluster, error)
     found = {place: replace(each, first_timestamp=timestamps.get(place)) for place, each in hidden.items()}
     old = [place for place in found if timestamps.get(place, 0) < old_before]
     try:
         return found | await _with_transactions(client, {place: found[place] for place in old}) if old else found
     except MirrorError as error:
-        _log.info("Who has open transactions on cluster %s is not known: %s", client.cluster, error)
+        _log.info("The producers of open transactions on cluster %s are unknown: %s", client.cluster, error)
         return found
 
 

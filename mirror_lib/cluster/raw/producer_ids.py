@@ -184,7 +184,7 @@ class Producers:
                 return ErrorCode.NONE, None
             return told.error_code, told
 
-        return await self._from_coordinator(transactional_id, ask, deadline, "ask for the transaction of")
+        return await self._from_coordinator(transactional_id, ask, deadline, "describe the transaction of")
 
     async def names_of(self, producer_ids: Collection[int]) -> list[str]:
         """The transactional ids of producers that this user may describe; empty before Kafka 3.0.

@@ -36,8 +36,8 @@ class QuotaWatch:
         now = self._clock()
         if self._said_at is None or now - self._said_at >= _SECONDS_BETWEEN_WORDS:
             _log.warning(
-                "broker %d of %s throttles the client %r: %.1f s since the last word about it. A quota of the cluster "
-                "for this client or its user is used up.",
+                "broker %d of %s throttles the client %r: %.1f s since the last report. A quota of the cluster for "
+                "this client or its user is used up.",
                 node,
                 self._cluster,
                 self._client_id,

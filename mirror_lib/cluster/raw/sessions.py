@@ -91,7 +91,7 @@ class Session:
 
     def _refused(self, code: int, message: str) -> AuthenticationError:
         return AuthenticationError(
-            f"the cluster refused to renew our login: {message or aiokafka_errors.for_code(code).__name__}.",
+            f"the cluster rejected the renewal of the login: {message or aiokafka_errors.for_code(code).__name__}.",
             where=Where(cluster=self._cluster),
             action="Check sasl.mechanism, sasl.jaas.config and the user on the cluster.",
         )

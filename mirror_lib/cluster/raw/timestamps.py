@@ -58,7 +58,7 @@ def first_timestamps(
         asyncio.run(_read(connection, positions, found, timeout_seconds, max_bytes, read_committed=read_committed))
     except (MirrorError, TimeoutError) as error:
         _log.info(
-            "The age of %d of %d partitions of cluster %s is not known: %s",
+            "The age of %d of %d partitions of cluster %s is unknown: %s",
             len(positions) - len(found),
             len(positions),
             connection.cluster,

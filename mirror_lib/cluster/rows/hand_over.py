@@ -34,8 +34,8 @@ _OLD_SECONDS = 24 * 3600.0
 #: In memory, if this folder exists.
 _IN_MEMORY = Path("/dev/shm")
 _INTRUDER = (
-    "Find out who made it, and remove it; the folder for temporary files (`TMPDIR`) must be one in which users cannot "
-    "replace each other's files (mode 1777)."
+    "Find out who created it, and remove it; users must not be able to replace each other's files in the folder for "
+    "temporary files (`TMPDIR`): mode 1777."
 )
 
 
@@ -99,9 +99,9 @@ class HandOver:
             word = self._read()
         except OSError as error:
             raise MirrorError(
-                "the rows of a task ended before its source was read to the end.",
-                action="A transform must not limit or sort the rows; both halves of a task must see the same folder "
-                "for temporary files.",
+                "the rows of a task ended before the end of its source.",
+                action="A transform must not limit or sort the rows; both parts of a task must use the same folder for "
+                "temporary files.",
             ) from error
         with suppress(OSError):
             (self._path / _WORD).unlink()
@@ -142,7 +142,7 @@ class HandOver:
             os.close(folder)
 
     def _foreign(self) -> MirrorError:
-        return MirrorError(f"{self._path} is not a folder of this task's user alone.", action=_INTRUDER)
+        return MirrorError(f"{self._path} is not a folder of this task's user only.", action=_INTRUDER)
 
     def _digest(self, content: bytes) -> bytes:
         return hmac.digest(self._key, self._of + b" " + content, _DIGEST)

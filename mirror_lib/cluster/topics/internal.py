@@ -311,7 +311,7 @@ def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes], *, told:
         except (KeyError, RecordFormatError):
             level = logging.WARNING if told else logging.DEBUG
             _log.log(
-                level, "part %d of the offset map of %s is missing: `mirror map rebuild`.", part.number, part.source
+                level, "part %d of the offset map of %s is missing: run `mirror map rebuild`.", part.number, part.source
             )
     return replace(stored, position=replace(position, runs=merge((*runs, *position.runs)), map_parts=0))
 

@@ -187,7 +187,7 @@ def decode_part(value: bytes) -> tuple[OffsetRun, ...]:
     try:
         return _runs("runs", json.loads(value)["runs"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise RecordFormatError("the value is no part of an offset map", action=_ACTION) from None
+        raise RecordFormatError("the value is not a part of an offset map", action=_ACTION) from None
 
 
 class PositionKeys:
@@ -348,14 +348,14 @@ def _parse(value: bytes) -> Any:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise RecordFormatError(f"{name} is not a text", action=_ACTION)
+        raise RecordFormatError(f"{name} is not a string", action=_ACTION)
     return value
 
 
 def _state(name: str, value: Any) -> PositionState:
     state = _STATES.get(_text(name, value))
     if state is None:
-        raise RecordFormatError(f"state {value!r} is not known", action=_ACTION)
+        raise RecordFormatError(f"unknown state {value!r}", action=_ACTION)
     return state
 
 
@@ -363,7 +363,7 @@ def _runs(name: str, value: Any) -> tuple[OffsetRun, ...]:
     try:
         return decode(base64.b64decode(_text(name, value), validate=True), largest=_LARGEST_MAP)
     except (ValueError, OffsetMapError):
-        raise RecordFormatError(f"{name} is no offset map", action=_ACTION) from None
+        raise RecordFormatError(f"{name} is not an offset map", action=_ACTION) from None
 
 
 def _last_record(name: str, value: Any) -> LastRecord:
@@ -375,7 +375,7 @@ def _last_record(name: str, value: Any) -> LastRecord:
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise RecordFormatError(f"{name} is neither true nor false", action=_ACTION)
+        raise RecordFormatError(f"{name} is not a boolean", action=_ACTION)
     return value
 
 
@@ -399,7 +399,7 @@ def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:
     ranges: list[OmittedRange] = []
     for each in _elements(name, value):
         if not isinstance(each, list) or len(each) != len(OmittedRange._fields):
-            raise RecordFormatError(f"{name} holds something else than ranges", action=_ACTION)
+            raise RecordFormatError(f"{name} contains something other than ranges", action=_ACTION)
         first_offset, next_offset, records, cause, quarantined = each
         found = OmittedRange(
             _natural(name, first_offset),
@@ -409,7 +409,7 @@ def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:
             quarantined is True,
         )
         if found.next_offset <= found.first_offset or (ranges and found.first_offset < ranges[-1].next_offset):
-            raise RecordFormatError(f"{name} does not ascend", action=_ACTION)
+            raise RecordFormatError(f"{name} is not in ascending order", action=_ACTION)
         ranges.append(found)
     return tuple(ranges)
 
@@ -418,7 +418,7 @@ def _routes(name: str, value: Any) -> tuple[Route, ...]:
     routes: list[Route] = []
     for each in _elements(name, value):
         if not isinstance(each, list) or len(each) != len(Route._fields):
-            raise RecordFormatError(f"{name} holds something else than target partitions", action=_ACTION)
+            raise RecordFormatError(f"{name} contains something other than target partitions", action=_ACTION)
         topic, partition, target_offset = each
         routes.append(Route(_text(name, topic), _natural(name, partition), _natural(name, target_offset)))
     return tuple(routes)

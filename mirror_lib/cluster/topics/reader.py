@@ -91,7 +91,7 @@ class _Client:
             return kind({**self._connection.librdkafka(), **settings, **own})
         except confluent_kafka.KafkaException as error:
             raise ConfigurationError(
-                f"the client for {self.topic} cannot be set up: {error_text(error.args[0])}.",
+                f"the client for {self.topic} cannot be created: {error_text(error.args[0])}.",
                 where=self._where,
                 action="Check the ssl.* and sasl.* properties of the cluster.",
             ) from error
@@ -137,10 +137,10 @@ class _Client:
         one = len(leaderless) == 1
         which = f"partition {leaderless[0]} has" if one else f"partitions {', '.join(map(str, leaderless))} have"
         return TransientError(
-            f"could not {doing}: {which} no leader, since no broker with an in-sync replica runs.",
+            f"could not {doing}: {which} no leader, because no broker with an in-sync replica runs.",
             where=replace(self._where, partition=leaderless[0]),
-            action="Start the brokers of its replicas: `kafka-topics.sh --describe --topic "
-            f"{self.topic} --unavailable-partitions` names them. A topic with one replica waits for this one broker.",
+            action=f"Start the brokers of its replicas: `kafka-topics.sh --describe --topic {self.topic} "
+            "--unavailable-partitions` lists them. A topic with one replica needs this one broker.",
         )
 
     def _failure(self, error: confluent_kafka.KafkaError, doing: str) -> MirrorError:
@@ -239,10 +239,10 @@ class SmallTopicReader(_Client):
             return self._unanswered(consumer, doing)
         hidden = ", ".join(map(str, sorted(unfinished)))
         error = HiddenRecordsError(
-            f"a transaction is still open in partitions {hidden}, and hides what follows it.",
+            f"a transaction is still open in partitions {hidden}, and hides later records.",
             where=self._where,
-            action="Stop MirrorMaker 2 for this flow. A transaction left behind ends by itself after its timeout; for "
-            "one that does not, see `kafka-transactions.sh find-hanging` (docs/troubleshooting.md, transient).",
+            action="Stop MirrorMaker 2 for this flow. An abandoned transaction ends after its timeout; for one that "
+            "does not, see `kafka-transactions.sh find-hanging` (docs/troubleshooting.md, transient).",
         )
         error.partitions = frozenset(unfinished)
         return error

@@ -17,7 +17,7 @@ class AddressError(ValueError):
 
     def __init__(self, member: str | None) -> None:
         self.member = member
-        super().__init__(_MEANING if member is None else f"{_MEANING}; {member!r} is none")
+        super().__init__(_MEANING if member is None else f"{_MEANING}; {member!r} is not valid")
 
 
 def parse_addresses(text: str) -> tuple[str, ...]:

@@ -48,8 +48,8 @@ def _circles(flows: Sequence[FlowConfig], settings: Mapping[FlowId, FlowSettings
         shown = " -> ".join(map(str, loop.path[:_SHOWN])) + (" -> and so on" if len(loop.path) > _SHOWN else "")
         yield Problem(
             severity=Severity.ERROR,
-            message=f"records would be copied in a circle, since names without a separator do not tell where a topic "
-            f"came from: {shown}",
+            message="records would be copied in a loop, since names without a separator do not contain the source "
+            f"alias: {shown}",
             key=None if setting is None else setting.key,
             line=None if setting is None else setting.line,
             suggestion="delete replication.policy.separator, or enable one direction only with "
@@ -70,10 +70,10 @@ def _shared_positions(flows: Sequence[FlowConfig], settings: Mapping[FlowId, Flo
         yield Problem(
             severity=Severity.ERROR,
             message=f"flows {first} and {flow.flow} store their positions in {flow.offset_storage_topic} on "
-            f"{flow.flow.target} under the same source alias {flow.source_alias!r}, so each would continue at the "
-            "other's positions",
+            f"{flow.flow.target} under the same source alias {flow.source_alias!r}, so each flow would continue "
+            "at the other's positions",
             key=None if setting is None else setting.key,
             line=None if setting is None else setting.line,
-            suggestion="delete offset.storage.topic, so that each flow has a topic of its own, or delete "
+            suggestion="delete offset.storage.topic, so that each flow has its own topic, or delete "
             "source.cluster.alias",
         )

@@ -81,7 +81,7 @@ def _counting(settings: FlowSettings) -> Iterator[tuple[tuple[str, str], Provena
 
 
 _BEGIN, _END = "-----BEGIN", "-----END"
-_TODO = r"end every line of it but the last with `\n\`, or take it from a file by a provider"
+_TODO = "end every line except the last with `\n\\`, or read the value from a file with a provider"
 
 
 def broken_pem(settings: Iterable[Provenance]) -> tuple[list[Problem], frozenset[str]]:
@@ -104,7 +104,7 @@ def broken_pem(settings: Iterable[Provenance]) -> tuple[list[Problem], frozenset
             problems.append(
                 Problem(
                     severity=Severity.ERROR,
-                    message="a PEM text begins here and goes on in lines that are not joined with this one",
+                    message="a PEM text starts here, but its lines are not joined with a backslash",
                     key=None if key.startswith(_BEGIN) else key,
                     line=setting.line,
                     suggestion=_TODO,
@@ -132,7 +132,7 @@ _FLOW_CLIENTS = {
 }
 _CLUSTER_CLIENTS = {f"{kind}.": kind for kind in BY_CLIENT}
 _SYNCS_ONLY = (
-    "it reaches only the producer of offset-syncs; the data producer is set by <target>.producer.* or by "
+    "it is used only by the producer of offset-syncs; the data producer is set by <target>.producer.* or by "
     "producer.override.* of the flow"
 )
 #: Of Connect's transforms; converters can also be set for a worker.
@@ -183,10 +183,10 @@ def _tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> Iterat
         lines = ", ".join(str(line) for line, _ in sorted(found, key=lambda each: each[0] or 0)[:_TUNING_SHOWN])
         yield Problem(
             severity=Severity.WARNING,
-            message=f"{shown} tune Java's clients and have no effect here (line {lines}"
-            f"{', ...' if len(found) > _TUNING_SHOWN else ''})",
+            message=f"{shown} tune Java's clients and have no effect here (line "
+            f"{lines}{', ...' if len(found) > _TUNING_SHOWN else ''})",
             line=found[0][0],
-            suggestion="leave them for MM2; mirror.fetch.*, mirror.batch.* and mirror.produce.* do that here",
+            suggestion="keep them for MM2; use mirror.fetch.*, mirror.batch.* and mirror.produce.* here",
         )
 
 
@@ -225,7 +225,7 @@ class _Assignment:
         if left is not None and self._setting.written is None and not self._setting.later:
             shown = "NAME" if self._is_secret() else left
             which = "a placeholder" if self._is_secret() else f"the placeholder {left}"
-            yield self._warning(f"{which} is taken as it is written", advice_for(shown))
+            yield self._warning(f"{which} is not replaced", advice_for(shown))
 
     def _at_top_level(self, name: str) -> Iterator[Problem]:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name) or WORKER_BY_NAME.get(name)
@@ -272,10 +272,10 @@ class _Assignment:
             yield from self._defined(OWN_BY_NAME[name])
         elif name in OWN_BY_NAME:
             where = "at the top level" if OWN_BY_NAME[name].scope is Scope.TOP else "at the top level or under a flow"
-            yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
+            yield self._error(f"{name} is not allowed under a cluster", f"write it {where}")
         elif is_transform_key(name):
             where = "at the top level or under a flow"
-            yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
+            yield self._error(f"{name} is not allowed under a cluster", f"write it {where}")
         elif name.startswith(_ONLY_IN_FLOWS):
             yield self._no_effect("MM2 ignores it under a cluster", f"write {name} under a flow, or delete the line")
         elif name in MM2_BY_NAME or name.startswith(f"{_POLICY}."):
@@ -284,7 +284,7 @@ class _Assignment:
         elif (sentence := foreign(name)) is not None:
             yield self._foreign(name, sentence)
         elif name in _CLIENT_NAMES:
-            yield self._no_effect("it reaches no client in this form", _bare_advice(name, self._place.prefix))
+            yield self._no_effect("no client uses it in this form", _bare_advice(name, self._place.prefix))
         else:
             yield self._unknown(name, (*WORKER_NAMES, *(f"{kind}.{n}" for kind in BY_CLIENT for n in BY_CLIENT[kind])))
 
@@ -293,10 +293,10 @@ class _Assignment:
         kind = _kind(name, _FLOW_CLIENTS)
         if name in MM2_BY_NAME and MM2_BY_NAME[name].scope is Scope.TOP:
             yield self._no_effect(
-                f"{name} belongs to the whole file, not to a flow", f"write {name}, or delete the line"
+                f"{name} applies to the whole file, not to a flow", f"write {name}, or delete the line"
             )
         elif definition is not None and definition.scope is Scope.TOP:
-            yield self._error(f"{name} belongs to the whole file, not to a flow", f"write {name} without the flow")
+            yield self._error(f"{name} applies to the whole file, not to a flow", f"write {name} without the flow")
         elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
             yield self._error(f"{name} belongs to a cluster, not to a flow", f"write <alias>.{name}")
         elif definition is not None:
@@ -317,17 +317,15 @@ class _Assignment:
         elif name.startswith(f"{_POLICY}."):
             yield from self._policy_typo(name)
         elif name in CLIENT_SET:
-            yield self._no_effect("it reaches no client in this form", f"write <alias>.{name}, or delete the line")
+            yield self._no_effect("no client uses it in this form", f"write <alias>.{name}, or delete the line")
         elif (sentence := foreign(name)) is not None:
             yield self._foreign(name, sentence)
         elif name in WORKER_NAMES or name.startswith((*WORKER_PREFIXES, _PROVIDERS)):
             target = self._place.flow.target if self._place.flow else "<target>"
             todo = f"write {target}.{name}, or delete the line" if name in WORKER_BY_NAME else None
-            yield self._no_effect("MM2 never looks for it under a flow", todo)
+            yield self._no_effect("MM2 does not read it under a flow", todo)
         elif name in _CLIENT_NAMES:
-            yield self._no_effect(
-                "it reaches no client in this form", _bare_advice(name, f"{self._place.flow}.source.")
-            )
+            yield self._no_effect("no client uses it in this form", _bare_advice(name, f"{self._place.flow}.source."))
         else:
             yield self._unknown(name, self._flow_names())
 
@@ -336,16 +334,16 @@ class _Assignment:
         flows = [f"{a}{ARROW}{b}." for a in self._clusters for b in self._clusters if a != b]
         start, arrow, rest = key.partition(ARROW)
         if start in self._clusters and rest.startswith(f"{start}."):
-            yield self._no_effect("a flow leads from one cluster to another one")
+            yield self._no_effect("a flow connects two different clusters")
             return
         head = start + arrow + rest.split(".", 1)[0] + "."
         guess = difflib.get_close_matches(head, flows, 1, 0.6)
-        message = f"{key} belongs to no flow between the clusters ({aliases})"
+        message = f"{key} is not in a flow between the clusters ({aliases})"
         if guess:
             meant = guess[0] + rest.split(".", 1)[-1]
             yield self._error(message, f"did you mean {meant}?").model_copy(update={"rename_to": meant})
         else:
-            message = f"it belongs to no flow between the clusters ({aliases})"
+            message = f"it is not in a flow between the clusters ({aliases})"
             yield self._no_effect(message, "add its clusters to clusters, or delete the line")
 
     def _defined(self, definition: Definition) -> Iterator[Problem]:
@@ -363,7 +361,7 @@ class _Assignment:
             yield from self._client_value(name)
             return
         guess = _closest(name, BY_CLIENT[kind])
-        message = f"{name} is no setting of Kafka's {kind}, which takes it without using it"
+        message = f"{name} is not a setting of Kafka's {kind}, which ignores it"
         if guess in APPLIED:
             # With the right name it would have an effect.
             yield self._warning(message, f"did you mean {guess}?")
@@ -376,9 +374,9 @@ class _Assignment:
         else:
             guess = _closest(name, CLIENT_SET)
             if guess:
-                yield self._warning("only connection settings count here", f"did you mean {guess}?")
+                yield self._warning("only connection settings are used here", f"did you mean {guess}?")
             else:
-                yield self._no_effect("only connection settings count here")
+                yield self._no_effect("only connection settings are used here")
 
     def _client_value(self, name: str) -> Iterator[Problem]:
         yield from self._value(lambda text: check_client_value(name, text))
@@ -404,7 +402,7 @@ class _Assignment:
                 yield self._error(f"{self._key} {must}", todo)
                 return
             line = "" if winner.line is None else f" in line {winner.line}"
-            yield self._warning(f"{must}; it has no effect, since {winner.key}{line} overrides it", "delete the line")
+            yield self._warning(f"{must}; it has no effect, because {winner.key}{line} overrides it", "delete the line")
 
     def _reason(self, must_be: str) -> str:
         """Return what a value must be and what it is, unless it may be a secret."""
@@ -428,7 +426,7 @@ class _Assignment:
 
     def _blank_in_flow(self) -> Problem:
         return self._error(
-            f"the key ends at the first blank, so this line sets {self._key!r}",
+            f"the key ends at the first space, so this line sets {self._key!r}",
             f"write {self._key}{self._setting.value.split('=')[0].replace(' ', '')}",
         )
 
@@ -436,16 +434,16 @@ class _Assignment:
         guess = _closest(name, known)
         prefix = self._place.prefix
         if self._key.startswith(_CONFLICTS):
-            message = f"{self._key} marks a merge that was not finished, so the lines of both sides count"
+            message = f"{self._key} is a marker of an unfinished merge, so the lines of both sides are used"
             return self._error(message, "finish the merge")
         meant = f"{prefix}{guess}" if guess else None
         if guess is None and self._place.level is Level.TOP and "." in name:
             alias = _closest(name.split(".", 1)[0], self._clusters, 0.6)
             meant = f"{alias}.{name.split('.', 1)[1]}" if alias else None
         if meant is None and not name.startswith(_OWN):
-            return self._no_effect("it is no setting of MirrorMaker 2 nor of this program")
+            return self._no_effect("it is not a setting of MirrorMaker 2 or of this program")
         todo = f"did you mean {meant}?" if meant else "delete the line; `mirror config keys` lists all settings"
-        problem = self._error(f"{self._key} is no setting of MirrorMaker 2 nor of this program", todo)
+        problem = self._error(f"{self._key} is not a setting of MirrorMaker 2 or of this program", todo)
         return problem.model_copy(update={"rename_to": meant})
 
     def _top_level_names(self) -> tuple[str, ...]:
@@ -461,7 +459,9 @@ class _Assignment:
     def _foreign(self, name: str, sentence: str) -> Problem:
         """Return a problem for names that MM2 ignores as well, except names that have an effect here."""
         if name in HONOURED and not is_pattern_list(self._setting.value):
-            return self._no_effect("it was renamed in 2.7, is ignored by MM2 4.0, and its value is no list of regexes")
+            return self._no_effect(
+                "it was renamed in 2.7, is ignored by MM2 4.0, and its value is not a list of regexes"
+            )
         return self._warning(sentence) if name in HONOURED else self._no_effect(sentence)
 
     def _flow_advice(self, name: str) -> str:

@@ -20,7 +20,7 @@ class Level(Enum):
     CLUSTER = "a cluster"
     FLOW = "a flow"
     #: It looks like a key of a flow that the file does not have.
-    NO_FLOW = "no flow"
+    NO_FLOW = "not a flow"
 
 
 @dataclass(frozen=True, slots=True)

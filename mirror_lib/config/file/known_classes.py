@@ -54,7 +54,7 @@ def class_advice(key: str, name: str, known: Sequence[str]) -> str:
     slip = difflib.get_close_matches(simple, simples, 1, _SLIP if not own_package else 0.85)
     if slip and (own_package or difflib.SequenceMatcher(None, name, simples[slip[0]]).ratio() >= _SLIP):
         return f"did you mean {simples[slip[0]]}?"
-    anew = f"write {name or 'it'} anew in Python and name its dotted path"
+    anew = f"implement {name or 'it'} in Python and set its dotted path"
     if key != _REPLICATION_POLICY:
         return f"{_OF_FILTERS[key]} and delete the line, or {anew}"
     if name in _KNOWN_POLICIES:

@@ -10,7 +10,7 @@ from mirror_lib.config.model import Problem, Severity
 #: A properties file of a thousand flows has less than a tenth of this.
 LARGEST_FILE_BYTES = 10 * 1024 * 1024
 
-_IMPORT = "`mirror config import FILE` makes a properties file of it"
+_IMPORT = "`mirror config import FILE` converts it to a properties file"
 _MAGIC = (
     (b"\x1f\x8b", "compressed by gzip"),
     (b"PK\x03\x04", "a zip archive"),
@@ -37,20 +37,20 @@ def foreign_format(data: bytes) -> Problem | None:
     if found is None:
         return None
     what, todo = found
-    return Problem(severity=Severity.ERROR, message=f"the file is {what}, and no properties file", suggestion=todo)
+    return Problem(severity=Severity.ERROR, message=f"the file is {what}, not a properties file", suggestion=todo)
 
 
 def _binary(data: bytes) -> tuple[str, str] | None:
     if len(data) > LARGEST_FILE_BYTES:
-        return f"larger than {LARGEST_FILE_BYTES // 1024 // 1024} MiB", "name the properties file of MirrorMaker 2"
+        return f"larger than {LARGEST_FILE_BYTES // 1024 // 1024} MiB", "use the properties file of MirrorMaker 2"
     for magic, what in _MAGIC:
         if data.startswith(magic):
-            return what, "name the properties file of MirrorMaker 2, unpacked"
+            return what, "use the properties file of MirrorMaker 2, unpacked"
     if _PEM.match(data):
-        return "a certificate or key (PEM)", "name the properties file of MirrorMaker 2"
+        return "a certificate or key (PEM)", "use the properties file of MirrorMaker 2"
     # UTF-16 and UTF-32 contain zero bytes too; `properties` reports them by their byte order marks.
     if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
-        return "binary", "name the properties file of MirrorMaker 2; if it is text, save it as ASCII or UTF-8"
+        return "binary", "use the properties file of MirrorMaker 2; if the file is text, save it as ASCII or UTF-8"
     return None
 
 
@@ -64,18 +64,18 @@ def _text(text: str) -> tuple[str, str] | None:
     if _TEMPLATE.search(text):
         return (
             "a template (Helm, Jinja) that has not been rendered",
-            "render it, such as by helm template, and name what comes out",
+            "render it, for example with helm template, and use the output",
         )
     if _CLUSTERS.search(text):
         return None
     if _CONNECTOR.search(text):
         return "the configuration of a Connect connector", _IMPORT
     if _TERRAFORM.search(text):
-        return "Terraform", "name the properties file that terraform apply writes"
+        return "Terraform", "use the properties file that terraform apply writes"
     if _XML.match(text):
-        return "XML", "name the properties file of MirrorMaker 2"
+        return "XML", "use the properties file of MirrorMaker 2"
     if _YAML.search(text):
-        return "YAML", "name the properties file of MirrorMaker 2; a KafkaMirrorMaker2 resource can be imported"
+        return "YAML", "use the properties file of MirrorMaker 2; a KafkaMirrorMaker2 resource can be imported"
     return None
 
 
@@ -83,9 +83,9 @@ def _json(text: str) -> tuple[str, str] | None:
     try:
         value = json.loads(text.encode("iso-8859-1").decode("utf-8-sig", errors="replace"))
     except (ValueError, RecursionError):
-        return ("JSON with an error in it", f"correct it; {_IMPORT}") if '"connector.class"' in text else None
+        return ("malformed JSON", f"correct it; {_IMPORT}") if '"connector.class"' in text else None
     if '"connector.class"' in text:
         return "the configuration of a Connect connector (JSON)", _IMPORT
     if isinstance(value, dict) and "kind" in value:
         return f"a Kubernetes resource (JSON, {value['kind']})", _IMPORT
-    return "JSON", "write each setting on a line of its own, as name = value"
+    return "JSON", "write each setting on its own line, as name = value"

@@ -70,7 +70,7 @@ def parse_properties(data: bytes) -> PropertiesFile:
             problems.append(
                 Problem(
                     severity=Severity.ERROR,
-                    message=f"broken escape {error.escape}: \\u must be followed by four hexadecimal digits",
+                    message=f"invalid escape {error.escape}: \\u must be followed by four hexadecimal digits",
                     line=reader.logical_line,
                     suggestion="write a single backslash as \\\\",
                 )
@@ -101,13 +101,13 @@ def _without_mark(data: bytes) -> tuple[str, Problem | None]:
             harmless = (_COMMENT.match(first) or not first.strip(" \t\f")) and not _CONTINUED.search(first)
             severity = Severity.WARNING if harmless else Severity.ERROR
             message = (
-                "the file begins with a byte order mark (UTF-8 with BOM), which Java reads as a part of the first key"
+                "the file starts with a byte order mark (UTF-8 with BOM), which Java reads as part of the first key"
             )
             suggestion = "save the file as UTF-8 without BOM"
         else:
             text = data.decode(encoding, errors="replace")
             severity = Severity.ERROR
-            message = f"the file begins with a byte order mark and is {encoding}, which Java cannot read"
+            message = f"the file starts with a byte order mark and is {encoding}, which Java cannot read"
             suggestion = "save the file as ASCII, or as UTF-8 without BOM"
         return text, Problem(severity=severity, message=message, line=1, suggestion=suggestion)
     return data.decode("iso-8859-1"), None
@@ -165,10 +165,10 @@ def _cut_off(entry: Entry) -> Problem:
     # The flows of the existing lines would run with the defaults of the missing ones.
     return Problem(
         severity=Severity.ERROR,
-        message=f"the file ends in the middle of a line, behind {entry.key}",
+        message=f"the file ends in the middle of a line, after {entry.key}",
         key=entry.key,
         line=entry.line,
-        suggestion="write the whole file to another name and rename it; if nothing is missing, end the line with =",
+        suggestion="write the file under another name and rename it; if nothing is missing, end the line with =",
     )
 
 
@@ -176,24 +176,24 @@ def _doubts(entry: Entry) -> Iterator[Problem]:
     if _TRAILING_COMMENT.search(entry.value):
         yield Problem(
             severity=Severity.WARNING,
-            message=f"the text behind # belongs to the value of {entry.key}",
+            message=f"the text after # is part of the value of {entry.key}",
             key=entry.key,
             line=entry.line,
-            suggestion="put the comment on a line of its own: properties files know no comment behind a value",
+            suggestion="put the comment on its own line: properties files have no comments after a value",
         )
     stripped = entry.value.strip()
     if len(stripped) > 1 and stripped[0] == stripped[-1] and stripped[0] in "\"'":
         yield Problem(
             severity=Severity.WARNING,
-            message=f"the quotes belong to the value of {entry.key}",
+            message=f"the quotes are part of the value of {entry.key}",
             key=entry.key,
             line=entry.line,
-            suggestion="leave the quotes out: properties files do not use them",
+            suggestion="remove the quotes: properties files do not use them",
         )
     if not entry.value.isascii() or not entry.key.isascii():
         yield Problem(
             severity=Severity.WARNING,
-            message=f"{entry.key} holds characters outside ASCII, which Java reads as ISO-8859-1",
+            message=f"{entry.key} contains characters outside ASCII, which Java reads as ISO-8859-1",
             key=entry.key,
             line=entry.line,
             suggestion="if the file is UTF-8, write such characters as \\uXXXX",
@@ -207,7 +207,7 @@ def _repetitions(entries: list[Entry]) -> Iterator[Problem]:
         if earlier is not None:
             yield Problem(
                 severity=Severity.WARNING,
-                message=f"{entry.key} is set again; the value on line {earlier.line} has no effect",
+                message=f"{entry.key} is set again; the value in line {earlier.line} has no effect",
                 key=entry.key,
                 line=entry.line,
             )

@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import re
 
-_NEVER_EXISTED = "it stands in KIP-382 and in vendor documents but never existed in MM2"
-_NOT_MM2 = "it is no setting of MM2 and has no effect"
+_NEVER_EXISTED = "it is in KIP-382 and in vendor documents, but never existed in MM2"
+_NOT_MM2 = "it is not a setting of MM2 and has no effect"
 _MM1 = "it belongs to MirrorMaker 1"
-_BROKER = "it is a setting of brokers and has no effect"
+_BROKER = "it is a broker setting and has no effect"
 
 #: Valid for a name at every level of the file.
 _EXACT = {
-    "topics.blacklist": "it was renamed to topics.exclude in 2.7; it is still honoured here, MM2 4.0 ignores it",
-    "groups.blacklist": "it was renamed to groups.exclude in 2.7; it is still honoured here, MM2 4.0 ignores it",
-    "config.properties.blacklist": "it was renamed to config.properties.exclude in 2.7; it is still honoured here, "
+    "topics.blacklist": "it was renamed to topics.exclude in 2.7; this program still reads it, MM2 4.0 ignores it",
+    "groups.blacklist": "it was renamed to groups.exclude in 2.7; this program still reads it, MM2 4.0 ignores it",
+    "config.properties.blacklist": "it was renamed to config.properties.exclude in 2.7; still read here, "
     "MM2 4.0 ignores it",
-    "topics.whitelist": "it never was a setting of MM2 and has no effect; write topics",
-    "groups.whitelist": "it never was a setting of MM2 and has no effect; write groups",
+    "topics.whitelist": "it was never a setting of MM2 and has no effect; write topics",
+    "groups.whitelist": "it was never a setting of MM2 and has no effect; write groups",
     "use.incremental.alter.configs": "it was removed in 4.0: topic settings are always altered incrementally",
     "add.source.alias.to.metrics": "it was removed in 4.0: metrics always name the source",
     "auto.include.jmx.reporter": "it was removed in 4.0, and there is no JVM here",
@@ -56,8 +56,8 @@ _EXACT = {
     "groupsPattern": "it belongs to Strimzi; write groups",
     "groupsExcludePattern": "it belongs to Strimzi; write groups.exclude",
     "groups.include": "it has no effect; write groups",
-    "topic.whitelist": "it never was a setting of MM2 and has no effect; write topics",
-    "topic.blacklist": "it never was a setting of MM2 and has no effect; write topics.exclude",
+    "topic.whitelist": "it was never a setting of MM2 and has no effect; write topics",
+    "topic.blacklist": "it was never a setting of MM2 and has no effect; write topics.exclude",
     "replication.topics": f"{_NOT_MM2}; write topics",
     "offsets.topic.replication.factor": f"{_BROKER}; write offset-syncs.topic.replication.factor or "
     "offset.storage.replication.factor",
@@ -69,19 +69,19 @@ _EXACT = {
     "auto.create.topics.enable": f"{_BROKER}; remote topics are created by the flow",
     "log.dirs": _BROKER,
     "zookeeper.connect": _BROKER,
-    "consumer.config": f"{_MM1}; connection settings stand under the alias of the source cluster",
-    "producer.config": f"{_MM1}; connection settings stand under the alias of the target cluster",
+    "consumer.config": f"{_MM1}; set connections under the alias of the source cluster",
+    "producer.config": f"{_MM1}; set connections under the alias of the target cluster",
     "num.streams": f"{_MM1}; write tasks.max",
     "whitelist": f"{_MM1}; write topics",
     "blacklist": f"{_MM1}; write topics.exclude",
     "include": f"{_MM1}; write topics, with commas between patterns",
     "offset.commit.interval.ms": f"{_MM1}; write offset.flush.interval.ms under the alias of the target cluster",
     "abort.on.send.failure": f"{_MM1}; a partition that cannot be written always stops",
-    "message.handler": f"{_MM1}; record batches are copied as they are",
-    "message.handler.args": f"{_MM1}; record batches are copied as they are",
+    "message.handler": f"{_MM1}; record batches are copied unchanged",
+    "message.handler.args": f"{_MM1}; record batches are copied unchanged",
     "consumer.rebalance.listener": f"{_MM1}; partitions are assigned by the plan of a run",
     "rebalance.listener.args": f"{_MM1}; partitions are assigned by the plan of a run",
-    "source.replication.group.id": f"{_NOT_MM2}; positions are kept in mm2-offsets.<source>.internal on the target",
+    "source.replication.group.id": f"{_NOT_MM2}; positions are stored in mm2-offsets.<source>.internal on the target",
     "replication.internal.topic.replication.factor": f"{_NOT_MM2}; write offset-syncs.topic.replication.factor, "
     "checkpoints.topic.replication.factor, heartbeats.topic.replication.factor and offset.storage.replication.factor",
     "target.cluster.bootstrap.servers": f"{_NOT_MM2} at the top level; write <alias>.bootstrap.servers",
@@ -96,13 +96,13 @@ _PATTERNS = (
     (
         re.compile(r"(?:emit|sync|refresh)\..+\.interval\.(?:ms|minutes)"),
         "emit|sync|refresh.*.interval.ms",
-        "it has no effect; MM2 counts in seconds: write the same with .interval.seconds",
+        "it has no effect; MM2 uses seconds: write the same with .interval.seconds",
     ),
     (
         re.compile(r"source\.replication\.topic\..+"),
         "source.replication.topic.*",
-        f"{_NOT_MM2}; topics are renamed by mirror.topics.rename=source:target, and `mirror config import-topics` "
-        "puts it so",
+        f"{_NOT_MM2}; topics are renamed by mirror.topics.rename=source:target; `mirror config import-topics` "
+        "converts the setting",
     ),
     (
         re.compile(r"errors\.deadletterqueue\..+"),

@@ -36,15 +36,15 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
     """Yield problems of `clusters` and of the connections."""
     setting = file.get("clusters")
     if setting is None:
-        yield _error("clusters is missing", suggestion="name the aliases, such as clusters = primary, backup")
+        yield _error("clusters is missing", suggestion="set the aliases, such as clusters = primary, backup")
         return
     if len(clusters) < 2:
-        yield _error("clusters must name at least two aliases", setting)
+        yield _error("clusters must contain at least two aliases", setting)
     for alias, times in Counter(parse_list(setting.value)).items():
         if alias and times > 1:
-            yield _warning(f"clusters names {alias} {times} times", setting)
+            yield _warning(f"clusters contains {alias} {times} times", setting)
         if ARROW in alias or any(character.isspace() for character in alias):
-            yield _error(f"the alias {alias!r} may hold neither blanks nor {ARROW}", setting)
+            yield _error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting)
     used = {alias for flow in flows for alias in (flow.source, flow.target)}
     for alias in clusters:
         if alias in used and not file.cluster(alias).get("bootstrap.servers"):
@@ -62,7 +62,7 @@ def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[
     top = file.get("enabled")
     if top is not None and parse_raw_boolean(top.value):
         yield _warning(
-            f"enabled at the top level enables all {len(flows)} flows", top, "write SOURCE->TARGET.enabled for each"
+            f"enabled at the top level enables all {len(flows)} flows", top, "set SOURCE->TARGET.enabled for each"
         )
     for flow in written_pairs(file, clusters):
         for name in ("enabled", "emit.heartbeats.enabled"):
@@ -74,11 +74,11 @@ def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[
 def _raw_boolean_problems(setting: Provenance) -> Iterator[Problem]:
     written = setting.value if setting.written is None else setting.written
     if parse_raw_boolean(setting.value.strip()) and not parse_raw_boolean(written):
-        reason = "a variable" if setting.written is not None else "a blank behind the value"
+        reason = "a variable" if setting.written is not None else "a trailing space"
         yield _warning(
-            f"MM2 takes {setting.key} as it is written when it selects its flows: {reason} makes it false there",
+            f"MM2 reads {setting.key} literally when it selects its flows: {reason} makes it false there",
             setting,
-            "write true and nothing else",
+            "write true only",
         )
 
 
@@ -89,7 +89,7 @@ def provider_problems(file: Settings) -> Iterator[Problem]:
         if key.startswith("config.providers."):
             name = key.split(".")[2]
             if name not in named:
-                yield _warning(f"{key}: config.providers does not name {name}", setting, f"add {name} to it")
+                yield _warning(f"{key}: config.providers does not contain {name}", setting, f"add {name} to it")
 
 
 def flow_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
@@ -115,10 +115,10 @@ def _alias_problems(settings: FlowSettings) -> Iterator[Problem]:
         yield _no_separator(settings.flow, alias, _alias(settings, TARGET_ALIAS, settings.flow.target), setting)
     elif separator in alias:
         yield _warning(
-            f"the alias {alias} holds the separator {separator!r}: remote topics of this cluster "
-            "are not recognised, so that cycles are not prevented",
+            f"the alias {alias} contains the separator {separator!r}: remote topics of this cluster are not "
+            "recognized, so loops are not prevented",
             setting,
-            "choose another alias or another replication.policy.separator",
+            "use another alias or another replication.policy.separator",
         )
 
 
@@ -134,9 +134,9 @@ def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
         (
             SOURCE_ALIAS,
             flow.source,
-            "remote topics, positions and checkpoints of flow {flow} carry the alias {alias!r}",
+            "remote topics, positions and checkpoints of flow {flow} use the alias {alias!r}",
         ),
-        (TARGET_ALIAS, flow.target, "offset-syncs and heartbeats of flow {flow} carry the alias {alias!r}"),
+        (TARGET_ALIAS, flow.target, "offset-syncs and heartbeats of flow {flow} use the alias {alias!r}"),
     ):
         alias = _alias(settings, name, usual)
         setting = settings.connector.get(name)
@@ -155,10 +155,10 @@ def _identity_like(policy: Provenance) -> Iterator[Problem]:
     name = policy.value.strip()
     if name != IDENTITY_CLASS:
         yield _warning(
-            f"{policy.key}: {name} keeps topic names and is taken as {IDENTITY_CLASS}; heartbeats topics alone are "
-            "called <source>.heartbeats on the target, where that class mixes them",
+            f"{policy.key}: {name} keeps topic names and is treated as {IDENTITY_CLASS}, except that heartbeats "
+            "topics are named <source>.heartbeats on the target, where that class mixes them",
             policy,
-            f"write {IDENTITY_CLASS}, which MM2 has since 3.0",
+            f"write {IDENTITY_CLASS}, which MM2 supports since 3.0",
         )
 
 
@@ -166,16 +166,16 @@ def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | 
     """Return a warning about the topic names; only loops are rejected, which needs all flows of the file."""
     if not source:
         return _warning(
-            f"flow {flow}: with neither alias nor separator topics keep their names, as with MM2; heartbeats of the "
-            "source are not copied, since they would mix with the target's own",
+            f"flow {flow}: with neither alias nor separator topics keep their names, as in MM2; heartbeats of the "
+            "source are not copied, because they would mix with the target's own",
             setting,
-            f"for a new flow write replication.policy.class = {IDENTITY_CLASS} and delete both lines; keep them if MM2 "
-            "has run with them, since its internal topics are named by them",
+            f"for a new flow write replication.policy.class = {IDENTITY_CLASS} and delete both lines; keep them if "
+            "MM2 has run with them, because they name its internal topics",
         )
-    left_out = f", and leaves out topics whose names contain {target!r}" if len(target) == 1 else ""
+    left_out = f", and topics whose names contain {target!r} are not copied" if len(target) == 1 else ""
     return _warning(
-        f"flow {flow}: without a separator topic orders becomes {source}orders, as with MM2, which then does not "
-        f"recognise remote topics{left_out}",
+        f"flow {flow}: without a separator topic orders becomes {source}orders, as in MM2, which then does not "
+        f"recognize remote topics{left_out}",
         setting,
         "keep the line if MM2 has run with it; for a new flow set another replication.policy.separator",
     )
@@ -202,7 +202,9 @@ def _layer_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Prob
             effective = [found for client in clients if (found := settings.clients[client].get(name)) is not None]
             winner = next((found for found in effective if found.key != key), None)
             if winner is not None and winner.key is not None and all(found.key != key for found in effective):
-                yield _warning(f"{key} has no effect: {winner.key} wins", setting, f"write {flow}.source.{kind}.{name}")
+                yield _warning(
+                    f"{key} has no effect: {winner.key} overrides it", setting, f"write {flow}.source.{kind}.{name}"
+                )
 
 
 _CLIENTS_OF_KIND = {
@@ -223,13 +225,13 @@ def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
     yield from _weakened_configs(settings)
     if _is_true(settings, "sync.group.offsets.enabled") and _is_false(settings, "emit.checkpoints.enabled"):
         yield _warning(
-            f"flow {flow} syncs no group offsets, because emit.checkpoints.enabled is false",
+            f"flow {flow} synchronizes no group offsets, because emit.checkpoints.enabled is false",
             connector["sync.group.offsets.enabled"],
         )
     if _is_false(settings, "emit.offset-syncs.enabled") and not _is_false(settings, "emit.checkpoints.enabled"):
         yield _warning(
             f"flow {flow} emits no checkpoints, because emit.offset-syncs.enabled is false (MM2's checkpoint "
-            "connector refuses to start)",
+            "connector does not start then)",
             connector["emit.offset-syncs.enabled"],
             f"set {flow}.emit.checkpoints.enabled = false too",
         )

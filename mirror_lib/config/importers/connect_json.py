@@ -26,8 +26,8 @@ def connectors_in(document: Any, origin: str) -> tuple[Connector, ...]:
     found = tuple(_connectors(document, origin, ""))
     if not found:
         raise ConfigurationError(
-            f"{origin} has no connector of MirrorMaker 2.",
-            action=f"Give the connectors whose {CLASS} is {_kinds()}; {_EXPAND} prints all.",
+            f"{origin} has no MirrorMaker 2 connector.",
+            action=f"Pass connectors whose {CLASS} is {_kinds()}; {_EXPAND} prints all connectors.",
         )
     return found
 
@@ -41,7 +41,7 @@ def connector_of_properties(settings: Mapping[str, str], origin: str) -> Connect
     kind = kind_of(settings[CLASS])
     if kind is None:
         raise ConfigurationError(
-            f"{origin}: {CLASS}={settings[CLASS]} is no connector of MirrorMaker 2.", action=f"Give {_kinds()}."
+            f"{origin}: {CLASS}={settings[CLASS]} is not a MirrorMaker 2 connector.", action=f"Pass {_kinds()}."
         )
     return Connector(origin, settings.get("name", "").strip() or kind.value, kind, dict(settings))
 
@@ -77,13 +77,13 @@ def _connectors(document: Any, origin: str, path: str) -> Iterator[Connector]:
     if isinstance(document, list):
         if document and all(isinstance(each, str) for each in document):
             raise ConfigurationError(
-                f"{origin} has only the names of connectors.", action=f"Give what this prints: {_EXPAND}"
+                f"{origin} contains only the names of connectors.", action=f"Pass the output of: {_EXPAND}"
             )
         for index, each in enumerate(document):
             yield from _connectors(each, origin, f"{path}[{index}]")
     elif not isinstance(document, dict):
         raise ConfigurationError(
-            f"{_where(origin, path)} must be a connector, not {_named(document)}.", action="Give Connect's JSON."
+            f"{_where(origin, path)} must be a connector, not {_named(document)}.", action="Pass the JSON of Connect."
         )
     elif CLASS in document:
         yield from _one(document, document.get("name"), origin, path, None)
@@ -94,8 +94,8 @@ def _connectors(document: Any, origin: str, path: str) -> Iterator[Connector]:
         yield from _one(document["config"], document.get("name"), origin, path, None)
     elif "error_code" in document:
         raise ConfigurationError(
-            f"{_where(origin, path)} is an error of Connect: {text_of(document.get('message'), 'message')}.",
-            action="Ask Connect again.",
+            f"{_where(origin, path)} is an error from Connect: {text_of(document.get('message'), 'message')}.",
+            action="Query Connect again.",
         )
     elif isinstance(document.get("connectors"), list):
         yield from _connectors(document["connectors"], origin, f"{path}.connectors")
@@ -104,7 +104,7 @@ def _connectors(document: Any, origin: str, path: str) -> Iterator[Connector]:
     else:
         raise ConfigurationError(
             f"{_where(origin, path)} has neither {CLASS} nor config.",
-            action=f"Give a connector's JSON, or what this prints: {_EXPAND}",
+            action=f"Pass the JSON of a connector, or the output of: {_EXPAND}",
         )
 
 
@@ -114,7 +114,7 @@ def _expanded(document: Mapping[str, Any], origin: str, path: str) -> Iterator[C
         info = each.get("info")
         if not isinstance(info, dict):
             raise ConfigurationError(
-                f"{_where(origin, where)} has no settings.", action=f"Ask with expand=info too: {_EXPAND}"
+                f"{_where(origin, where)} has no settings.", action=f"Query with expand=info too: {_EXPAND}"
             )
         yield from _one(info.get("config"), name, origin, f"{where}.info.config", each.get("status"))
 

@@ -44,7 +44,7 @@ _POSITIONS = "offset.storage.topic"
 _TOLERANCE = {
     "fail": "the partition stops at such a record",
     "skip": "such a record is skipped",
-    "quarantine": "such a record goes to a topic of its own",
+    "quarantine": "such a record is written to a separate topic",
 }
 
 
@@ -80,8 +80,8 @@ def plan_flows(clusters: Sequence[ConnectCluster], answers: Answers) -> tuple[Im
         for flow, connectors in by_flow.items():
             if any(each.flow == flow for each in found):
                 raise ConfigurationError(
-                    f"{flow} is described twice: the second time by {connectors[0].origin}.",
-                    action="Import the two one by one.",
+                    f"{flow} is defined twice: the second time by {connectors[0].origin}.",
+                    action="Import them one by one.",
                 )
             found.append(_Flow(merge(flow, connectors, answers), cluster.worker, answers).plan())
     return tuple(found)
@@ -94,13 +94,13 @@ def _flow_of(connector: Connector) -> FlowId:
     for alias in (source, target):
         if not alias or "->" in alias or not alias.isprintable() or any(each.isspace() for each in alias):
             raise ConfigurationError(
-                f"{connector.origin}: {alias!r} cannot be the alias of a cluster.",
+                f"{connector.origin}: {alias!r} is not a valid cluster alias.",
                 action="Correct source.cluster.alias and target.cluster.alias.",
             )
     if source == target:
         raise ConfigurationError(
             f"{connector.origin}: source.cluster.alias and target.cluster.alias are both {source!r}.",
-            action="Give them two.",
+            action="Use two different aliases.",
         )
     return FlowId(source, target)
 
@@ -145,8 +145,8 @@ class _Flow:
             self._answers.ask(
                 Question(
                     f"{self._flow}.source-connector",
-                    f"there is no MirrorSourceConnector for {self._flow}, which would copy its topics. Import it too, "
-                    "if there is one.",
+                    f"no MirrorSourceConnector for {self._flow}, which would copy its topics. Import it too, if it "
+                    "exists.",
                     (("none", "the flow copies no topics"),),
                 )
             )
@@ -155,10 +155,10 @@ class _Flow:
         if checkpoint is None or not _is_not_false(checkpoint.config.get("enabled")):
             self._replace("emit.checkpoints.enabled", "false", "No MirrorCheckpointConnector runs")
         if ConnectorKind.HEARTBEAT not in connectors:
-            self._replace("emit.heartbeats.enabled", "false", "There is no MirrorHeartbeatConnector")
+            self._replace("emit.heartbeats.enabled", "false", "No MirrorHeartbeatConnector runs")
         elif "emit.heartbeats.enabled" not in self._settings:
             # The whole file has it off, so that no additional pair of clusters emits.
-            self._replace("emit.heartbeats.enabled", "true", "There is a MirrorHeartbeatConnector")
+            self._replace("emit.heartbeats.enabled", "true", "A MirrorHeartbeatConnector runs")
 
     def _replace(self, name: str, value: str, origin: str) -> None:
         self._settings[name] = Setting(value, origin)
@@ -173,7 +173,7 @@ class _Flow:
         answer = self._answers.ask(
             Question(
                 KAFKA_VERSION,
-                f"{what} Which version of Kafka does Connect run with? (curl http://connect:8083/ prints it)",
+                f"{what} Which Kafka version runs Connect? (curl http://connect:8083/ prints it)",
                 ((ANY_TEXT, "the version, such as 3.9 or 4.1"),),
             )
         )
@@ -182,7 +182,7 @@ class _Flow:
         release = kafka_release(answer)
         if release is None:
             raise ConfigurationError(
-                f"--answer {KAFKA_VERSION}={answer} is no version.", action="Write it as 3.9 or 4.1.0."
+                f"--answer {KAFKA_VERSION}={answer} is not a version.", action="Write it as 3.9 or 4.1.0."
             )
         return release
 
@@ -193,11 +193,11 @@ class _Flow:
                 continue
             del self._settings[old]
             if new in self._settings:
-                self._listed(old, setting, f"{new} is set too, and that counts")
+                self._listed(old, setting, f"{new} is set too and overrides it")
                 continue
-            release = self._release(f"{old} counts before Kafka 4.0 as {new}, and later has no effect.")
+            release = self._release(f"{old} means {new} before Kafka 4.0, and has no effect later.")
             if release is not None and release >= _OLD_NAMES_UNTIL:
-                self._listed(old, setting, f"Kafka {release[0]}.{release[1]} ignores it; since 2.7 it is called {new}")
+                self._listed(old, setting, f"Kafka {release[0]}.{release[1]} ignores it; since 2.7 its name is {new}")
             else:
                 self._settings[new] = setting
 
@@ -205,7 +205,7 @@ class _Flow:
         if self._source is None or "topics.exclude" in self._settings:
             return
         release = self._release(
-            "topics.exclude is not set. Before Kafka 4.3 its default excluded all topics that end with .internal or "
+            "topics.exclude is not set. Before Kafka 4.3 its default excluded all topics ending with .internal or "
             "-internal, and since then only those of MirrorMaker 2."
         )
         if release is not None and release < _NEW_EXCLUDE_SINCE:
@@ -224,17 +224,17 @@ class _Flow:
         answer = self._answers.ask(
             Question(
                 f"{self._flow}.{_POLICY}",
-                f"{self._flow} names its topics by the Java class {name}, which cannot run here.",
+                f"{self._flow} uses the Java class {name} for topic names, which cannot run here.",
                 (
-                    ("identity", "it keeps the names of topics"),
-                    ("default", "it puts the alias of the source before the names"),
+                    ("identity", "it keeps topic names"),
+                    ("default", "it prefixes topic names with the alias of the source"),
                     (ANY_TEXT, "the dotted path of a Python class that does the same"),
                 ),
             )
         )
         if answer == "default":
             del self._settings[_POLICY]
-            self._listed(_POLICY, setting, "the answer to a question of the import was: as Kafka's default")
+            self._listed(_POLICY, setting, "answered in the import: Kafka's default")
         else:
             value = _IDENTITY if answer == "identity" else answer or name
             self._settings[_POLICY] = Setting(value, f"{setting.origin} ({name})")
@@ -276,9 +276,9 @@ class _Flow:
                 self._answers.ask(
                     Question(
                         f"{self._flow}.{name}",
-                        f"{setting.origin} has {name}={setting.value.strip()}, so Connect does not write the bytes "
-                        "that it has read.",
-                        (("bytes", "records are copied as they are from now on"),),
+                        f"{setting.origin} has {name}={setting.value.strip()}, so Connect does not write the "
+                        "original bytes.",
+                        (("bytes", "copy records unchanged from now on"),),
                     )
                 )
 
@@ -299,11 +299,11 @@ class _Flow:
             answer = self._answers.ask(
                 Question(
                     f"{self._flow}.data-brokers",
-                    f"{brokers.origin} sends records to {shown(name, brokers.value)}, and the target "
+                    f"{brokers.origin} sends records to {shown(name, brokers.value)}, but the target "
                     f"{self._flow.target} has {shown(name, target.value)}.",
                     (
-                        ("target", "both are the same cluster: write to the target's brokers"),
-                        ("producer", "write records to the producer's brokers, and all else to the target's"),
+                        ("target", "both are the same cluster: use the target's brokers"),
+                        ("producer", "send records to the producer's brokers, and all else to the target's"),
                     ),
                 )
             )
@@ -312,7 +312,7 @@ class _Flow:
                 return
         if override is not None:
             del self._settings[name]
-            self._listed(name, override, "records go to the brokers of the target anyway")
+            self._listed(name, override, "records are sent to the brokers of the target anyway")
 
     # Place of a setting in the file
 
@@ -336,7 +336,7 @@ class _Flow:
         if rest in CLIENT_SET:
             self._result.clusters[alias, rest] = setting
         else:
-            self._listed(name, setting, "MirrorMaker 2 takes only settings of the connection from it")
+            self._listed(name, setting, "MirrorMaker 2 reads only connection settings from it")
 
     def _of_client(self, sides: tuple[str, ...], kind: str, rest: str, name: str, setting: Setting) -> None:
         if kind.endswith(".override") and kind != "producer.override":
@@ -453,8 +453,8 @@ def _chosen(alias: str, name: str, having: Mapping[FlowId, Setting], answers: An
     answer = answers.ask(
         Question(
             f"{alias}.{name}",
-            f"the cluster {alias} has one {name}, and its flows have different ones: {texts}.",
-            tuple((str(flow), f"as {flow} has it") for flow in having),
+            f"the cluster {alias} can have one {name}, but its flows have different values: {texts}.",
+            tuple((str(flow), f"as in {flow}") for flow in having),
         )
     )
     return next((each for flow, each in having.items() if str(flow) == answer), next(iter(having.values())))

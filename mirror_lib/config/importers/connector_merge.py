@@ -59,8 +59,8 @@ _DEFAULTS = {
 }
 #: Each connector has its own, and they are not settings of the flow.
 _OF_CONNECTORS = frozenset({"name", "connector.class", "enabled"})
-_NOT_READ = "the connector that it stands in does not read it"
-_OF_THE_COPY = "it counts for the records of topics only, which the source connector copies"
+_NOT_READ = "its connector does not read it"
+_OF_THE_COPY = "it applies only to topic records, which the source connector copies"
 _HIDDEN = "(hidden)"
 
 
@@ -135,8 +135,8 @@ def _one_of_each(flow: FlowId, connectors: Sequence[Connector], answers: Answers
             names = list(dict.fromkeys(each.name for each in candidates))
             question = Question(
                 f"{flow}.{kind.short}-connector",
-                f"{flow} has {len(candidates)} connectors {kind.value}, and a flow is one. If they divide its topics, "
-                "answer with one of them and complete its topics in the new file.",
+                f"{flow} has {len(candidates)} connectors {kind.value}, but a flow has one. If they divide its "
+                "topics, answer with one of them and complete its topics in the new file.",
                 tuple((name, f"the settings of the connector {name}") for name in names),
             )
             answer = answers.ask(question)
@@ -160,7 +160,7 @@ def _taken(
         return next(iter(read))
     choices: dict[str, tuple[str, str]] = {}
     for kind, value in read.items():
-        choices.setdefault(value, (kind.short, f"as the {kind.value} has it"))
+        choices.setdefault(value, (kind.short, f"as in the {kind.value}"))
     if len(values) > len(read):
         choices[_DEFAULTS[name]] = ("default", f"{name} = {_DEFAULTS[name]}")
     question = Question(

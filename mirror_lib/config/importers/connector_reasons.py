@@ -9,13 +9,13 @@ from mirror_lib.topology import FlowId
 
 _NO_CONNECT = "there are no Connect workers here"
 _POSITIONS = (
-    "positions there stand under the name of the connector; here they are kept in mm2-offsets.<source>.internal on the "
-    "target, and docs/migration.md says how the old ones are taken over"
+    "positions are stored there under the connector name; here they are stored in mm2-offsets.<source>.internal on "
+    "the target, and docs/migration.md explains how to take over the old ones"
 )
-_OWN_CLIENTS = "MirrorMaker 2 makes its own clients, which do not take it from the worker"
+_OWN_CLIENTS = "MirrorMaker 2 creates its own clients, which do not read it from the worker"
 _CONNECTOR = {
-    "clusters": "connectors do not read it; the new file has its own",
-    "tasks.max.enforce": "tasks.max is always kept",
+    "clusters": "connectors do not read it; the new file has its own providers",
+    "tasks.max.enforce": "tasks.max is always enforced",
     "connector.client.config.override.policy": _NO_CONNECT,
     "connector.plugin.version": _NO_CONNECT,
 }
@@ -31,21 +31,21 @@ def connector_reason(name: str) -> str:
     if sentence is not None:
         return sentence
     if name in CLIENT_SET:
-        return "no client of MirrorMaker 2 gets it in this form: source.cluster.* and target.cluster.* count"
+        return "no client of MirrorMaker 2 reads it in this form: source.cluster.* and target.cluster.* are used"
     if name in WORKER_NAMES or name.startswith((*WORKER_PREFIXES, "config.providers")):
-        return "Connect takes it from the worker's file, and not from a connector"
-    return "it is no setting of MirrorMaker 2: Connect ignored it, or a class of your own read it"
+        return "Connect reads it from the worker's file, not from a connector"
+    return "it is not a setting of MirrorMaker 2: Connect ignored it, or a custom class read it"
 
 
 def client_reason(kind: str, name: str, flow: FlowId) -> str:
     """Return why a setting of a client inside a connector, or of the worker's producer, has no effect here."""
     if kind == "consumer.override":
         return (
-            "Connect gives it to sink connectors only, so that MirrorMaker 2 never had it; "
+            "Connect passes it only to sink connectors, so MirrorMaker 2 never received it; "
             f"{flow}.source.consumer.{name} would reach its consumer"
         )
     if kind == "admin.override":
-        return "Connect gives it to the reporters of sink connectors only"
+        return "Connect passes it only to the reporters of sink connectors"
     return reason(kind, name)
 
 
@@ -56,5 +56,5 @@ def worker_reason(name: str) -> str:
     if name.startswith(("consumer.", "admin.")):
         return _OWN_CLIENTS
     if name in CLIENT_SET:
-        return "it connects the worker; the flow's connection to the target counts here"
+        return "it configures the worker's connection; the flow's connection to the target is used here"
     return _NO_CONNECT

@@ -62,8 +62,8 @@ def import_connectors(
         flow.lines[:] = variables.replaced(flow.lines)
     if any(each.worker is None for each in clusters):
         notes.append(
-            "No worker file was given, so the producer of the data is taken to have the target's connection, and the "
-            "worker's converters to leave bytes as they are."
+            "No worker file was passed: the producer of the data is assumed to have the target's connection, and "
+            "the worker's converters to keep bytes unchanged."
         )
     answers.check_used()
     listed = [each for cluster in clusters for each in cluster.listed]

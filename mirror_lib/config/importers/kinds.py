@@ -54,8 +54,8 @@ def recognise(files: Sequence[tuple[str, bytes]], answers: Answers) -> Recognise
     for origin, data in files:
         if len(data) > LARGEST_TEXT:
             raise ConfigurationError(
-                f"{origin} has more than {LARGEST_TEXT // 1024 // 1024} MiB.",
-                action="Give only what is to be imported.",
+                f"{origin} is larger than {LARGEST_TEXT // 1024 // 1024} MiB.",
+                action="Pass only the files to import.",
             )
         text = _text(data, origin)
         stripped = text.lstrip()
@@ -72,20 +72,20 @@ def recognise(files: Sequence[tuple[str, bytes]], answers: Answers) -> Recognise
             _properties(data, origin, found, connectors, workers)
     if len(workers) > 1:
         raise ConfigurationError(
-            f"{workers[0].origin} and {workers[1].origin} are both files of a Connect worker.",
+            f"{workers[0].origin} and {workers[1].origin} are both worker files of Connect.",
             action="Import the connectors of one Connect cluster at a time.",
         )
     if connectors:
         found.clusters.append(ConnectCluster(tuple(connectors), workers[0] if workers else None))
     elif workers:
         raise ConfigurationError(
-            f"{workers[0].origin} is the file of a Connect worker, and no connector of MirrorMaker 2 is with it.",
-            action="Give the connectors too: curl -s 'http://connect:8083/connectors?expand=info&expand=status'",
+            f"{workers[0].origin} is a worker file of Connect, but no MirrorMaker 2 connector was passed.",
+            action="Pass the connectors too: curl -s 'http://connect:8083/connectors?expand=info&expand=status'",
         )
     if found.clusters and found.of_mirror_maker_1:
         raise ConfigurationError(
-            "files of MirrorMaker 1 and connectors of MirrorMaker 2 cannot become one file.",
-            action="Import them one after the other.",
+            "files of MirrorMaker 1 and connectors of MirrorMaker 2 cannot be imported together.",
+            action="Import them separately.",
         )
     return found
 
@@ -95,9 +95,9 @@ def _text(data: bytes, origin: str) -> str:
         raise ConfigurationError(f"{origin} is text in UTF-16.", action="Save it in UTF-8.")
     text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace")
     if not text.strip():
-        raise ConfigurationError(f"{origin} is empty.", action=f"Known are {_KNOWN}.")
+        raise ConfigurationError(f"{origin} is empty.", action=f"Supported: {_KNOWN}.")
     if "\0" in text:
-        raise ConfigurationError(f"{origin} is no text.", action=f"Known are {_KNOWN}.")
+        raise ConfigurationError(f"{origin} is not a text file.", action=f"Supported: {_KNOWN}.")
     return text
 
 
@@ -108,7 +108,7 @@ def _json(text: str, origin: str) -> Any:
     except ValueError as error:
         if '"' not in text or CLASS in text:
             raise ConfigurationError(
-                f"{origin}: {error}{_line_of_error(text)}.", action="Correct it, or ask Connect again."
+                f"{origin}: {error}{_line_of_error(text)}.", action="Correct it, or query Connect again."
             ) from None
         return None
 
@@ -164,8 +164,8 @@ def _properties(
         connectors.append(connector_of_properties(settings, origin))
     elif any("->" in key for key in settings) or "clusters" in settings:
         raise ConfigurationError(
-            f"{origin} is the file of a dedicated MirrorMaker 2, which is read as it is.",
-            action="Nothing has to be imported: mirror config check FILE.",
+            f"{origin} is the file of a dedicated MirrorMaker 2, which needs no import.",
+            action="Use it directly: mirror config check FILE.",
         )
     elif _WORKER_KEYS & settings.keys():
         workers.append(Worker(origin, settings))
@@ -175,8 +175,8 @@ def _properties(
         found.producer = _only_one(found.producer, data, origin, "producer")
     else:
         raise ConfigurationError(
-            f"{origin} is nothing that is known: {_first_keys(settings)}.",
-            action=f"Known are {_KNOWN}. Where the content does not tell, use --consumer.config and --producer.config.",
+            f"the format of {origin} is unknown: {_first_keys(settings)}.",
+            action=f"Supported: {_KNOWN}. If the content is ambiguous, use --consumer.config and --producer.config.",
         )
 
 

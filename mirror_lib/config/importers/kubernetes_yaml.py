@@ -34,7 +34,7 @@ def read_documents(text: str, origin: str) -> tuple[Any, ...]:
     """
     if len(text) > LARGEST_TEXT:
         raise ConfigurationError(
-            f"{origin} has more than {LARGEST_TEXT // 1024 // 1024} MiB.", action="Give only the resources to import."
+            f"{origin} is larger than {LARGEST_TEXT // 1024 // 1024} MiB.", action="Pass only the resources to import."
         )
     try:
         _check_depth(text, origin)
@@ -44,8 +44,8 @@ def read_documents(text: str, origin: str) -> tuple[Any, ...]:
     except (ValueError, RecursionError, TypeError) as error:
         # Surrogates without an encoding, an alias within itself, a mapping as a key.
         raise ConfigurationError(
-            f"{origin} is no YAML of Kubernetes: {type(error).__name__}.",
-            action="Give what kubectl get -o yaml prints.",
+            f"{origin} is not a Kubernetes YAML file: {type(error).__name__}.",
+            action="Pass the output of kubectl get -o yaml.",
         ) from None
     _check_size(documents, origin)
     return tuple(documents)
@@ -64,8 +64,8 @@ def _check_depth(text: str, origin: str) -> None:
             if depth > LARGEST_DEPTH:
                 line = event.start_mark.line + 1
                 raise ConfigurationError(
-                    f"{origin}, line {line}: more than {LARGEST_DEPTH} levels are nested.",
-                    action="Give what kubectl get -o yaml prints.",
+                    f"{origin}, line {line}: nested deeper than {LARGEST_DEPTH} levels.",
+                    action="Pass the output of kubectl get -o yaml.",
                 )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
@@ -76,7 +76,7 @@ def _check_size(documents: list[Any], origin: str) -> None:
         if count > LARGEST_DOCUMENT or level > LARGEST_DEPTH:
             raise ConfigurationError(
                 f"{origin}: its aliases expand to more than {LARGEST_DOCUMENT} values or {LARGEST_DEPTH} levels.",
-                action="Write the values where the aliases stand.",
+                action="Replace the YAML aliases by their values.",
             )
 
 
@@ -96,9 +96,9 @@ def _syntax_error(error: yaml.YAMLError, text: str, origin: str) -> Configuratio
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
     if _TEMPLATE in text:
         return ConfigurationError(
-            f"{origin}{where}: {problem}; it holds {_TEMPLATE}, as templates do.",
-            action="Render it first, such as by `helm template`, or give what kubectl get -o yaml prints.",
+            f"{origin}{where}: {problem}; it contains {_TEMPLATE}, as templates do.",
+            action="Render it first, for example with `helm template`, or pass the output of kubectl get -o yaml.",
         )
     return ConfigurationError(
-        f"{origin}{where}: {problem}, so it is no YAML.", action="Correct it, or give what kubectl get -o yaml prints."
+        f"{origin}{where}: {problem}: malformed YAML.", action="Correct it, or pass the output of kubectl get -o yaml."
     )

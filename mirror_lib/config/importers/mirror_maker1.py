@@ -117,13 +117,14 @@ def topic_regex(include: str) -> str:
     regex = _QUOTES_AROUND.sub("", include.strip(_TO_TRIM).replace(",", "|").replace(" ", ""))
     if not regex:
         raise ConfigurationError(
-            "no topics are named.", action="Give the regex that MirrorMaker 1 had as --include or --whitelist."
+            "no topics are selected.", action="Pass the regex of MirrorMaker 1's --include or --whitelist."
         )
     try:
         compile_java(regex)
     except ValueError as error:
         raise ConfigurationError(
-            f"--include {include!r} is no Java regex: {error}.", action="Give what MirrorMaker 1 had."
+            f"--include {include!r} is not a valid Java regex: {error}.",
+            action="Pass the value that MirrorMaker 1 had.",
         ) from error
     return regex
 
@@ -138,14 +139,15 @@ class _Side:
         if not self.values.get("bootstrap.servers", "").strip():
             raise ConfigurationError(
                 f"{origin} has no bootstrap.servers.",
-                action="Add it; files for Kafka 0.8, with zookeeper.connect or metadata.broker.list, name no brokers.",
+                action="Add it; files for Kafka 0.8, with zookeeper.connect or metadata.broker.list, contain no "
+                "brokers.",
             )
 
     def settings(self) -> Iterator[Placed | Listed]:
         counts = {id(entry) for entry in self._file.effective.values()}
         for entry in self._file.entries:
             if id(entry) not in counts:
-                again = "it is set again further down in the same file, and that counts"
+                again = "it is set again later in the same file, and that value is used"
                 yield Listed(self.origin, entry.key, entry.value, again)
                 continue
             key = self._key(entry.key, entry.value)
@@ -172,11 +174,9 @@ class _Side:
 
     def _reason(self, name: str) -> str:
         if self.kind == "consumer" and name == "auto.offset.reset":
-            return (
-                "a flow can begin a topic at its earliest or its latest offset; mirror.first.start names other places"
-            )
+            return "a flow can start a topic at its earliest or latest offset; mirror.first.start supports other starts"
         if name.startswith(f"{_PROVIDERS}."):
-            return f"{_PROVIDERS} does not name this provider"
+            return f"{_PROVIDERS} does not contain this provider"
         return reason(self.kind, name)
 
 
@@ -193,11 +193,11 @@ def _check_aliases(source: str, target: str) -> None:
     for alias in (source, target):
         if not _ALIAS.fullmatch(alias) or alias in _RESERVED:
             raise ConfigurationError(
-                f"{alias!r} cannot be the alias of a cluster here.",
+                f"{alias!r} is not a valid cluster alias.",
                 action="Use letters, digits, hyphens and underscores, such as primary and backup.",
             )
     if source == target:
-        raise ConfigurationError("source and target have the same alias.", action="Give them two.")
+        raise ConfigurationError("source and target have the same alias.", action="Use two different aliases.")
 
 
 def _joined_providers(placed: Sequence[Placed]) -> tuple[list[Placed], list[Listed]]:
@@ -214,14 +214,14 @@ def _joined_providers(placed: Sequence[Placed]) -> tuple[list[Placed], list[List
         elif before.value == each.value:
             kept[each.key] = Placed(f"{before.origin} and {each.origin}", each.name, each.key, each.value)
         else:
-            clash = f"{before.origin} sets it otherwise: give one of the two providers another name"
+            clash = f"{before.origin} has another value: rename one of the two providers"
             listed.append(Listed(each.origin, each.name, each.value, clash))
     return list(kept.values()), listed
 
 
 def _from_command(old: MirrorMaker1, source: str, target: str) -> Iterator[Placed]:
     if old.num_streams < 1:
-        raise ConfigurationError("--num.streams must be at least 1.", action="Give what MirrorMaker 1 had.")
+        raise ConfigurationError("--num.streams must be at least 1.", action="Pass the value that MirrorMaker 1 had.")
     yield Placed(COMMAND, "include", f"{source}{ARROW}{target}.topics", topic_regex(old.include))
     yield Placed(COMMAND, "num.streams", "tasks.max", str(old.num_streams))
 
@@ -237,25 +237,25 @@ def _is_positive(text: str) -> bool:
 def _option_reason(name: str) -> str:
     if name == "offset.commit.interval.ms":
         return "it must be a number of milliseconds above 0"
-    return OPTION_REASONS.get(name, "it is no option of MirrorMaker 1 that has a counterpart here")
+    return OPTION_REASONS.get(name, "it is not an option of MirrorMaker 1 with a counterpart here")
 
 
 def _remarks(old: MirrorMaker1, sides: Iterable[_Side]) -> Iterator[str]:
     options = dict(old.options)
     if "message.handler" in options:
         yield (
-            f"MirrorMaker 1 ran the message handler {options['message.handler']}. It does not run here: see below what "
-            "takes its place, and do not begin before that is settled."
+            f"MirrorMaker 1 ran the message handler {options['message.handler']}. It does not run here: see below "
+            "for a replacement, and do not start before this is resolved."
         )
     if options.get("abort.on.send.failure", "true").strip().lower() == "false":
         yield (
-            "MirrorMaker 1 dropped records that the target refused. Here their partition stops: choose a "
+            "MirrorMaker 1 dropped records that the target rejected. Here their partition stops: choose a "
             "mirror.poison.policy, see below."
         )
     for side in sides:
         yield from _login_remarks(side)
         if side.kind == "consumer" and not side.values.get("group.id"):
-            yield f"{side.origin} has no group.id, so nothing says how far MirrorMaker 1 came."
+            yield f"{side.origin} has no group.id, so the progress of MirrorMaker 1 is unknown."
 
 
 def _login_remarks(side: _Side) -> Iterator[str]:
@@ -265,16 +265,15 @@ def _login_remarks(side: _Side) -> Iterator[str]:
     mechanism = side.values.get("sasl.mechanism", "GSSAPI").strip()
     if not side.values.get("sasl.jaas.config"):
         yield (
-            f"{side.origin} has no sasl.jaas.config, so MirrorMaker 1 took its login from the file named by "
+            f"{side.origin} has no sasl.jaas.config, so MirrorMaker 1 took its login from the file in "
             f"java.security.auth.login.config. Write that login as {side.alias}.sasl.jaas.config."
         )
     if mechanism == "GSSAPI":
         yield (
-            f"{side.origin} logs in with sasl.mechanism=GSSAPI, for which a Kafka client with Kerberos has to be "
-            "installed: see docs/security.md."
+            f"{side.origin} uses sasl.mechanism=GSSAPI, which needs a Kafka client with Kerberos: see docs/security.md."
         )
     elif mechanism not in MECHANISMS:
         yield (
-            f"{side.origin} logs in with sasl.mechanism={mechanism}, which is not spoken here. Use one of "
+            f"{side.origin} uses sasl.mechanism={mechanism}, which is not supported. Use one of "
             f"{', '.join(MECHANISMS)}, or TLS client certificates."
         )

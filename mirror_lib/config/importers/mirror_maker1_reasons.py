@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from mirror_lib.config.settings import BY_CLIENT
 
-_NO_GROUP = "nothing here joins a consumer group: the plan of a run gives partitions to tasks"
-_NO_COMMITS = "nothing is committed on the source: positions are kept on the target (mirror position show)"
-_NO_POLLING = "a run ends when it has caught up: nothing polls, and no poll can come too late"
+_NO_GROUP = "no consumer group is used here: the plan of a run assigns partitions to tasks"
+_NO_COMMITS = "nothing is committed on the source: positions are stored on the target (mirror position show)"
+_NO_POLLING = "a run ends when it has caught up: there is no poll loop"
 _READING = (
-    "how much is read at once is set by mirror.fetch.max.bytes, mirror.fetch.partition.max.bytes and "
-    "mirror.task.memory.bytes"
+    "fetch sizes are set by mirror.fetch.max.bytes, mirror.fetch.partition.max.bytes and mirror.task.memory.bytes"
 )
 _BATCHES = (
-    "record batches are passed on as they are; small ones are put together up to mirror.batch.max.bytes, whatever the "
-    "time"
+    "record batches are forwarded unchanged; small ones are combined up to mirror.batch.max.bytes, regardless of time"
 )
-_BYTES = "record batches are copied as bytes: nothing is decoded into keys and values"
-_PARTITIONS = "the partition number of every record stays, where MirrorMaker 1 let the producer choose one"
-_CODEC = "every record batch keeps the codec that it has on the source"
-_ONCE = "every record is written once and in order, with acks=all, whatever this says"
-_RETRIES = "faults that pass are retried for mirror.retry.max.seconds"
+_BYTES = "record batches are copied as bytes: keys and values are not decoded"
+_PARTITIONS = "every record keeps its partition number; in MirrorMaker 1 the producer chose one"
+_CODEC = "every record batch keeps its codec"
+_ONCE = "every record is written once and in order, with acks=all, regardless of this setting"
+_RETRIES = "transient errors are retried for mirror.retry.max.seconds"
 _TUNING = "it tunes Java's network client, which is not used here"
-_METRICS = "there is no JVM whose metrics could be reported"
+_METRICS = "there is no JVM that could report metrics"
 _HOOK = "Java classes cannot run here"
 _OLD_CONSUMER = "it belongs to the consumer of Kafka 0.8, which kept its offsets in ZooKeeper"
 _OLD_PRODUCER = "it belongs to the producer of Kafka 0.8"
@@ -42,7 +40,7 @@ _OF_EVERY_CLIENT = {
 }
 
 _OF_CONSUMER = {
-    "group.id": "progress is kept as positions on the target, no longer as offsets of this group on the source",
+    "group.id": "progress is stored as positions on the target, no longer as offsets of this group on the source",
     "group.instance.id": _NO_GROUP,
     "group.protocol": _NO_GROUP,
     "group.remote.assignor": _NO_GROUP,
@@ -61,9 +59,9 @@ _OF_CONSUMER = {
     "receive.buffer.bytes": _READING,
     "key.deserializer": _BYTES,
     "value.deserializer": _BYTES,
-    "check.crcs": "the checksum of every batch is always checked",
+    "check.crcs": "the checksum of every batch is always validated",
     "exclude.internal.topics": "topics whose names begin with two underscores are never copied",
-    "allow.auto.create.topics": "the source's topics are listed, so that none is created by asking for it",
+    "allow.auto.create.topics": "the source's topics are listed, so no topic is auto-created",
     "zookeeper.connect": f"{_OLD_CONSUMER}; write bootstrap.servers",
     "zookeeper.connection.timeout.ms": _OLD_CONSUMER,
     "zookeeper.session.timeout.ms": _OLD_CONSUMER,
@@ -86,14 +84,14 @@ _OF_PRODUCER = {
     "acks": _ONCE,
     "enable.idempotence": _ONCE,
     "max.in.flight.requests.per.connection": "write mirror.produce.max.in.flight; order is kept with up to 5",
-    "transactional.id": "transactional ids are made of the names of flow, topic and partition",
+    "transactional.id": "transactional ids are derived from flow, topic and partition",
     "transaction.timeout.ms": "there are no transactions on the target",
     "retries": _RETRIES,
     "delivery.timeout.ms": _RETRIES,
     "max.block.ms": _RETRIES,
     "batch.size": _BATCHES,
     "linger.ms": _BATCHES,
-    "buffer.memory": "memory is bounded by mirror.task.memory.bytes",
+    "buffer.memory": "memory is limited by mirror.task.memory.bytes",
     "compression.type": _CODEC,
     "compression.gzip.level": _CODEC,
     "compression.lz4.level": _CODEC,
@@ -126,12 +124,12 @@ _REASONS = {
 #: Options of `kafka-mirror-maker.sh` that are only listed.
 OPTION_REASONS = {
     "abort.on.send.failure": (
-        "a partition that cannot be written always stops, and the others go on. Where this was false, MirrorMaker 1 "
-        "dropped such records and counted them: mirror.poison.policy=quarantine keeps them aside, skip leaves them out"
+        "a partition that cannot be written always stops, and the others continue. If this was false, MirrorMaker 1 "
+        "dropped and counted such records: mirror.poison.policy=quarantine keeps them in a topic, skip skips them"
     ),
     "message.handler": (
-        "record batches are copied as they are. A handler that gave topics other names is replaced by "
-        "mirror.topics.rename or mirror.topics.rename.regex; one that changed or dropped records has no counterpart"
+        "record batches are copied unchanged. A handler that renamed topics is replaced by mirror.topics.rename or "
+        "mirror.topics.rename.regex; one that changed or dropped records has no counterpart"
     ),
     "message.handler.args": "it belongs to message.handler",
     "consumer.rebalance.listener": _NO_GROUP,
@@ -146,4 +144,4 @@ def reason(kind: str, name: str) -> str:
         return known
     if name in BY_CLIENT[kind]:
         return _TUNING
-    return f"it is no setting of Kafka's {kind}: Java's client ignored it, or a class of your own read it"
+    return f"it is not a setting of Kafka's {kind}: Java's client ignored it, or a custom class read it"

@@ -22,13 +22,13 @@ _EXTENSION = "oauth.sasl.extension."
 _TOKEN_FILE = "oauth.access.token.location"
 #: Options of other grants, with a description.
 _UNKNOWN = {
-    "oauth.access.token": "an access token that stands in the configuration",
+    "oauth.access.token": "an access token in the configuration",
     "oauth.refresh.token": "a refresh token",
     "oauth.password.grant.username": "a user's password (the password grant)",
     "oauth.password.grant.password": "a user's password (the password grant)",
     "oauth.client.assertion": "a client assertion",
     "oauth.client.assertion.location": "a client assertion",
-    "oauth.audience": "an audience, which Kafka's own login cannot ask for",
+    "oauth.audience": "an audience, which Kafka's own login does not support",
 }
 _SECONDS = {
     "oauth.connect.timeout.seconds": "sasl.login.connect.timeout.ms",
@@ -76,11 +76,11 @@ def strimzi_oauth(options: Mapping[str, str], where: str, alias: str, answers: A
         answers.ask(
             Question(
                 f"login.{alias}",
-                f"{where} logs in by {' and '.join(others)}, which cannot be followed here.",
-                (("by-hand", "leave the login out, and write another one into the new file (docs/security.md)"),),
+                f"{where} logs in with {' and '.join(others)}, which is not supported here.",
+                (("by-hand", "skip the login, and write another one into the new file (docs/security.md)"),),
             )
         )
-        return NativeLogin({}, (f"{where}: its login was left out, since it logs in by {' and '.join(others)}.",))
+        return NativeLogin({}, (f"{where}: its login was skipped, because it logs in with {' and '.join(others)}.",))
     notes: list[str] = []
     settings = {"sasl.login.callback.handler.class": _HANDLER}
     jaas: dict[str, str] = {}
@@ -102,7 +102,7 @@ def strimzi_oauth(options: Mapping[str, str], where: str, alias: str, answers: A
             settings[native] = f"{options[name]}000"
     dropped = sorted(name for name in options if name in _WITHOUT_EFFECT and options[name])
     if dropped:
-        notes.append(f"{where}: {', '.join(dropped)} of Strimzi's OAuth library have no counterpart and are left out.")
+        notes.append(f"{where}: {', '.join(dropped)} of Strimzi's OAuth library have no counterpart and are skipped.")
     texts = " ".join(f'{name}="{_escaped(value)}"' for name, value in jaas.items())
     settings["sasl.jaas.config"] = f"{_MODULE} required {texts};".replace("  ;", ";").replace(" ;", ";")
     return NativeLogin(settings, tuple(notes))
@@ -117,8 +117,8 @@ def _trust(options: Mapping[str, str], where: str, notes: list[str]) -> dict[str
         found["ssl.truststore.type"] = "PEM"
         if len(certificates) > 1:
             notes.append(
-                f"{where}: only the first of its tlsTrustedCertificates counts for the token endpoint. Put the others "
-                "into the same file."
+                f"{where}: only the first of its tlsTrustedCertificates is used for the token endpoint. Add the "
+                "others to the same file."
             )
     elif options.get("oauth.ssl.truststore.location"):
         found["ssl.truststore.location"] = options["oauth.ssl.truststore.location"]

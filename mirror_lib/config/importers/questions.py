@@ -58,7 +58,7 @@ class Answers:
             if not equals or not name:
                 raise ConfigurationError(f"--answer {text!r} has no =.", action="Write --answer QUESTION=ANSWER.")
             if given.get(name, answer) != answer:
-                raise ConfigurationError(f"--answer gives {name} twice.", action="Give it once.")
+                raise ConfigurationError(f"--answer has {name} twice.", action="Pass it once.")
             given[name] = answer
         return cls(given)
 
@@ -76,7 +76,7 @@ class Answers:
         if not question.allows(answer):
             choices = ", ".join(choice for choice, _ in question.choices)
             raise ConfigurationError(
-                f"--answer {question.id}={answer} is no answer to that question.", action=f"Give one of: {choices}."
+                f"--answer {question.id}={answer} is not an answer to that question.", action=f"Use one of: {choices}."
             )
         return answer
 
@@ -90,7 +90,7 @@ class Answers:
             if name not in self._used and name != KAFKA_VERSION:
                 asked = ", ".join((*self.open, *sorted(self._used))) or "none"
                 raise ConfigurationError(
-                    f"--answer {name}: there is no such question.", action=f"Questions of this import: {asked}."
+                    f"--answer {name}: no such question.", action=f"Questions of this import: {asked}."
                 )
 
 

@@ -46,23 +46,23 @@ _WORKER_DEFAULTS = {
     "offset.storage.topic": "mirrormaker2-cluster-offsets",
 }
 _WORKER_TOPICS = {"offsetStorageTopic": "offset.storage.topic", "groupId": "group.id"}
-_NO_PODS = "it describes pods of Kafka Connect, of which there are none here"
-_NO_RESTARTS = "the next run tries failed partitions again by itself"
+_NO_PODS = "it describes pods of Kafka Connect, which do not exist here"
+_NO_RESTARTS = "the next run retries failed partitions"
 _SPEC_REASONS = {
-    "replicas": f"{_NO_PODS}; tasks.max says how many tasks copy at the same time",
-    "resources": f"{_NO_PODS}; mirror.task.memory.bytes bounds a task's memory (docs/spark.md)",
-    "jvmOptions": "there is no JVM of Connect here; Spark's memory is described in docs/spark.md",
-    "metricsConfig": "there is no JVM whose metrics could be reported; docs/metrics.md has the metrics of this program",
-    "jmxOptions": "there is no JVM whose metrics could be reported; docs/metrics.md has the metrics of this program",
+    "replicas": f"{_NO_PODS}; tasks.max limits parallel copy tasks",
+    "resources": f"{_NO_PODS}; mirror.task.memory.bytes limits a task's memory (docs/spark.md)",
+    "jvmOptions": "there is no JVM of Connect here; see docs/spark.md for Spark's memory",
+    "metricsConfig": "there is no JVM that could report metrics; see docs/metrics.md for the metrics of this program",
+    "jmxOptions": "there is no JVM that could report metrics; see docs/metrics.md for the metrics of this program",
     "tracing": "its interceptors are Java classes, which cannot run here",
-    "logging": "it sets Log4j of Kafka Connect, which does not run here",
-    "rack": "the rack of a pod's node is not known here: <source>.consumer.client.rack reads from the nearest replica",
+    "logging": "it configures Log4j of Kafka Connect, which does not run here",
+    "rack": "the rack of a pod's node is unknown here: <source>.consumer.client.rack selects the nearest replica",
     **dict.fromkeys(("image", "livenessProbe", "readinessProbe", "template", "clientRackInitImage"), _NO_PODS),
     "externalConfiguration": (
-        "it mounts secrets into pods of Connect: give their values to the machines that run tasks (docs/secrets.md)"
+        "it mounts secrets into pods of Connect: provide their values on the machines that run tasks (docs/secrets.md)"
     ),
 }
-_UNKNOWN = "Strimzi knows no such field, and ignores it"
+_UNKNOWN = "Strimzi has no such field and ignores it"
 _CONNECTOR_REASONS = {
     "autoRestart": _NO_RESTARTS,
     "listOffsets": "mirror position show prints the positions",
@@ -71,12 +71,12 @@ _CONNECTOR_REASONS = {
 }
 _USED_SPEC = frozenset({"version", "clusters", "connectCluster", "mirrors", "target"})
 _USED_CONNECTOR = frozenset({"tasksMax", "config", "pause", "state", "class"})
-_NOT_CONNECTION = "MirrorMaker 2 takes only settings of the connection from a cluster's config"
-_DROPPED = "Strimzi lets only sasl.* and ssl.keystore.* of a custom login through"
+_NOT_CONNECTION = "MirrorMaker 2 reads only connection settings from the config of a cluster"
+_DROPPED = "Strimzi passes only sasl.* and ssl.keystore.* of a custom login"
 _PAUSED = frozenset({"paused", "stopped"})
 #: `AbstractConnectorSpec.FORBIDDEN_PARAMETERS`
 _FORBIDDEN = frozenset({"name", "connector.class", "tasks.max", "connector.plugin.version"})
-_NOT_LET_THROUGH = "Strimzi does not let it through; tasksMax of the connector counts, which is 1 by default"
+_NOT_LET_THROUGH = "Strimzi does not pass it; tasksMax of the connector is used, default 1"
 
 
 def is_resource(document: Any) -> bool:
@@ -109,7 +109,7 @@ def clusters_in(documents: Sequence[Any], origin: str, answers: Answers) -> tupl
         raise ConfigurationError(
             f"{origin} has no resource {GROUP}* of the kind {MIRROR_MAKER} nor a {CONNECTOR} of MirrorMaker 2, only "
             f"{', '.join(kinds) or 'none'}.",
-            action="Give what this prints: kubectl get kmm2 -A -o yaml",
+            action="Pass the output of: kubectl get kmm2 -A -o yaml",
         )
     return tuple(found)
 
@@ -142,8 +142,8 @@ class _MirrorMaker:
         api = str(resource["apiVersion"]).removeprefix(GROUP)
         if api not in _VERSIONS:
             raise ConfigurationError(
-                f"{self._title} has apiVersion {GROUP}{api}, which is not known.",
-                action=f"Known are {', '.join(_VERSIONS)}: kubectl get kafkamirrormaker2s.v1.kafka.strimzi.io -o yaml",
+                f"{self._title} has the unknown apiVersion {GROUP}{api}.",
+                action=f"Supported: {', '.join(_VERSIONS)}: kubectl get kafkamirrormaker2s.v1.kafka.strimzi.io -o yaml",
             )
         self._may_be_old = api != "v1"
         status = resource.get("status")
@@ -193,7 +193,7 @@ class _MirrorMaker:
             if isinstance(each, dict) and not is_null(alias) and each.get("alias") == alias:
                 return each, f"spec.clusters[{index}]"
         raise ConfigurationError(
-            f"{self._title}: {where} names {alias!r}, which spec.clusters does not have.",
+            f"{self._title}: {where} refers to {alias!r}, which is not in spec.clusters.",
             action="Correct the resource.",
         )
 
@@ -287,9 +287,9 @@ class _MirrorMaker:
         answer = self._answers.ask(
             Question(
                 "strimzi-version",
-                f"{title}.config sets {', '.join(both)} otherwise than the cluster does. Which of them counts depends "
-                "on the version of Strimzi's operator.",
-                (("before-0.49", "the cluster's settings count"), ("since-0.49", "the connector's settings count")),
+                f"{title}.config sets {', '.join(both)} to other values than the cluster. Which of them is used "
+                "depends on the version of Strimzi's operator.",
+                (("before-0.49", "use the cluster's settings"), ("since-0.49", "use the connector's settings")),
             )
         )
         return answer == "before-0.49"

@@ -117,16 +117,16 @@ class _Reader:
             raise ConfigurationError(f"{where} has neither certificate nor pattern.", action="Correct the resource.")
         if name.endswith(_CA_SECRETS) and pattern in ("*.crt", "*"):
             self.login.notes.append(
-                f"{where}: the pattern {pattern} of the secret {name} became its key ca.crt, the current authority. "
-                "While an authority is being replaced, add the variables of the other *.crt keys."
+                f"{where}: the pattern {pattern} of the secret {name} was replaced by its key ca.crt, the current "
+                "authority. During the rotation of an authority, add the variables of the other *.crt keys."
             )
             return ("ca.crt",)
         answer = self._answers.ask(
             Question(
                 f"secret.{name}",
-                f"{where} takes all keys of the secret {name} that match {pattern}, and only the secret says which "
-                f"these are (kubectl describe secret {name}).",
-                ((ANY_TEXT, "the names of the keys, with commas between them"),),
+                f"{where} uses all keys of the secret {name} that match {pattern}, which only the secret contains "
+                f"(kubectl describe secret {name}).",
+                ((ANY_TEXT, "the names of the keys, separated by commas"),),
             )
         )
         return () if answer is None else tuple(part.strip() for part in answer.split(",") if part.strip())

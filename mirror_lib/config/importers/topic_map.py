@@ -32,7 +32,7 @@ _FACTORS = tuple(
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _WITHOUT_EFFECT = "source.replication.group.id"
-_AGAIN = "it is set again further down, and that counts"
+_AGAIN = "it is set again later, and that value is used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def translate_topic_map(data: bytes, *, source: str = "source", target: str = "t
     translation.run()
     if not any(_MAPPED.fullmatch(entry.key) for entry in file.entries):
         raise ConfigurationError(
-            "the file has no source.replication.topic.X=Y.", action="Name the file that has these settings."
+            "the file has no source.replication.topic.X=Y.", action="Pass the file with these settings."
         )
     return TranslatedFile(
         text=translation.text(data.decode("iso-8859-1")),
@@ -170,15 +170,15 @@ class _Translation:
         if self._effective[entry.key] is not entry:
             self._leave(entry, _AGAIN)
         elif self._bare and written != self._own_prefix(""):
-            self._leave(entry, f"the file names no clusters, and the flow is {self._source}->{self._target}")
+            self._leave(entry, f"the file defines no clusters, and the flow is {self._source}->{self._target}")
         elif "," in name:
-            self._leave(entry, "a topic is written to one topic of the target; use one flow for each of them")
+            self._leave(entry, "a topic is written to one topic of the target; use a separate flow for each")
         elif (why := illegal_name(topic) or illegal_name(name)) is not None:
             wrong = topic if illegal_name(topic) else name
-            reason = f"{wrong!r} is no name of a topic: {why}; for patterns there is mirror.topics.rename.regex"
+            reason = f"{wrong!r} is not a valid topic name: {why}; for patterns use mirror.topics.rename.regex"
             self._leave(entry, reason)
         elif (before := self._before(written).get(topic, name)) != name:
-            self._leave(entry, f"{written}{RENAME} names {topic} already, for {before}")
+            self._leave(entry, f"{written}{RENAME} already contains {topic}, for {before}")
         else:
             found = self._maps.setdefault(written, _Map(before=self._before(written), line=entry.line))
             found.pairs[topic] = name
@@ -195,7 +195,7 @@ class _Translation:
             return parse_rename_list("" if entry is None else entry.value)
         except ValueError as error:
             raise ConfigurationError(
-                f"{prefix}{RENAME} must be {error}.", action="Correct it, and translate the file then."
+                f"{prefix}{RENAME} must be {error}.", action="Correct it, then translate the file."
             ) from error
 
     def _key_of_bare(self, name: str) -> str | None:
@@ -224,7 +224,7 @@ class _Translation:
         if merged:
             self.remarks.append(
                 f"Several topics are written to {_listed(merged)}: they need the same number of partitions, and "
-                "records keep the partition that they had."
+                "records keep their partition."
             )
         self._topics(prefix, found, settings)
         self.instead[found.line] = settings
@@ -236,9 +236,7 @@ class _Translation:
             return
         if chosen is None:
             settings[f"{prefix}{TOPICS}"] = ", ".join(topic.replace(".", "\\.") for topic in found.pairs)
-            self.remarks.append(
-                f"Only the topics that are named are copied, by {prefix}{TOPICS}; take the line away to copy all."
-            )
+            self.remarks.append(f"Only the listed topics are copied, by {prefix}{TOPICS}; delete the line to copy all.")
             return
         try:
             pattern = compile_list(parse_list(chosen.value))
@@ -247,7 +245,7 @@ class _Translation:
             return
         left_out = [topic for topic in found.pairs if pattern is None or not pattern.fullmatch(topic)]
         if left_out:
-            self.remarks.append(f"{chosen.key} does not take {_listed(left_out)}: add what is to be copied.")
+            self.remarks.append(f"{chosen.key} does not match {_listed(left_out)}: add the topics to copy.")
 
     def _replace(self, entry: Entry, settings: dict[str, str]) -> None:
         if self._effective[entry.key] is not entry:
@@ -255,7 +253,7 @@ class _Translation:
             return
         taken = [key for key in settings if key in self._effective]
         if taken or not settings:
-            self._leave(entry, f"{taken[0] if taken else 'what it stands for'} is set too")
+            self._leave(entry, f"{taken[0] if taken else 'its replacement'} is set too")
             return
         self.instead[entry.line] = settings
         self.translated += (Translated(entry.key, entry.line, entry.value, key) for key in settings)

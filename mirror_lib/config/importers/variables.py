@@ -105,17 +105,17 @@ class Variables:
         return self._foreign(written, provider, path, key, declared)
 
     def _foreign(self, written: str, provider: str, path: str, key: str, declared: str | None) -> str:
-        what = f"its class is {declared}" if declared else "nobody says what it is (give the worker's file too)"
+        what = f"its class is {declared}" if declared else "its class is unknown (pass the worker's file too)"
         if path.startswith(_POD_FILES):
             what = f"{path} exists only in a pod of Connect"
         answer = self.answers.ask(
             Question(
                 f"provider.{provider}",
-                f"settings take values from the provider {provider}, as in {written}, and {what}.",
+                f"settings use the provider {provider}, as in {written}, and {what}.",
                 (
-                    ("env", "the values come from environment variables, whose names the new file says"),
-                    ("dir", f"the values come from files under {self.folder}, whose names the new file says"),
-                    ("keep", "leave them as they are: the new file says config.providers itself later"),
+                    ("env", "the values come from environment variables, listed in the new file"),
+                    ("dir", f"the values come from files under {self.folder}, listed in the new file"),
+                    ("keep", "leave them unchanged: add config.providers to the new file later"),
                 ),
             )
         )
@@ -143,10 +143,10 @@ class Variables:
         answer = self.answers.ask(
             Question(
                 "placeholders",
-                f"{match[0]} is no variable of Kafka: some tool puts a value there before Connect sees it.",
+                f"{match[0]} is not a Kafka variable: another tool replaces it before Connect reads it.",
                 (
                     ("env", "it is an environment variable, also for this program: ${env:NAME}"),
-                    ("keep", "leave it: the same tool handles the new file"),
+                    ("keep", "leave it: the same tool processes the new file"),
                 ),
             )
         )

@@ -29,7 +29,7 @@ class AirflowSecretProvider:
         reference = Reference.parse(path, key)
         lookups = surroundings().lookups
         if lookups is None:
-            raise NotLookedUpError(f"{reference} is looked up in tasks of Airflow")
+            raise NotLookedUpError(f"{reference} can be resolved only in Airflow tasks")
         return lookups.value(reference)
 
     @staticmethod

@@ -40,7 +40,7 @@ class Reference:
         known = key in _FIELDS or (key.startswith(_EXTRA) and key != _EXTRA)
         if path.startswith(_CONNECTION) and name and known:
             return cls(name, key)
-        raise ProviderError(f"{path}:{key} names nothing of Airflow; write {_FORMS}")
+        raise ProviderError(f"{path}:{key} is not a valid reference to Airflow; write {_FORMS}")
 
     def __str__(self) -> str:
         return f"{_VARIABLE}:{self.name}" if self.field is None else f"{_CONNECTION}{self.name}:{self.field}"
@@ -105,9 +105,9 @@ class EnvironmentLookups:
         text = self._environment.get(variable)
         if text is None:
             if not self._needed:
-                raise NotLookedUpError(f"{reference} is looked up in tasks of Airflow")
+                raise NotLookedUpError(f"{reference} can be resolved only in Airflow tasks")
             raise ProviderError(
-                f"only a task of Airflow can look up {reference}; elsewhere set {variable}, as Airflow defines it"
+                f"only an Airflow task can resolve {reference}; elsewhere set {variable}, as Airflow defines it"
             )
         return text if reference.field is None else connection_values(text, variable).value(reference)
 
@@ -126,7 +126,7 @@ def handed_over(environment: Mapping[str, str]) -> Mapping[str, str]:
     except json.JSONDecodeError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise ProviderError(f"{HANDED_OVER} is not what this program puts there; unset it")
+        raise ProviderError(f"{HANDED_OVER} was not set by this program; unset it")
     return found
 
 
@@ -145,7 +145,7 @@ def connection_values(text: str, variable: str) -> ConnectionValues:
         return _from_json(text) if text.lstrip().startswith("{") else _from_uri(text)
     except (ValueError, TypeError):
         # The cause contains the text.
-        raise ProviderError(f"{variable} holds neither the JSON nor the URI of an Airflow connection") from None
+        raise ProviderError(f"{variable} is neither the JSON nor the URI of an Airflow connection") from None
 
 
 def _from_json(text: str) -> ConnectionValues:
@@ -161,7 +161,7 @@ def _from_json(text: str) -> ConnectionValues:
 def _from_uri(text: str) -> ConnectionValues:
     kind, mark, rest = text.partition("://")
     if not mark or not kind:
-        raise ValueError("no URI")
+        raise ValueError("not a valid URI")
     protocol, inner, behind = rest.partition("://")
     parts = urlsplit(f"//{behind if inner else rest}")
     extra: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))

@@ -169,14 +169,14 @@ class _AllowedPaths:
         stamps = tuple(map(FileStamp.of, self._allowed))
         for path in self._allowed:
             if not path.is_absolute() or not path.exists():
-                what = f"allowed.paths must hold absolute paths that exist; {path} is none"
+                what = f"allowed.paths must be absolute paths that exist; {path} is not"
                 raise _MissingPathsError(what, stamps)
 
     def resolve(self, path: str) -> Path | None:
         if not path:
             return None
         if not _is_name(path):
-            raise ProviderError(f"{path!r} cannot be the name of a file")
+            raise ProviderError(f"{path!r} is not a valid file name")
         normal = Path(os.path.normpath(path))
         if self._allowed and not any(normal.is_relative_to(allowed) for allowed in self._allowed):
             return None
@@ -266,7 +266,7 @@ class Resolver:
         replaced = _VARIABLE.sub(replace, text)
         # Of what stays in the text, not of values from providers.
         failures += [
-            f"${{{match[1]}: has no closing }}; the value would be taken as it stands"
+            f"${{{match[1]}: the closing }} is missing; the value would be used as written"
             for match in _UNCLOSED.finditer(_VARIABLE.sub("", text))
             if match[1] in self._providers
         ]
@@ -295,7 +295,7 @@ def make_providers(file: Mapping[str, str]) -> tuple[dict[str, ConfigProvider], 
         if not java_class:
             wrong[_PREFIX] = f"provider {name} has no class: set {key}"
         elif java_class not in REGISTRY:
-            wrong[key] = f"{java_class} is not a provider that this program has; it has {', '.join(sorted(REGISTRY))}"
+            wrong[key] = f"{java_class} is not a supported provider; supported: {', '.join(sorted(REGISTRY))}"
         else:
             try:
                 providers[name] = REGISTRY[java_class](parameters)

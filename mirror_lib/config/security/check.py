@@ -59,9 +59,9 @@ def _problem(name: str, client: Settings) -> Problem | None:
     if found is not None:
         what, action = f"{name}: {found.what}", found.action.rstrip(".")
     elif name == "sasl.mechanism" and setting.value.strip() not in MECHANISMS:
-        what, action = f"sasl.mechanism={setting.value.strip()} is not spoken", f"use one of {', '.join(MECHANISMS)}"
+        what, action = f"sasl.mechanism={setting.value.strip()} is not supported", f"use one of {', '.join(MECHANISMS)}"
     elif (wrong := _tls_problem(name, client)) is not None:
-        what, action = wrong, "name others, or leave the setting out"
+        what, action = wrong, "use others, or remove the setting"
     else:
         return None
     return Problem(

@@ -43,10 +43,10 @@ _RETRIEVERS = frozenset(
 _VALIDATORS = frozenset(f"{_KAFKA}oauthbearer.{name}" for name in ("DefaultJwtValidator", "ClientJwtValidator"))
 _STORES = frozenset({"JKS", "PKCS12", "PEM"})
 _CONVERT = "Convert the store: keytool -importkeystore -deststoretype PKCS12"
-_NOT_OWN = "is no algorithm of Java's own providers"
+_NOT_OWN = "is not an algorithm of Java's own providers"
 _ASSERTION = (
-    "client assertions are not spoken, only client credentials and token files",
-    "Use clientId and clientSecret in sasl.jaas.config, or let another program keep a token in a file and name it by "
+    "client assertions are not supported, only client credentials and token files",
+    "Use clientId and clientSecret in sasl.jaas.config, or let another program write a token to a file and set "
     "sasl.oauthbearer.token.endpoint.url=file:/path",
 )
 #: Properties that Java reads only together with an assertion's key or file.
@@ -93,44 +93,42 @@ def _never(what: str, instead: str) -> _Check:
 
 
 _CHECKS: dict[str, _Check] = {
-    "sasl.login.class": _class(_LOGINS, "Leave it out; sasl.jaas.config says how to log in."),
+    "sasl.login.class": _class(_LOGINS, "Remove it; sasl.jaas.config defines the login."),
     "sasl.login.callback.handler.class": _class(
         _OAUTH_LOGIN,
-        "Log in by client credentials (clientId and clientSecret in sasl.jaas.config), or let another program keep a "
-        "token in a file and name it by sasl.oauthbearer.token.endpoint.url=file:/path; docs/clouds.md has the logins "
-        "of AWS, Google Cloud and Azure.",
+        "Log in with client credentials (clientId and clientSecret in sasl.jaas.config), or let another program "
+        "write a token to a file and set sasl.oauthbearer.token.endpoint.url=file:/path; docs/clouds.md has the "
+        "logins of AWS, Google Cloud and Azure.",
     ),
     "sasl.client.callback.handler.class": _class(
-        _CLIENT_HANDLERS, "Leave it out, and give the credentials in sasl.jaas.config."
+        _CLIENT_HANDLERS, "Remove it, and set the credentials in sasl.jaas.config."
     ),
     "sasl.oauthbearer.jwt.retriever.class": _class(
-        _RETRIEVERS, "Leave it out: client credentials and token files are spoken."
+        _RETRIEVERS, "Remove it: client credentials and token files are supported."
     ),
     "sasl.oauthbearer.jwt.validator.class": _class(
-        _VALIDATORS, "Leave it out: brokers validate tokens, clients only need their end."
+        _VALIDATORS, "Remove it: brokers validate tokens, clients only need their expiry."
     ),
     **dict.fromkeys(_ASSERTION_KEYS, _never(*_ASSERTION)),
     "ssl.engine.factory.class": _class(
         frozenset({f"{_KAFKA}ssl.DefaultSslEngineFactory"}),
-        "Give key and certificates by ssl.keystore.* and ssl.truststore.*.",
+        "Set key and certificates with ssl.keystore.* and ssl.truststore.*.",
     ),
     "ssl.provider": _value(
-        frozenset({"SUNJSSE"}), "is a provider of Java; OpenSSL is used here", "Leave it out, or set it to nothing."
+        frozenset({"SUNJSSE"}), "is a Java provider; OpenSSL is used here", "Remove it, or leave it empty."
     ),
-    "security.providers": _never(
-        "providers of Java cannot run here; OpenSSL is used", "Leave it out, or set it to nothing."
-    ),
-    "ssl.keymanager.algorithm": _value(frozenset({"SUNX509", "NEWSUNX509", "PKIX"}), _NOT_OWN, "Leave it out."),
+    "security.providers": _never("Java providers cannot run here; OpenSSL is used", "Remove it, or leave it empty."),
+    "ssl.keymanager.algorithm": _value(frozenset({"SUNX509", "NEWSUNX509", "PKIX"}), _NOT_OWN, "Remove it."),
     "ssl.trustmanager.algorithm": _value(
         frozenset({"PKIX", "SUNX509", "X509", "SUNPKIX", "X.509"}),
-        "is no algorithm of Java's own providers",
-        "Leave it out.",
+        "is not an algorithm of Java's own providers",
+        "Remove it.",
     ),
-    "ssl.keystore.type": _value(_STORES, "stores cannot be read", f"{_CONVERT}; JKS and PEM are read too."),
-    "ssl.truststore.type": _value(_STORES, "stores cannot be read", f"{_CONVERT}; JKS and PEM are read too."),
+    "ssl.keystore.type": _value(_STORES, "stores are not supported", f"{_CONVERT}; JKS and PEM are supported too."),
+    "ssl.truststore.type": _value(_STORES, "stores are not supported", f"{_CONVERT}; JKS and PEM are supported too."),
     "ssl.protocol": _value(
         frozenset({"TLS", "TLSV1", "TLSV1.1", "TLSV1.2", "TLSV1.3"}),
-        "is not spoken",
-        "Leave it out; ssl.enabled.protocols says which versions may be used.",
+        "is not supported",
+        "Remove it; ssl.enabled.protocols selects the versions.",
     ),
 }

@@ -47,20 +47,20 @@ def tls_versions(protocols: str | None, suites: str | None) -> TlsVersions:
         raise TlsVersionsError(f"ssl.enabled.protocols: {', '.join(unknown)} is unknown")
     tls12, tls13 = "TLSv1.2" in wanted, "TLSv1.3" in wanted
     if not (tls12 or tls13):
-        raise TlsVersionsError("ssl.enabled.protocols has neither TLSv1.2 nor TLSv1.3, and older ones are not spoken")
+        raise TlsVersionsError(
+            "ssl.enabled.protocols has neither TLSv1.2 nor TLSv1.3; older versions are not supported"
+        )
     listed = [name for name in _names(suites) if name != _SIGNAL]
     if not listed:
         return TlsVersions(tls12, tls13)
     newer = [name for name in TLS13_SUITES if name in listed]
     if tls13 and newer and len(newer) < len(TLS13_SUITES):
         missing = ", ".join(name for name in TLS13_SUITES if name not in newer)
-        raise TlsVersionsError(
-            f"ssl.cipher.suites leaves out {missing}, but of TLS 1.3 only all suites or none can be chosen"
-        )
+        raise TlsVersionsError(f"ssl.cipher.suites excludes {missing}, but TLS 1.3 suites can only be used all or none")
     older = tuple(openssl_name(name) for name in listed if name not in TLS13_SUITES)
     tls12, tls13 = tls12 and bool(older), tls13 and bool(newer)
     if not (tls12 or tls13):
-        raise TlsVersionsError("ssl.cipher.suites names no suite of the versions that ssl.enabled.protocols allows")
+        raise TlsVersionsError("ssl.cipher.suites has no suite of the versions in ssl.enabled.protocols")
     return TlsVersions(tls12, tls13, older or None)
 
 
@@ -72,7 +72,7 @@ def openssl_name(suite: str) -> str:
     """
     match = _SUITE.fullmatch(suite)
     if match is None:
-        raise TlsVersionsError(f"ssl.cipher.suites: {suite} is unknown, or no longer spoken")
+        raise TlsVersionsError(f"ssl.cipher.suites: {suite} is unknown, or no longer supported")
     exchange, cipher, digest = match["exchange"], match["cipher"], match["digest"]
     parts = [] if exchange == "RSA" else [exchange.replace("_", "-")]
     if cipher == "CHACHA20_POLY1305":
@@ -83,7 +83,7 @@ def openssl_name(suite: str) -> str:
         parts.append(f"AES{bits}" if mode == "CBC" else f"AES{bits}-{mode}" + ("8" if digest == "8" else ""))
         if mode != "CCM":
             if digest is None or digest == "8":
-                raise TlsVersionsError(f"ssl.cipher.suites: {suite} is unknown, or no longer spoken")
+                raise TlsVersionsError(f"ssl.cipher.suites: {suite} is unknown, or no longer supported")
             parts.append(digest)
     return "-".join(parts)
 

@@ -28,8 +28,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "",
         Scope.FLOW,
         _SINCE,
-        "When the flow's DAG runs: a cron expression of five fields, a preset such as `@hourly`, or an interval such "
-        "as `30s`, `5m`, `2h`, `1d`. Empty: only by hand.",
+        "Schedule of the flow's DAG: a cron expression with five fields, a preset such as `@hourly`, or an interval "
+        "such as `30s`, `5m`, `2h`, `1d`. Empty: manual runs only.",
     ),
     Definition(
         "mirror.verify.schedule",
@@ -37,8 +37,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "",
         Scope.FLOW,
         _SINCE,
-        "When the DAG runs that compares the target with the source, written like `mirror.schedule`; it compares what "
-        "came since it last did. Empty: only by hand.",
+        "Schedule of the DAG that compares the target with the source, in the format of `mirror.schedule`; each run "
+        "compares the records since the last one. Empty: manual runs only.",
     ),
     Definition(
         "mirror.run.max.seconds",
@@ -46,8 +46,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "0",
         Scope.FLOW,
         _SINCE,
-        "Time budget of a run: it makes further rounds until it has caught up or this many seconds have passed. "
-        "0 makes one round.",
+        "Time budget of a run in seconds: it repeats rounds until it has caught up or the budget is used up. 0: one "
+        "round.",
         minimum=0,
     ),
     Definition(
@@ -56,8 +56,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "0",
         Scope.FLOW,
         _SINCE,
-        "A run that has caught up looks for new records again after so many seconds, until `mirror.run.max.seconds` "
-        "are used up. 0: it ends when it has caught up.",
+        "Poll interval in seconds after a run has caught up, until `mirror.run.max.seconds` are used up. 0: the run "
+        "ends when it has caught up.",
         minimum=0,
     ),
     Definition(
@@ -66,8 +66,9 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "1",
         Scope.FLOW,
         _SINCE,
-        "Rounds of a run begin at least so far apart, from the third on, so that records that are being written arrive "
-        "within about twice this time. Less costs more CPU; a round that takes longer is followed at once.",
+        "Minimum interval between the starts of rounds of a run in seconds, from the third round on; new records "
+        "arrive within about twice this time. A lower value costs more CPU; after a longer round the next one "
+        "starts at once.",
         minimum=0,
         maximum=3600,
     ),
@@ -75,7 +76,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "mirror.task.memory.bytes",
         96 * _MIB,
         16 * _MIB,
-        "Record bytes that one task may hold: asked for, or read and not yet acknowledged by the target.",
+        "Maximum number of record bytes in one task: requested, or read and not yet acknowledged by the target.",
     ),
     Definition(
         "mirror.retry.max.seconds",
@@ -83,26 +84,28 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "120",
         Scope.FLOW,
         _SINCE,
-        "How long a fault that usually passes (leader change, broker restart, timeout) is retried before the partition "
-        "is given up for this run.",
+        "Maximum retry time for transient errors (leader change, broker restart, timeout), in seconds; then the "
+        "partition fails for this run.",
         minimum=0,
     ),
     _bytes(
         "mirror.batch.passthrough.min.bytes",
         16 * 1024,
         0,
-        "Record batches of at least this size are sent on as they are; smaller ones are put together into larger ones.",
+        "Record batches of at least this size are forwarded unchanged; smaller ones are combined.",
     ),
-    _bytes("mirror.batch.max.bytes", 512 * 1024, 1024, "Size up to which small batches are put together."),
-    _bytes("mirror.fetch.max.bytes", 8 * _MIB, 1024, "Most bytes that one fetch request asks of a broker."),
-    _bytes("mirror.fetch.partition.max.bytes", 4 * _MIB, 1024, "Most bytes of one partition in a fetch request."),
+    _bytes("mirror.batch.max.bytes", 512 * 1024, 1024, "Maximum size of combined batches."),
+    _bytes("mirror.fetch.max.bytes", 8 * _MIB, 1024, "Maximum number of bytes per fetch request."),
+    _bytes(
+        "mirror.fetch.partition.max.bytes", 4 * _MIB, 1024, "Maximum number of bytes per partition in a fetch request."
+    ),
     Definition(
         "mirror.produce.max.in.flight",
         INT,
         "5",
         Scope.FLOW,
         _SINCE,
-        "Produce requests under way on one connection at the same time; brokers keep order for at most 5.",
+        "Maximum number of in-flight produce requests per connection; brokers keep the order of at most 5.",
         minimum=1,
         maximum=5,
     ),
@@ -112,9 +115,9 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "0",
         Scope.FLOW,
         _SINCE,
-        "Connections for records that a task opens to a broker. 0 decides by the round trip: one for each 10 ms of it, "
-        "at least 2 for all tasks of a job together, and at most 16. Over 10 ms and more fetch requests also ask for "
-        "as much as the task's memory allows, and batches are put together up to 1 MiB.",
+        "Number of connections for records from a task to a broker. 0: derived from the round-trip time: one per 10 "
+        "ms, at least 2 for all tasks of a job together, at most 16. At 10 ms and more, fetch requests also ask for "
+        "as much as the task's memory allows, and batches are combined up to 1 MiB.",
         minimum=0,
         maximum=64,
     ),
@@ -124,7 +127,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "",
         Scope.FLOW,
         _SINCE,
-        "Renames single topics: `orders:sales, old:new`. Goes before the regex and the replication policy.",
+        "Renames single topics: `orders:sales, old:new`. Applied before the regex and the replication policy.",
     ),
     Definition(
         "mirror.topics.rename.regex",
@@ -140,7 +143,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         None,
         Scope.FLOW,
         _SINCE,
-        "The new name for `mirror.topics.rename.regex`; `$1` stands for its first group.",
+        "New name for topics that match `mirror.topics.rename.regex`; `$1` is its first group.",
     ),
     Definition(
         "mirror.topics.merge.enabled",
@@ -148,7 +151,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "false",
         Scope.FLOW,
         _SINCE,
-        "Allows several source topics with the same number of partitions to share one target topic.",
+        "Allows several source topics with the same number of partitions to be copied to one target topic.",
     ),
     Definition(
         "mirror.transforms",
@@ -156,8 +159,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "",
         Scope.FLOW,
         _SINCE,
-        "Names of the transforms that records go through, in this order; each has settings of its own, see below and "
-        "[transforms.md](transforms.md). Empty: batches are copied as they are.",
+        "Names of the transforms, in order; each has its own settings, see below and "
+        "[transforms.md](transforms.md). Empty: batches are copied unchanged.",
     ),
     Definition(
         "mirror.fencing",
@@ -165,8 +168,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         Fencing.TRANSACTIONAL,
         Scope.FLOW,
         _SINCE,
-        "How writers of earlier runs that may still live are kept from the target: `transactional` lets the broker "
-        "refuse them; `none` is for targets that refuse transactional ids.",
+        "Fencing of writers of earlier runs: `transactional` lets the broker reject them; `none` is for targets "
+        "that do not allow transactional ids.",
         choices=tuple(Fencing),
     ),
     Definition(
@@ -175,8 +178,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "false",
         Scope.FLOW,
         _SINCE,
-        "Records older than half of the target's `producer.id.expiration.ms` (a day) are written in transactions. Then "
-        "brokers since Kafka 3.6 refuse a run that was overtaken also where they have forgotten its producer. Each "
+        "Records older than half of the target's `producer.id.expiration.ms` (default one day) are written in "
+        "transactions. Brokers since Kafka 3.6 then reject an overtaken run even if its producer has expired. Each "
         "transaction takes one offset of a partition. See [reliability.md](reliability.md).",
     ),
     Definition(
@@ -185,7 +188,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "30",
         Scope.FLOW,
         _SINCE,
-        "A run that has not said for so long that it lives may be succeeded by another one.",
+        "Lease of the run lock in seconds: another run may take over if the lock was not renewed for this time.",
         minimum=3,
     ),
     Definition(
@@ -194,8 +197,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "90",
         Scope.FLOW,
         _SINCE,
-        "For how many days the ledger keeps what each run did in each partition. Of older runs the totals stay, and of "
-        "each partition what was committed last. 0: for ever.",
+        "Retention of details of each run and partition in the ledger, in days. Totals of older runs and the last "
+        "commit of each partition are kept. 0: unlimited.",
         minimum=0,
     ),
     Definition(
@@ -204,8 +207,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         ExistingTarget.FAIL,
         Scope.FLOW,
         _SINCE,
-        "What the first start of a partition does when its target holds records already: `fail`, or `append` behind "
-        "them.",
+        "First start of a partition whose target already contains records: `fail`, or `append` after them.",
         choices=tuple(ExistingTarget),
     ),
     Definition(
@@ -214,8 +216,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "false",
         Scope.FLOW,
         _SINCE,
-        "The flow leads back: it copies only topics whose writers a cutover has moved to its source. So both "
-        "directions may keep the topics' names without copying in a circle.",
+        "Marks a failback flow: it copies only topics whose producers a cutover has moved to its source, so both "
+        "directions may use the same topic names without a loop.",
     ),
     Definition(
         "mirror.airflow.pool",
@@ -223,8 +225,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "",
         Scope.FLOW,
         _SINCE,
-        "The Airflow pool whose slots the Spark jobs of the flow take, so that flows share clusters with measure. The "
-        "pool must exist. Empty: Airflow's default pool.",
+        "Airflow pool for the Spark jobs of the flow, to limit the number of parallel jobs. The pool must exist. "
+        "Empty: Airflow's default pool.",
     ),
     Definition(
         "mirror.airflow.deadline.seconds",
@@ -232,7 +234,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "0",
         Scope.FLOW,
         _SINCE,
-        "A run of the flow's DAG that has not ended so long after it was queued raises a deadline alert. 0: none.",
+        "Deadline of a DAG run of the flow in seconds after it was queued; a later end raises an alert. 0: none.",
         minimum=0,
     ),
     Definition(
@@ -241,7 +243,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "",
         Scope.FLOW,
         _SINCE,
-        "Where a partition that was never copied begins: `earliest`, `latest`, `offset 4711`, or a time such as "
+        "Start of a partition that was never copied: `earliest`, `latest`, `offset 4711`, or a time such as "
         "`2026-01-31T00:00:00Z`. Empty: `auto.offset.reset` of the source's consumer.",
     ),
     Definition(
@@ -250,8 +252,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "",
         Scope.FLOW,
         _SINCE,
-        "The same for single topics: `audit=latest, pay-.*=2026-01-31T00:00:00Z` with Java regexes for whole names; "
-        "the first that matches counts.",
+        "Start per topic, overrides `mirror.first.start`: `audit=latest, pay-.*=2026-01-31T00:00:00Z` with Java "
+        "regexes for whole names; the first match is used.",
     ),
     Definition(
         "mirror.poison.policy",
@@ -259,9 +261,9 @@ FLOW_KEYS: tuple[Definition, ...] = (
         PoisonPolicy.FAIL,
         Scope.FLOW,
         _SINCE,
-        "What happens to a record that cannot be copied (too large for the target, a timestamp that it refuses, a "
-        "damaged batch): `fail` stops the partition there, `quarantine` puts it into the quarantine topic, `skip` "
-        "leaves it out and notes it in the ledger.",
+        "Handling of poison records (too large for the target, rejected timestamp, damaged batch): `fail` stops the "
+        "partition at the record, `quarantine` writes it to the quarantine topic, `skip` skips it and stores that "
+        "in the ledger.",
         choices=tuple(PoisonPolicy),
     ),
     Definition(
@@ -270,7 +272,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "",
         Scope.FLOW,
         _SINCE,
-        "The topic on the target for what cannot be copied. Empty: `mm2-quarantine.<source>.internal`.",
+        "Quarantine topic on the target. Empty: `mm2-quarantine.<source>.internal`.",
     ),
     Definition(
         "mirror.group.translation",
@@ -278,8 +280,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         GroupTranslation.EXACT,
         Scope.FLOW,
         _SINCE,
-        "Where `sync.group.offsets.enabled` lets groups go on on the target: `exact` by the offset map, so that they "
-        "read nothing again, or `mm2` by its checkpoints. The checkpoints topic keeps MM2's rule either way.",
+        "Translation of group offsets for `sync.group.offsets.enabled`: `exact` uses the offset map, without "
+        "duplicates on failover; `mm2` uses checkpoints. The checkpoints topic follows MM2's rule in both cases.",
         choices=tuple(GroupTranslation),
     ),
     Definition(
@@ -288,7 +290,7 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "spark_default",
         Scope.FLOW,
         _SINCE,
-        "The Airflow connection that names the Spark master, or a Spark Connect server (type `spark_connect`).",
+        "Airflow connection of the Spark master, or of a Spark Connect server (type `spark_connect`).",
     ),
     *RATE_FLOW_KEYS,
     *SYNC_KEYS,
@@ -301,7 +303,7 @@ TOP_KEYS = (
         None,
         Scope.TOP,
         _SINCE,
-        "The SQL database of the run ledger as an SQLAlchemy URL; without it a SQLite file in the state folder.",
+        "SQL database of the run ledger as an SQLAlchemy URL; default: a SQLite file in the state folder.",
     ),
 )
 
@@ -356,7 +358,7 @@ def parse_rename_list(text: str) -> Mapping[str, str]:
     pairs: dict[str, str] = {}
     for source, target in _pairs(text):
         if source in pairs:
-            raise ValueError(f"a list that names every source topic once; {source} is there twice")
+            raise ValueError(f"a list with each source topic once; {source} is in it twice")
         pairs[source] = target
     return pairs
 
@@ -367,5 +369,5 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             continue
         source, colon, target = (part.strip() for part in member.partition(":"))
         if not (colon and source and target) or ":" in target:
-            raise ValueError(f"a list of source:target pairs such as orders:sales; {member.strip()!r} is none")
+            raise ValueError(f"a list of source:target pairs such as orders:sales; {member.strip()!r} is not valid")
         yield source, target

@@ -17,7 +17,7 @@ RATE_FLOW_KEYS = (
         "0",
         Scope.FLOW,
         _SINCE,
-        "Bytes that all tasks of the flow together read from the source in a second. 0: as many as they can.",
+        "Maximum read rate from the source in bytes/s, across all tasks of the flow. 0: unlimited.",
         minimum=0,
     ),
 )
@@ -30,8 +30,8 @@ CLUSTER_KEYS = (
         "0",
         Scope.CLUSTER,
         _SINCE,
-        "`A.mirror.rate.limit.read.bytes`: bytes that all flows from A together read from it in a second; the runs "
-        "that copy at the same time share it through the ledger. 0: as many as they can.",
+        "`A.mirror.rate.limit.read.bytes`: maximum read rate from A in bytes/s, across all flows; concurrent runs "
+        "share it through the ledger. 0: unlimited.",
         minimum=0,
     ),
     Definition(
@@ -40,7 +40,7 @@ CLUSTER_KEYS = (
         "0",
         Scope.CLUSTER,
         _SINCE,
-        "`B.mirror.rate.limit.write.bytes`: the same of what all flows to B together write to it.",
+        "`B.mirror.rate.limit.write.bytes`: maximum write rate to B in bytes/s, across all flows. 0: unlimited.",
         minimum=0,
     ),
 )

@@ -15,11 +15,11 @@ _INTRODUCTION = """\
 
 # Configuration
 
-One file, in the format of MirrorMaker 2 (MM2), describes clusters and flows. An MM2 file works as it is; settings of
-this program begin with `mirror.` and stand in the same file. `examples/mirror.properties` is a file to begin with.
+One file, in the format of MirrorMaker 2 (MM2), describes clusters and flows. An MM2 file works unchanged; settings of
+this program start with `mirror.` and are in the same file. `examples/mirror.properties` is a template.
 
-    mirror config check FILE                 every problem at once, with line numbers
-    mirror config show FILE --flow 'A->B'    what counts for a flow, and where it comes from
+    mirror config check FILE                 list all problems, with line numbers
+    mirror config show FILE --flow 'A->B'    show the effective settings of a flow with their origin
 
 The smallest file that copies something, every five minutes:
 
@@ -30,39 +30,40 @@ The smallest file that copies something, every five minutes:
     A->B.topics = orders.*
     A->B.mirror.schedule = 5m
 
-On this page: [how the file is written](#the-file), [where a setting may stand](#where-a-setting-may-stand), and
+On this page: [how the file is written](#the-file), [levels of settings](#levels-of-settings), and
 tables of all keys: [of this program](#settings-of-this-program), [of the whole file](#settings-of-the-whole-file),
 [of a flow](#settings-of-a-flow), [of positions](#settings-of-positions), [of transforms](#settings-of-transforms),
-[those of MM2 without effect](#settings-of-mm2-without-effect-here), [names from elsewhere](#names-from-elsewhere).
-In the tables `where` says in which of the forms below a key may stand, and `since` the version of Kafka that it came
-with; `own` are settings that MM2 does not know, and ignores.
+[settings of MM2 without effect](#settings-of-mm2-without-effect-here), [unknown settings](#unknown-settings).
+In the tables `where` is the level at which a key is allowed, and `since` the Kafka version that introduced it; `own`
+are settings of this program, which MM2 ignores.
 
 ## The file
 
-- Java properties: `key = value`, `key: value` or `key value`. A comment has a line of its own, beginning with `#` or
-  `!`; behind a value, `#` is part of the value. Quotes are part of the value too.
+- Java properties: `key = value`, `key: value` or `key value`. A comment is a separate line that starts with `#` or
+  `!`; after a value, `#` is part of the value. Quotes are part of the value too.
 - A backslash is an escape: write `\\\\.` for the regex `\\.`. A backslash at the end of a line continues it.
-- Blanks behind a value belong to it. MM2 trims them where it reads numbers, lists and names, but not in
-  `replication.policy.separator` and not in `A->B.enabled`, where `true` with a blank behind it counts as false.
-- A key ends at the first blank: `A->B.enabled`, never `A -> B.enabled`.
-- Of a repeated key the last one counts.
+- Trailing spaces are part of a value. MM2 trims them in numbers, lists and names, but not in
+  `replication.policy.separator` and not in `A->B.enabled`, where `true` with a trailing space means false.
+- A key ends at the first space: `A->B.enabled`, never `A -> B.enabled`.
+- If a key is repeated, the last value is used.
 
-## Where a setting may stand
+## Levels of settings
 
 | form | meaning |
 |---|---|
 | `name` | for every flow |
 | `A.name` | for the cluster A: connection, clients, limits, and the worker settings of flows whose target is A |
-| `A->B.name` | for the flow from A to B; wins over `name` |
+| `A->B.name` | for the flow from A to B; overrides `name` |
 
 A list replaces the list of the level above; lists are never merged.
 
-**Which flows run.** Every ordered pair of clusters that has `A->B.enabled = true` or emits heartbeats. As
-`emit.heartbeats.enabled` is true by default, every pair runs by default; those that are not enabled only emit
-heartbeats. `enabled = true` at the top level enables them all.
+**Active flows.** Every ordered pair of clusters that has `A->B.enabled = true` or emits heartbeats. Because
+`emit.heartbeats.enabled` is true by default, every pair is active by default; pairs that are not enabled only emit
+heartbeats. `enabled = true` at the top level enables all pairs.
 
-**Clients.** A cluster's connection settings (`A.bootstrap.servers`, `A.security.protocol`, `A.ssl.*`, `A.sasl.*`) go to
-every client of the cluster, and at the top level to all clusters that have none of their own. Later layers win:
+**Clients.** A cluster's connection settings (`A.bootstrap.servers`, `A.security.protocol`, `A.ssl.*`, `A.sasl.*`) apply
+to all clients of the cluster; at the top level they apply to all clusters without their own. Later layers override
+earlier ones:
 
 | client | layers |
 |---|---|
@@ -72,17 +73,17 @@ every client of the cluster, and at the top level to all clusters that have none
 | writes offset-syncs to A | connection of A, `A->B.producer.*`, `A.producer.*`, `A->B.source.producer.*` |
 | reads and writes positions on B | connection of B |
 
-Of a client's settings these have an effect: the connection, `client.id`, `request.timeout.ms`, and of the client that
-reads the data `isolation.level`, `auto.offset.reset`, `client.rack` and `metadata.max.age.ms`, and of the one that
-writes it `max.request.size`: no request holds batches of more bytes, and a record that is larger alone is
-`record-too-large` (its default, 1 MiB, is not assumed: the limit of the target topic counts). With `client.rack`
-partitions are read from a replica in the same rack, where the source's brokers have a `replica.selector.class`
-(KIP-392); they are asked for it again after `metadata.max.age.ms`. What tunes Java's clients (`fetch.*`, `batch.size`,
-`linger.ms`, `compression.type` and so on) is accepted without effect: `mirror.fetch.*`, `mirror.batch.*` and
-`mirror.produce.*` do that here.
+These client settings have an effect: the connection, `client.id` and `request.timeout.ms`; for the consumer of the data
+also `isolation.level`, `auto.offset.reset`, `client.rack` and `metadata.max.age.ms`; for its producer also
+`max.request.size`: no request contains more bytes of batches, and a larger single record fails with
+`record-too-large` (Kafka's default, 1 MiB, is not applied: the limit of the target topic is used). With `client.rack`
+partitions are fetched from a replica in the same rack, if the source's brokers have a `replica.selector.class`
+(KIP-392); the replica is selected again after `metadata.max.age.ms`. Settings that tune Java's clients (`fetch.*`,
+`batch.size`, `linger.ms`, `compression.type` and so on) are accepted without effect: use `mirror.fetch.*`,
+`mirror.batch.*` and `mirror.produce.*` here.
 
-So a setting of the cluster wins over the one of the flow, except in the long form `A->B.source.consumer.*`. With
-`offset-syncs.topic.location = target` offset-syncs go to B, and `target.` stands for `source.`.
+A setting of the cluster overrides the one of the flow, except in the long form `A->B.source.consumer.*`. With
+`offset-syncs.topic.location = target` offset-syncs are written to B, with `target.` instead of `source.`.
 
 **Variables.** `${name:path:key}` is replaced by the provider `name`:
 
@@ -94,8 +95,8 @@ So a setting of the cluster wins over the one of the flow, except in the long fo
     A.ssl.keystore.password = ${file:/etc/kafka/secrets.properties:keystore}
     A.ssl.truststore.password = ${dir:/etc/kafka/secrets:truststore}
 
-What Airflow keeps comes by a provider that Java's MM2 does not have, and only into the settings of a connection to a
-cluster (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`); [secrets.md](secrets.md) says more:
+Values from Airflow use a provider that Java's MM2 does not have, and are allowed only in connection settings of a
+cluster (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`); see [secrets.md](secrets.md):
 
     config.providers = airflow
     config.providers.airflow.class = mirror_lib.AirflowSecretProvider
@@ -103,12 +104,12 @@ cluster (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`); [secrets.
     B.ssl.truststore.password = ${airflow:variable:KAFKA_B_TRUSTSTORE}
 
 `config.providers.<name>.param.allowlist.pattern` limits the environment variables, `param.allowed.paths` the files. A
-variable that no provider knows stays as it is, with a warning.
+variable without a value is not replaced, with a warning.
 
-**Findings** of `mirror config check` have three severities. An *error* refuses the file; it names line, reason, and
-what to write instead. A *warning* says what differs from MM2, or from what the line seems to mean. *No effect* is a
-line that MM2 ignores as well: it can be deleted, and refuses no file. A key that nearly has the name of a setting is a
-misspelling and an error, although MM2 would ignore it, since its author expects its effect.
+**Findings** of `mirror config check` have three severities. With an *error* the file is rejected; the
+finding has line, reason, and the correct setting. A *warning* describes a difference from MM2, or from the apparent
+meaning of the line. *No effect* is a line that MM2 ignores too: it can be deleted, and the file is accepted. A key that
+is similar to a setting is treated as a misspelling and is an error, although MM2 would ignore it.
 """
 
 
@@ -148,7 +149,7 @@ def _section(title: str, definitions: Iterable[Definition]) -> str:
 
 def _not_applied(definitions: Iterable[Definition]) -> str:
     rows = [_row((f"`{d.name}`", d.meaning, d.instead)) for d in definitions]
-    text = "## Settings of MM2 without effect here\n\nThey are accepted, with a warning that says the same.\n"
+    text = "## Settings of MM2 without effect here\n\nThey are accepted with a warning.\n"
     return "\n".join([text, _row(("name", "meaning in MM2", "here")), "|---|---|---|", *rows]) + "\n"
 
 
@@ -156,9 +157,9 @@ def _transforms() -> str:
     rows = [_row((f"`{name}`", meaning)) for name, meaning in transform_keys()]
     text = (
         "## Settings of transforms\n\n"
-        "`mirror.transforms` names them, `<name>` stands for one of the names. At the top level or under a flow;\n"
-        "[transforms.md](transforms.md) says how they are written and what they mean, and which of Connect's\n"
-        "transforms (`transforms`, `predicates`, converters) are applied.\n"
+        "`mirror.transforms` contains their names, here `<name>`. Allowed at the top level or under a flow.\n"
+        "[transforms.md](transforms.md) describes them, and the supported transforms of Connect (`transforms`,\n"
+        "`predicates`, converters).\n"
     )
     return "\n".join([text, _row(("name", "meaning")), "|---|---|", *rows]) + "\n"
 
@@ -174,10 +175,10 @@ def transform_keys() -> tuple[tuple[str, str], ...]:
 def _other_names() -> str:
     rows = [_row((f"`{name}`", sentence)) for name, sentence in foreign_names()]
     text = (
-        "## Names from elsewhere\n\n"
-        "They stand in files for other versions, in KIP-382 or in documents of vendors. None refuses a file.\n"
+        "## Unknown settings\n\n"
+        "They are in files for other versions, in KIP-382 or in vendor documents. A file with them is accepted.\n"
     )
-    return "\n".join([text, _row(("name", "what happens")), "|---|---|", *rows]) + "\n"
+    return "\n".join([text, _row(("name", "effect")), "|---|---|", *rows]) + "\n"
 
 
 def _row(cells: Iterable[str]) -> str:

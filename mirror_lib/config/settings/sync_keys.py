@@ -31,8 +31,8 @@ SYNC_KEYS = (
         "",
         Scope.FLOW,
         _SINCE,
-        "Topic configs that every remote topic of the flow has, whatever the source says: "
-        "`retention.ms=86400000;cleanup.policy=compact,delete`. Goes before all other rules.",
+        "Topic configs of all remote topics of the flow, regardless of the source: "
+        "`retention.ms=86400000;cleanup.policy=compact,delete`. Takes precedence over all other rules.",
     ),
     Definition(
         CONFIGS_NEVER,
@@ -40,9 +40,8 @@ SYNC_KEYS = (
         "",
         Scope.FLOW,
         _SINCE,
-        "Names or Java regexes of topic configs that the flow leaves alone, when it creates a remote topic and later: "
-        "what is set on the target by hand stays. Adds to `config.properties.exclude`, whose default a list of your "
-        "own there would replace.",
+        "Names or Java regexes of topic configs that the flow never sets or changes, so that manual changes on the "
+        "target are kept. Adds to `config.properties.exclude`, whose default a configured list would replace.",
     ),
     Definition(
         CONFIGS_ALWAYS,
@@ -50,8 +49,8 @@ SYNC_KEYS = (
         "",
         Scope.FLOW,
         _SINCE,
-        "Names or Java regexes of topic configs that always get the value in effect on the source, also where it comes "
-        "from server.properties or is Kafka's default, and although `config.properties.exclude` names them.",
+        "Names or Java regexes of topic configs that always get the effective value of the source, also from "
+        "server.properties or Kafka's default, even if `config.properties.exclude` matches them.",
     ),
     Definition(
         CONFIGS_DEFAULT,
@@ -59,8 +58,8 @@ SYNC_KEYS = (
         "",
         Scope.FLOW,
         _SINCE,
-        "Names or Java regexes of topic configs that follow the target cluster: they are not copied, and removed from "
-        "remote topics that have them. The order of the lists is never, always, default.",
+        "Names or Java regexes of topic configs that follow the target cluster: they are not copied, and are "
+        "removed from remote topics. Precedence of the lists: never, always, default.",
     ),
     Definition(
         ACL_RESOURCES,
@@ -68,8 +67,8 @@ SYNC_KEYS = (
         AclResource.TOPIC.value,
         Scope.FLOW,
         _SINCE,
-        "Resources whose ACLs are carried over: `topic` (as MM2), `group`, `transactional-id`. Groups go through the "
-        "flow's group filter; groups and transactional ids keep their names.",
+        "Resource types whose ACLs are synchronized: `topic` (as in MM2), `group`, `transactional-id`. Groups are "
+        "selected by the flow's group filter; groups and transactional ids keep their names.",
     ),
     Definition(
         ACL_PATTERNS,
@@ -77,8 +76,8 @@ SYNC_KEYS = (
         AclPattern.LITERAL.value,
         Scope.FLOW,
         _SINCE,
-        "Which ACLs are carried over by their pattern: `literal` (as MM2), `prefixed`. With `prefixed` a grant on all "
-        "topics (`*`) becomes one on all remote topics of the flow.",
+        "Pattern types of the ACLs that are synchronized: `literal` (as in MM2), `prefixed`. With `prefixed` a "
+        "grant on all topics (`*`) becomes a grant on all remote topics of the flow.",
     ),
     Definition(
         ACL_PRINCIPALS,
@@ -86,8 +85,8 @@ SYNC_KEYS = (
         "",
         Scope.FLOW,
         _SINCE,
-        "Principals that are called otherwise on the target: `User:alice=User:a.smith;User:CN=app,O=x=User:app`. All "
-        "others keep their names.",
+        "Principals with another name on the target: `User:alice=User:a.smith;User:CN=app,O=x=User:app`. All others "
+        "keep their names.",
     ),
     Definition(
         ACL_STAGE_WRITES,
@@ -95,8 +94,8 @@ SYNC_KEYS = (
         "false",
         Scope.FLOW,
         _SINCE,
-        "Whether grants to write to topics, which MM2 drops, are kept in the ledger until `mirror acls release` puts "
-        "them on the target.",
+        "If true, WRITE grants on topics, which MM2 drops, are kept in the ledger until `mirror acls release` "
+        "creates them on the target.",
     ),
     Definition(
         ACL_DELETE,
@@ -104,8 +103,8 @@ SYNC_KEYS = (
         "false",
         Scope.FLOW,
         _SINCE,
-        "Whether ACLs that this program created on the target are deleted when the source no longer has them. MM2 only "
-        "adds. ACLs of anybody else are never touched.",
+        "If true, ACLs that this program created on the target are deleted when the source no longer has them. MM2 "
+        "only adds ACLs. ACLs created by others are never changed.",
     ),
 )
 
@@ -170,9 +169,9 @@ def parse_overrides(text: str) -> Mapping[str, str]:
     for member in _members(text):
         name, sign, value = (part.strip() for part in member.partition("="))
         if not (sign and name and value):
-            raise ValueError(f"a list such as retention.ms=1000;max.message.bytes=2000; {member!r} sets nothing")
+            raise ValueError(f"a list such as retention.ms=1000;max.message.bytes=2000; {member!r} has no value")
         if name in values:
-            raise ValueError(f"a list that names every config once; {name} is there twice")
+            raise ValueError(f"a list with each config once; {name} is in it twice")
         values[name] = value
     return values
 
@@ -190,11 +189,11 @@ def parse_principals(text: str) -> Mapping[str, str]:
         ]
         pairs = [(old, new) for old, new in pairs if _PRINCIPAL.fullmatch(old) and _PRINCIPAL.fullmatch(new)]
         if len(pairs) != 1:
-            how = "can be read in several ways" if pairs else "is none"
+            how = "is ambiguous" if pairs else "is not valid"
             raise ValueError(f"a list of pairs such as User:alice=User:a.smith;User:bob=User:b.jones; {member!r} {how}")
         old, new = pairs[0]
         if old in names:
-            raise ValueError(f"a list that names every principal once; {old} is there twice")
+            raise ValueError(f"a list with each principal once; {old} is in it twice")
         names[old] = new
     return names
 

@@ -56,7 +56,7 @@ def converter_problems(settings: FlowSettings, effective: Settings, file: FileSe
             if setting is not None and setting.value.strip() not in _BYTES:
                 yield _warning(
                     setting,
-                    f"{setting.key}: it has no effect without transforms: record batches are copied as they are",
+                    f"{setting.key}: it has no effect without transforms: record batches are copied unchanged",
                 )
         elif converter in settings.connector:
             yield from _lost(settings, converter, file)
@@ -70,7 +70,8 @@ def _lost(settings: FlowSettings, converter: str, file: FileSettings) -> Iterato
             if name not in settings.connector:
                 flow = settings.flow
                 message = (
-                    f"{key}: it has no effect on flow {flow}, whose {converter} is the connector's and not a worker's"
+                    f"{key}: it has no effect on flow {flow}: its {converter} is set on the connector, not on the "
+                    "worker"
                 )
                 yield _warning(setting, message, f"write {flow}.{name}")
 

@@ -37,10 +37,10 @@ from mirror_lib.transform import TRANSFORMS as OWN_TRANSFORMS
 
 #: Every key that concerns transforms contains one of these.
 _PARTS = ("transform", "predicates", ".converter")
-_NOT_SHOWN = "it cannot be used; why is not shown, for its value came from a config provider"
+_NOT_SHOWN = "it cannot be used; the reason is not shown, because its value comes from a config provider"
 _AT_LEAST_ONCE = (
-    "a record that is copied again after a failure may become another one, so topics that it takes arrive at least "
-    "once, not exactly once, unless {target}.exactly.once.source.support=enabled has them written in transactions"
+    "a record that is copied again after a failure may have another result, so its topics are copied at least once, "
+    "not exactly once, unless {target}.exactly.once.source.support=enabled writes them in transactions"
 )
 _SUPPORT, _FENCING = "exactly.once.source.support", "mirror.fencing"
 
@@ -145,8 +145,8 @@ def _without_ids(settings: FlowSettings) -> Iterator[Problem]:
     if fencing is not None and fencing.value.strip() == Fencing.NONE:
         yield Problem(
             severity=Severity.ERROR,
-            message=f"{fencing.key}: there are no transactions without transactional ids, which "
-            f"{settings.flow.target}.{_SUPPORT}=enabled asks for",
+            message=f"{fencing.key}: there are no transactions without transactional ids, but "
+            f"{settings.flow.target}.{_SUPPORT}=enabled needs them",
             key=fencing.key,
             line=fencing.line,
             suggestion=f"remove {fencing.key}, or set {settings.flow.target}.{_SUPPORT}=disabled",
@@ -206,10 +206,10 @@ def _not_deterministic(transforms: FlowTransforms, places: _Places) -> Iterator[
         if transform.stated_deterministic is False:
             reasons = reasons or "it says so of itself"
         elif transform.determinism is Determinism.UNKNOWN:
-            reasons = reasons or f"what {transform.function} depends on cannot be seen"
+            reasons = reasons or f"the dependencies of {transform.function} are unknown"
         setting = places.first_of(transform)
         advice = (
-            f"set {PREFIX}{transform.name}.deterministic=true if the same record always gives the same result"
+            f"set {PREFIX}{transform.name}.deterministic=true if the same record always has the same result"
             if transform.determinism is Determinism.UNKNOWN
             else None
         )

@@ -29,9 +29,9 @@ def router_problems(settings: FlowSettings, chain: SmtChain | None) -> Iterator[
         )
         yield Problem(
             severity=Severity.WARNING,
-            message=f"{key}: the transform {stage.name} renames topics record by record: groups of topics that it "
-            "renames are not translated, a cutover cannot move them, and each topic is created under both names, of "
-            "which the flow needs the first one and leaves it without records",
+            message=f"{key}: the transform {stage.name} renames topics record by record: offsets of groups are not "
+            "translated for these topics, a cutover cannot move them, and each topic is created under both "
+            "names; the flow needs the first one, which stays empty",
             key=key,
             suggestion=f"{lines}, and remove {stage.name} from {settings.flow}.transforms",
         )

@@ -34,7 +34,7 @@ class Cutovers:
         """
         with self._database.write() as connection:
             if connection.scalar(select(_CUTOVERS.c.name).where(_CUTOVERS.c.name == row.name)) is not None:
-                raise LedgerError(f"there is a cutover {row.name!r} already.", action="Choose another name.")
+                raise LedgerError(f"cutover {row.name!r} already exists.", action="Use another name.")
             connection.execute(_CUTOVERS.insert().values(asdict(row)))
 
     def find(self, name: str) -> CutoverRow | None:

@@ -78,7 +78,7 @@ def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, not
     """Set the resolution. An earlier one stays in the note."""
     found = _rows(connection, select(_GAP).where(_GAP.c.id == gap_id))
     if not found:
-        raise LedgerError(f"there is no gap {gap_id}.", action="`mirror gaps list` shows them with their ids.")
+        raise LedgerError(f"gap {gap_id} does not exist.", action="`mirror gaps list` shows the ids of all gaps.")
     (before,) = found
     told = "; ".join(part for part in (note, _earlier(before)) if part) or None
     row = replace(before, state=state.value, decided_by=by, decided_at=now(), note=told)

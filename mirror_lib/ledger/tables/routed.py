@@ -160,7 +160,7 @@ def _near(connection: Connection, flow: str, target: _Place, rows: Sequence[Rout
 def _cut(connection: Connection, each: RoutedRangeRow, row: RoutedRangeRow) -> list[RoutedRangeRow]:
     """The remainder of a row that a newer one replaces before its end."""
     _log.warning(
-        "flow %s: %s-%d was copied again from source offset %d on; what was known of it in %s-%d ends before that",
+        "flow %s: %s-%d was copied again from source offset %d; its stored routes to %s-%d end before that offset",
         row.flow,
         row.topic,
         row.partition,

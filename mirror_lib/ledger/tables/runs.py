@@ -21,7 +21,7 @@ def start(connection: Connection, *, run_id: str, flow: str, trigger: str, plann
     """Record the start of a run."""
     if connection.scalar(select(func.count()).where(_RUN.c.id == run_id)):
         raise LedgerError(
-            f"a run with the id {run_id} exists already.", action="Leave the id out, or choose another for every run."
+            f"a run with the id {run_id} already exists.", action="Omit the id, or use a new one for every run."
         )
     began = now()
     row = RunRow(
@@ -43,7 +43,7 @@ def change(connection: Connection, run_id: str, values: Mapping[str, Any]) -> No
     given = {name: value for name, value in values.items() if value is not None}
     changed = connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(heartbeat_at=now(), **given))
     if changed.rowcount == 0:
-        raise LedgerError(f"there is no run {run_id}.", action="Start it before anything else is said about it.")
+        raise LedgerError(f"run {run_id} does not exist.", action="Start it first.")
 
 
 def finish(connection: Connection, run_id: str, values: Mapping[str, Any]) -> None:
@@ -62,10 +62,10 @@ def close_dead(connection: Connection, dead: Iterable[RunRow]) -> tuple[str, ...
     closed: list[str] = []
     for row in dead:
         error = RunDiedError(
-            f"the run gave no sign of life after {row.heartbeat_at.isoformat(sep=' ', timespec='seconds')}.",
+            f"the run did not renew its lock after {row.heartbeat_at.isoformat(sep=' ', timespec='seconds')}.",
             where=Where(flow=row.flow),
-            action="Nothing is lost: the next run continues where this one came to. Its log, and that of Airflow's "
-            "task, tell what ended it.",
+            action="Nothing is lost: the next run continues at the last stored position. See its log, and that of "
+            "Airflow's task, for the cause.",
         )
         values = {**_totals(connection, row.id), "state": RunState.FAILED.value, "error": error.attributes()}
         still = (_RUN.c.id == row.id, _RUN.c.state == RunState.RUNNING.value)

@@ -64,7 +64,7 @@ def append(connection: Connection, rows: Sequence[SegmentRow]) -> None:
             compact(connection, *key)
         except OffsetMapError as error:
             # New segments are stored all the same; a look-up in the damaged row reports the error.
-            _log.warning("flow %s: the map of %s-%d stays as it is: %s", *key, error)
+            _log.warning("flow %s: the map of %s-%d is unchanged: %s", *key, error)
 
 
 def compact(connection: Connection, flow: str, topic: str, partition: int) -> int:
@@ -221,7 +221,8 @@ def _is_known_else_cut(connection: Connection, row: SegmentRow) -> bool:
     if any(holds(each, row) for each in found):
         return True
     _log.warning(
-        "flow %s: %s-%d was copied again from source offset %d on, to target offset %d: the older map ends before that",
+        "flow %s: %s-%d was copied again from source offset %d, to target offset %d: the older map ends before that "
+        "offset",
         row.flow,
         row.topic,
         row.partition,

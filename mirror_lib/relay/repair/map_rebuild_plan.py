@@ -162,7 +162,8 @@ def _plan(
     target_end = target_range[1] if position.target_offset is None else position.target_offset
     if target_end > target_range[1]:
         raise TargetTruncatedError(
-            f"log end offset of {target} is {target_range[1]}, expected at least {target_end}: records of this flow are missing.",
+            f"log end offset of {target} is {target_range[1]}, expected at least {target_end}: records of this flow "
+            "are missing.",
             where=where,
             action="Find out why the target lost records.",
         )

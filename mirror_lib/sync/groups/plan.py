@@ -30,8 +30,8 @@ _TROUBLE = frozenset[GroupReason | None](
 
 #: Reasons that no later run changes, with the operator action.
 _NEVER = {
-    GroupReason.ROUTED_BY_TRANSFORM: "transforms route their records to other topics; if a RegexRouter only renames topics, replace it with "
-    "mirror.topics.rename.regex, else set the offsets manually (docs/transforms.md)",
+    GroupReason.ROUTED_BY_TRANSFORM: "transforms route their records to other topics; if a RegexRouter only renames "
+    "topics, replace it with mirror.topics.rename.regex, else set the offsets manually (docs/transforms.md)",
     GroupReason.MERGED_TARGET: "several source partitions of the group share a target partition",
     GroupReason.OTHER_GROUP_ON_TARGET: "the name is used on the target by a group of another type; delete or rename it",
 }

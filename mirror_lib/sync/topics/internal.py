@@ -180,7 +180,8 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
     raise type(error)(
         error.what,
         where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),
-        action=f"{error.action} The replication factor {spec.replication_factor} is set by {factor_setting(flow, spec)}.".strip(),
+        action=f"{error.action} The replication factor {spec.replication_factor} is set by "
+        f"{factor_setting(flow, spec)}.".strip(),
     ) from error
 
 

@@ -129,7 +129,7 @@ class PreviewText:
     def _made_lines(self, preview: Preview, record: SourceRecord, made: MadeRecord, which: str) -> Iterator[str]:
         topic, partition = preview.target(record, made)
         changes = preview.changes(record, made)
-        yield f"  to {_one_line(topic)}-{partition}{which}{'' if changes else ', as it was'}"
+        yield f"  to {_one_line(topic)}-{partition}{which}{'' if changes else ', unchanged'}"
         shown = {
             Change.KEY: self._shown(Change.KEY, made.key, made=True),
             Change.VALUE: self._shown(Change.VALUE, made.value, made=True),
@@ -142,7 +142,7 @@ class PreviewText:
             yield _column("*", change, shown[change])
         same = [change.value for change in (Change.KEY, Change.VALUE, Change.HEADERS) if change not in changes]
         if changes and same:
-            yield f"    as it was: {', '.join(same)}"
+            yield f"    unchanged: {', '.join(same)}"
 
     def _record_data(self, preview: Preview, each: PreviewedRecord) -> dict[str, Any]:
         record, outcome = each.record, each.outcome
@@ -192,15 +192,13 @@ def summary(preview: Preview) -> str:
     told = {
         "changed": "changed",
         "unchanged": "not changed",
-        "several": "turned into several",
+        "several": "split into several records",
         "dropped": "dropped",
         "failed": "cannot be transformed",
     }
     parts = [f"{count:,} {told[kind]}" for kind, count in counts.items() if count]
     count = len(preview.records)
-    return (
-        f"{count:,} {'record' if count == 1 else 'records'}: {', '.join(parts)}." if parts else "There are no records."
-    )
+    return f"{count:,} {'record' if count == 1 else 'records'}: {', '.join(parts)}." if parts else "No records."
 
 
 def kind_of(preview: Preview, each: PreviewedRecord) -> str:

@@ -172,27 +172,31 @@ class Finding:
         return self.outcome in (Outcome.SAME, Outcome.REWRITTEN)
 
     def __str__(self) -> str:
-        seen = f"in {_counted(self.records, 'record')}" if self.records else "the latest, which transforms write by"
+        seen = (
+            f"in {_counted(self.records, 'record')}"
+            if self.records
+            else "the latest version, used for records that transforms write"
+        )
         return f"{self.side} {self.use} ({seen}): {self._told()}"
 
     def _told(self) -> str:
-        taken = "; the id is another schema's there" if self.is_taken else ""
+        taken = "; the id belongs to another schema there" if self.is_taken else ""
         match self.outcome:
             case Outcome.SAME:
                 return "the same on the target"
             case Outcome.REWRITTEN:
                 return f"rewritten to {self.target_id} ({self.subject})"
             case Outcome.MISSING:
-                return f"missing on the target, where {self.subject} is to have it{taken}"
+                return f"missing on the target, to be registered under {self.subject}{taken}"
             case Outcome.NOT_REWRITTEN:
                 return (
-                    f"has the id {self.target_id} on the target ({self.subject}), and nothing rewrites it, for no "
-                    f"transform decodes this side{taken}"
+                    f"has the id {self.target_id} on the target ({self.subject}), but the id is not rewritten, "
+                    f"because no transform decodes this side{taken}"
                 )
             case Outcome.UNKNOWN:
-                return "not known to the source's registry either"
+                return "unknown to the source's registry too"
             case Outcome.NOT_READ:
-                return "transforms cannot decode by it: they read ids in front of the bytes only"
+                return "transforms cannot decode it: they read ids only at the start of the bytes"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output."""
@@ -268,9 +272,9 @@ class Lookalike:
 
     def __str__(self) -> str:
         return (
-            f"{self.side}s that look as if they named schemas ({_counted(self.records, 'record')}, such as "
-            f"{', '.join(self.examples)}): the source's registry does not know those that are named most, so they are "
-            "something else, maybe numbers"
+            f"{self.side}s with possible schema ids ({_counted(self.records, 'record')}, such as "
+            f"{', '.join(self.examples)}): the source's registry does not know the most frequent ones, so they are "
+            "probably not schema ids"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -297,7 +301,7 @@ class TopicSample:
         if not self.held:
             return "empty"
         lost = f", {self.unreadable:,} more could not be read" if self.unreadable else ""
-        return f"{self.records:,} of at most {_counted(self.held, 'record')} looked at{lost}"
+        return f"{self.records:,} of at most {_counted(self.held, 'record')} sampled{lost}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output."""
@@ -356,25 +360,25 @@ class SchemaPreflight:
         """Yield the size of the sample, and the result."""
         records, held = (sum(getattr(each, name) for each in self.samples) for name in ("records", "held"))
         yield (
-            f"A sample: {records:,} of at most {_counted(held, 'record')} of {_counted(len(self.samples), 'topic')}, "
-            "the oldest and the newest of all partitions. What was not looked at may name other schemas."
+            f"Sample: {records:,} of at most {_counted(held, 'record')} of {_counted(len(self.samples), 'topic')}, "
+            "the oldest and the newest of all partitions. Other records may use other schemas."
         )
         if self.knows_nothing:
-            yield "The source's registry knows nothing of what was found. Is it that of the records' producers?"
+            yield "The source's registry knows none of the schema ids. Is it the registry of the producers?"
         if not self.findings:
             yield "No schemas were found."
             return
         outcomes = Counter(each.outcome for each in self.unresolved)
         bad = "".join(f", {outcomes[each]:,} {_SUMMED[each]}" for each in _SUMMED if outcomes[each])
         good = len(self.findings) - len(self.unresolved)
-        yield f"Schemas in use: {len(self.findings):,}. On the target: {good:,} in order{bad}."
+        yield f"Schemas in use: {len(self.findings):,}. Correct on the target: {good:,}{bad}."
 
 
 _SUMMED: Mapping[Outcome, str] = {
     Outcome.MISSING: "missing",
-    Outcome.NOT_REWRITTEN: "with another id that nothing rewrites",
-    Outcome.UNKNOWN: "not known to the source either",
-    Outcome.NOT_READ: "that transforms cannot decode by",
+    Outcome.NOT_REWRITTEN: "with another id that is not rewritten",
+    Outcome.UNKNOWN: "unknown on the source too",
+    Outcome.NOT_READ: "that transforms cannot decode",
 }
 
 

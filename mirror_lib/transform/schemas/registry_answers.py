@@ -54,7 +54,7 @@ def registries_of(transforms: FlowTransforms, flow: str) -> Registries:
     missing = [side for side, registry in sides.items() if registry is None]
     if missing:
         raise ConfigurationError(
-            "schema ids are compared between two schema registries, and that of the "
+            "schema ids are compared between two schema registries, but the registry of the "
             f"{' and that of the '.join(missing)} is not set.",
             where=Where(flow=flow),
             action=f"Set {' and '.join(f'{PREFIX}{REGISTRY}.{side}.url' for side in missing)}.",

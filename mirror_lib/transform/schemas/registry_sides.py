@@ -102,14 +102,14 @@ class SideCodec:
             frame = protobuf_frame(framed)
             if frame is not None and frame.message_indexes != _FIRST_MESSAGE:
                 raise SchemaFormatError(
-                    f"a record holds the message type {list(frame.message_indexes)} of its schema, not the first one.",
-                    action="Only the first message type of a schema is read; leave such records undecoded.",
+                    f"a record uses the message type {list(frame.message_indexes)} of its schema, not the first one.",
+                    action="Only the first message type of a schema is decoded; do not decode such records.",
                 )
             return self._out(self._protobuf.decode(framed))
         except (ValueError, OverflowError) as error:
             raise SchemaFormatError(
-                f"a record has no place in the type that its subject has now: {error}.",
-                action="Look at the versions of its subject.",
+                f"a record does not fit into the current type of its subject: {error}.",
+                action="Check the versions of its subject.",
             ) from error
 
     def encode(self, value: Any) -> bytes | None:
@@ -124,8 +124,8 @@ class SideCodec:
             return frame_bytes(self._number, _FIRST_MESSAGE) + self._protobuf.schema(self._number).encode(message)
         except (ValueError, TypeError, AttributeError) as error:
             raise SchemaFormatError(
-                f"what a transform has made is not what the schema with the id {self._number} says: {error}.",
-                action="Let the transform keep the schema's fields and types, or write text or bytes.",
+                f"the result of a transform does not match the schema with the id {self._number}: {error}.",
+                action="Make the transform keep the schema's fields and types, or write text or bytes.",
             ) from error
 
 
@@ -209,12 +209,13 @@ def reader_of(side: str, chosen: DataFormat, registry: model.SchemaRegistry, top
             found = registry_at(access).latest(subject)
         except SchemaMissingError as error:
             raise ConfigurationError(
-                f"the source's schema registry has no subject {subject}, by which the {side}s of {topic} are decoded.",
-                action=f"Register the schema under it, or decode.{side} in another way.",
+                f"the source's schema registry has no subject {subject}, which is used to decode the {side}s of "
+                f"{topic}.",
+                action=f"Register the schema under it, or set another decode.{side}.",
             ) from error
         if found.schema.type.value.lower() != chosen.value:
             raise ConfigurationError(
-                f"the latest schema of {subject} is {found.schema.type}, and decode.{side} is {chosen}.",
+                f"the latest schema of {subject} is {found.schema.type}, but decode.{side} is {chosen}.",
                 action=f"Set decode.{side}={found.schema.type.value.lower()}.",
             )
         ids[topic] = found.id
@@ -239,7 +240,7 @@ def column_of(reader: SideReader) -> TypedColumn:
             raise ConfigurationError(
                 f"the {reader.side}s of {found[0]} and {topic} have different schemas, so one transform cannot decode "
                 "both.",
-                action="Give each a transform of its own, by its `topics`.",
+                action="Use a separate transform for each topic, with `topics`.",
             )
     assert found is not None, "a reader has topics"
     return found[1]

@@ -222,7 +222,7 @@ def _milliseconds(setting: model.TimestampConverter, value: Value) -> int:
         return value.milliseconds
     if isinstance(value, str):
         if setting.format is None:
-            raise DataError("there is a text, and no format is set to read it with")
+            raise DataError("the value is a string, but no format is set to parse it")
         return setting.format.parse(value)
     if schema_type_of(value) is SchemaType.INT64 and isinstance(value, int):
         return _from_precision(value, setting.precision)

@@ -42,7 +42,7 @@ def _parse(settings: Mapping[str, str], key: str, problems: list[SettingProblem]
     is_header = key == "header.converter"
     if kind is None or (kind is ConverterKind.SIMPLE_HEADER and not is_header):
         known = ", ".join(kind.value for kind in ConverterKind if is_header or kind is not ConverterKind.SIMPLE_HEADER)
-        problems.append(SettingProblem(key, f"names {name}, which is not supported here", f"use one of {known}"))
+        problems.append(SettingProblem(key, f"{name} is not supported here", f"use one of {known}"))
         return ConverterSettings(key)
     options = Options(f"{key}.", settings, owner=kind.value)
     if kind is ConverterKind.STRING and (options.text("converter.encoding") or "utf8").lower() not in _ENCODINGS:
@@ -77,7 +77,7 @@ def _side_problems(side: Side, converter: ConverterSettings, stages: Sequence[St
         transform, who = stage.transform, f"{stage.configured} ({stage.transform.class_name})"
         reads = transform.reads_fields() and side in transform.sides() and not made_fields
         if converter.kind is ConverterKind.BYTES:
-            message = f"is ByteArrayConverter (the default): to {who} every {side} is mere bytes"
+            message = f"is ByteArrayConverter (the default): {who} sees every {side} as bytes"
             found.append(SettingProblem(converter.configured, message, f"set {converter.configured} to {_JSON}"))
         elif reads and converter.kind is not ConverterKind.JSON:
             message = f"is {converter.kind.value}: {who} needs a {side} with fields"
@@ -92,8 +92,8 @@ def _side_problems(side: Side, converter: ConverterSettings, stages: Sequence[St
         found.append(SettingProblem(converter.configured, message, warning=True))
     elif converter.kind is not ConverterKind.BYTES and not works:
         message = (
-            f"has no effect: no transform works on the {side}, so its bytes arrive as they are; MM2 would write them "
-            f"as {converter.kind.value} writes bytes"
+            f"has no effect: no transform uses the {side}, so its bytes are unchanged; MM2 would write them as "
+            f"{converter.kind.value} writes bytes"
         )
         found.append(SettingProblem(converter.configured, message, warning=True))
     return found
@@ -109,9 +109,12 @@ def _header_problems(converter: ConverterSettings, stages: Sequence[Stage]) -> l
             simple = f"{_PACKAGES[ConverterKind.SIMPLE_HEADER]}.{ConverterKind.SIMPLE_HEADER.value}"
             return [SettingProblem(converter.configured, message, f"set {converter.configured} to {simple}")]
     if converter.kind is ConverterKind.STRING:
-        message = "is StringConverter: a record that has a header already fails, for Java writes an address for bytes"
+        message = (
+            "is StringConverter: a record that already has a header fails, because Java writes an object address "
+            "for bytes"
+        )
         return [SettingProblem(converter.configured, message, "use SimpleHeaderConverter", warning=True)]
     if converter.kind is not ConverterKind.BYTES:
-        message = f"is {converter.kind.value}: headers of the source arrive as base64, as from MM2"
+        message = f"is {converter.kind.value}: headers of the source are written as base64, as in MM2"
         return [SettingProblem(converter.configured, message, warning=True)]
     return []

@@ -46,7 +46,7 @@ def _insert_header(options: Options) -> model.InsertHeader:
     nothing: tuple[Schema | None, Value] = (None, None)
     schema, value = options.parsed("value.literal", literal, parse_literal, nothing)
     if value is not None and connect_text(value) != literal:
-        options.warn("value.literal", f"arrives as {connect_text(value)}, for so Connect reads {literal!r}")
+        options.warn("value.literal", f"is read as {connect_text(value)}, because Connect parses {literal!r} so")
     return model.InsertHeader(options.required("header", may_be_empty=True), schema, value)
 
 
@@ -60,7 +60,7 @@ def _inserted(options: Options, name: str) -> model.InsertedField | None:
         return None
     field = model.InsertedField(text[:-1] if text.endswith(("?", "!")) else text, optional=not text.endswith("!"))
     if not field.name:
-        options.refuse(name, "names no field")
+        options.refuse(name, "has no field")
     return field
 
 
@@ -75,11 +75,11 @@ def _insert_field(side: Side, options: Options) -> model.InsertField:
         options.flag(_NULLS, default=True),
     )
     if options.text("offset.field") is not None:
-        options.refuse("offset.field", "is for sink connectors only: MM2 fails on every record", "leave it out")
+        options.refuse("offset.field", "is for sink connectors only: in MM2 every record fails", "remove it")
     elif made.topic is made.partition is made.timestamp is made.static is None:
-        options.refuse("topic.field", "is missing, as are all other fields that could be inserted", "name a field")
+        options.refuse("topic.field", "is missing, as are all other fields to insert", "set a field")
     if made.static is not None and made.static_value is None:
-        options.refuse("static.value", "is missing, and static.field needs it", "set it")
+        options.refuse("static.value", "is missing, but static.field needs it", "set it")
     return made
 
 
@@ -96,14 +96,14 @@ def _replace_field(side: Side, options: Options) -> model.ReplaceField:
         if len(parts) == 2:
             renames[parts[0]] = parts[1]
         elif member:
-            options.refuse("renames", f"must be pairs such as old:new; {member!r} is none")
+            options.refuse("renames", f"must be pairs such as old:new; {member!r} is not")
     return model.ReplaceField(side, frozenset(exclude), frozenset(include), renames, options.flag(_NULLS, default=True))
 
 
 def _renamed(options: Options, name: str, old: str) -> tuple[str, ...]:
     """Return a list that had another name before Kafka 4.0; the new name has priority."""
     if options.has(old):
-        options.warn(old, f"is the old name of {name}, which Kafka 4 does not know", f"write {name}")
+        options.warn(old, f"is the old name of {name}, which Kafka 4 does not support", f"write {name}")
     former = options.names(old, required=False)
     return options.names(name, required=False) if options.has(name) else former
 
@@ -133,7 +133,9 @@ def _value_to_key(options: Options) -> model.ValueToKey:
 def _header_from(side: Side, options: Options) -> model.HeaderFrom:
     fields, headers = options.names("fields"), options.names("headers")
     if len(fields) != len(headers):
-        options.refuse("headers", f"has {len(headers)} names, and fields has {len(fields)}", "name one for each")
+        options.refuse(
+            "headers", f"has {len(headers)} names, but fields has {len(fields)}", "set one name for each field"
+        )
     move = options.choice("operation", ("move", "copy")) == "move"
     pairs = tuple(zip(fields, headers, strict=False))
     return model.HeaderFrom(side, pairs, move, options.flag(_NULLS, default=True))
@@ -153,7 +155,7 @@ def _cast(side: Side, options: Options) -> model.Cast:
         else:
             whole.append(kind)
     if whole and len(members) > 1:
-        options.refuse("spec", "may name nothing besides a type for the whole")
+        options.refuse("spec", "must contain only one type for the whole")
     return model.Cast(side, fields, whole[0] if whole else None, options.flag(_NULLS, default=True))
 
 
@@ -163,9 +165,9 @@ def _timestamp_converter(side: Side, options: Options) -> model.TimestampConvert
     pattern = options.text("format") or ""
     written = options.parsed("format", pattern, DateFormat.compile, _NO_FORMAT) if pattern else None
     if written is None and target is model.TimestampType.STRING:
-        options.refuse("format", "is missing, and target.type=string needs it", "set a pattern of SimpleDateFormat")
+        options.refuse("format", "is missing, but target.type=string needs it", "set a pattern of SimpleDateFormat")
     elif written is not None and target is not model.TimestampType.STRING and (why := written.why_not_parsed()):
-        options.refuse("format", f"cannot be used to read texts: {why}")
+        options.refuse("format", f"cannot be used to parse strings: {why}")
     return model.TimestampConverter(
         side,
         target,

@@ -25,9 +25,9 @@ class SmtError(ReplicationError):
         self.class_name = class_name
         self.problem = problem
         super().__init__(
-            f"{configured} ({class_name}) cannot take the record: {problem}.",
+            f"{configured} ({class_name}) cannot transform the record: {problem}.",
             where=where,
-            action=f"Change {configured}, or keep such records from it with a predicate.",
+            action=f"Change {configured}, or exclude such records with a predicate.",
         )
 
     def at(self, where: Where) -> SmtError:

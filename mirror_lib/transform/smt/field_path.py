@@ -53,5 +53,5 @@ def _quoted(text: str, opening: int) -> tuple[str, int]:
 
 def _incomplete(text: str, opening: int) -> ValueError:
     return ValueError(
-        f"the path {text} has a backtick without a partner; write a backslash before the one at position {opening}"
+        f"the path {text} has an unmatched backtick; write a backslash before the one at position {opening}"
     )

@@ -62,7 +62,7 @@ class Options:
         """Return an option that must be set."""
         text = self.text(name)
         if text is None:
-            self.refuse(name, f"is missing, and {self.owner} needs it", f"set {self.prefix}{name}")
+            self.refuse(name, f"is missing, but {self.owner} needs it", f"set {self.prefix}{name}")
         elif not text and not may_be_empty:
             self.refuse(name, "is empty")
         return text or ""
@@ -71,14 +71,14 @@ class Options:
         """Return an option that must not be empty if it is set."""
         text = self.text(name)
         if text == "":
-            self.refuse(name, "is empty", "give it a text, or leave it out")
+            self.refuse(name, "is empty", "set a value, or remove it")
         return text
 
     def names(self, name: str, *, required: bool = True) -> tuple[str, ...]:
         """Return a list; empty only if it may be."""
         members = split_list(self.required(name) if required else self.text(name) or "")
         if "" in members:
-            self.refuse(name, "has an empty member")
+            self.refuse(name, "has an empty element")
         return members
 
     def flag(self, name: str, *, default: bool) -> bool:
@@ -114,4 +114,4 @@ class Options:
     def note_unknown(self) -> None:
         """Warn of options that were not read, since Connect ignores them."""
         for name in sorted(self._given.keys() - self._read):
-            self.warn(name, f"is no option of {self.owner} and has no effect", "check its spelling")
+            self.warn(name, f"is not an option of {self.owner} and has no effect", "check its spelling")

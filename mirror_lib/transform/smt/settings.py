@@ -44,9 +44,9 @@ def _names(settings: Mapping[str, str], key: str, what: str, problems: list[Sett
     members = split_list(settings.get(key, ""))
     for member in dict.fromkeys(members):
         if not member:
-            problems.append(SettingProblem(key, "has an empty member", "take away the comma"))
+            problems.append(SettingProblem(key, "has an empty element", "remove the comma"))
         elif members.count(member) > 1:
-            problems.append(SettingProblem(key, f"names {member} twice", "give each its own name"))
+            problems.append(SettingProblem(key, f"contains {member} twice", "use different names"))
     names = [member for member in dict.fromkeys(members) if member]
     # A name may be the prefix of another one, followed by a dot.
     orphans = sorted(
@@ -93,13 +93,11 @@ def _parse_stages(
         predicate_name = options.text("predicate")
         negate = options.flag("negate", default=False)
         if predicate_name is None and options.has("negate"):
-            options.refuse(
-                "negate", "is set, and there is no predicate to turn round", "set predicate, or leave it out"
-            )
+            options.refuse("negate", "is set, but there is no predicate to negate", "set predicate, or remove it")
         if predicate_name is not None and predicate_name not in predicates:
             known = ", ".join(predicates) or "none"
             options.refuse(
-                "predicate", f"names {predicate_name}, which predicates does not (it has {known})", "add it there"
+                "predicate", f"refers to {predicate_name}, which is not in predicates (it has {known})", "add it there"
             )
         if transform is not None:
             options.note_unknown()
@@ -108,8 +106,8 @@ def _parse_stages(
         usable = transform is not None and not options.failed
         stages.append(Stage(name, transform, predicate, negate) if usable and transform is not None else None)
         if isinstance(transform, model.Filter) and predicate_name is None:
-            message = "drops every record of the flow, for it has no predicate"
-            problems.append(SettingProblem(options.prefix + "predicate", message, "name a predicate", warning=True))
+            message = "drops every record of the flow, because it has no predicate"
+            problems.append(SettingProblem(options.prefix + "predicate", message, "set a predicate", warning=True))
     return stages
 
 
@@ -127,9 +125,7 @@ def _parse_transform(
     if stem in SIDED and side in ("Key", "Value"):
         return options, SIDED[stem](Side(side.lower()), options)
     if stem in SIDED:
-        message = (
-            f"names {class_name}, which is abstract" if not dollar else f"names {class_name}, which does not exist"
-        )
+        message = f"is {class_name}, which is abstract" if not dollar else f"is {class_name}, which does not exist"
         problems.append(SettingProblem(key, message, f"write {stem}$Key or {stem}$Value"))
     elif class_name:
         known = [*WHOLE, *(f"{stem}${side}" for stem in SIDED for side in ("Key", "Value"))]
@@ -140,11 +136,11 @@ def _parse_transform(
 def _class_name(settings: Mapping[str, str], key: str, problems: list[SettingProblem]) -> str | None:
     text = settings.get(key, "").strip()
     if not text:
-        problems.append(SettingProblem(key, "is missing", "name the class"))
+        problems.append(SettingProblem(key, "is missing", "set the class"))
     return text or None
 
 
 def _unsupported(key: str, class_name: str, package: str, known: list[str]) -> SettingProblem:
     guess = difflib.get_close_matches(class_name.rpartition(".")[2], known, 1, 0.8)
     action = f"write {package}.{guess[0]}" if guess and class_name.startswith(package) else _INSTEAD
-    return SettingProblem(key, f"names {class_name}, which is not supported here", action)
+    return SettingProblem(key, f"is {class_name}, which is not supported here", action)

@@ -27,7 +27,7 @@ from mirror_lib.transform.sql.spark_functions import (
 from mirror_lib.transform.sql.text import Call, Finding, Word, calls, place_at
 
 ONE_RECORD = "a transform sees one record at a time"
-_NOTHING_ELSE = "a transform reaches nothing but its record; a Python function (`function`) may do more"
+_NOTHING_ELSE = "a transform can access only its record; a Python function (`function`) can do more"
 #: Words by which other data is accessed. Used where sqlglot could not read all of a text.
 _QUERY_WORDS = frozenset({"select", "values", "table", "using", "with", "|>"})
 
@@ -117,7 +117,7 @@ class ExpressionCheck:
         elif isinstance(node, exp.Window):
             self._refuse("a window function", self._word("over"), ONE_RECORD)
         elif isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
-            self._refuse("a parameter", None, "nothing gives it a value")
+            self._refuse("a parameter", None, "parameters have no values")
         elif isinstance(node, exp.Star):
             self._look_at_star(node)
         elif isinstance(node, exp.Column):
@@ -128,8 +128,8 @@ class ExpressionCheck:
         while isinstance(holder, (exp.Column, exp.Alias)):
             holder = holder.parent
         if holder is None or isinstance(holder, exp.Select):
-            advice = "name the columns"
-            self._add(Severity.ERROR, "* stands for all columns, also for some that cannot be set", advice, "*")
+            advice = "list the columns"
+            self._add(Severity.ERROR, "* selects all columns, also some that cannot be set", advice, "*")
         elif not isinstance(node.parent, exp.Column):
             self._reads |= set(SOURCE_COLUMNS)
 
@@ -177,15 +177,15 @@ class ExpressionCheck:
     def _look_at_calls(self) -> None:
         for call in self._calls:
             if call.name in AGGREGATES:
-                self._refuse_call(call, f"{call.name} puts several records together", ONE_RECORD)
+                self._refuse_call(call, f"{call.name} aggregates several records", ONE_RECORD)
             elif call.name in TIME_WINDOWS:
                 self._refuse_call(call, f"{call.name} groups records by time", ONE_RECORD)
             elif call.name in WINDOW_FUNCTIONS:
-                self._refuse_call(call, f"{call.name} looks at other records", ONE_RECORD)
+                self._refuse_call(call, f"{call.name} accesses other records", ONE_RECORD)
             elif call.name in GENERATORS:
                 self._look_at_generator(call)
             elif call.name in REFUSED:
-                self._refuse_call(call, f"{call.name} cannot stand here: {REFUSED[call.name]}", _NOTHING_ELSE)
+                self._refuse_call(call, f"{call.name} is not allowed here: {REFUSED[call.name]}", _NOTHING_ELSE)
             elif len(call.arguments) > WITH_FILES_IN_OPTIONS.get(call.name, len(call.arguments)):
                 sentence = f"{call.name} cannot have options here: they can name files"
                 self._refuse_call(call, sentence, _NOTHING_ELSE)
@@ -208,11 +208,11 @@ class ExpressionCheck:
 
     def _look_at_generator(self, call: Call) -> None:
         advice = "write a SELECT with it into the file of sql.file"
-        self._refuse_call(call, f"{call.name} makes several records of one, which {self._what} cannot", advice)
+        self._refuse_call(call, f"{call.name} returns several records for one, which {self._what} cannot", advice)
 
     def _unknown_function(self, call: Call) -> None:
         guess = next(iter(difflib.get_close_matches(call.name, sorted(KNOWN_FUNCTIONS), 1, 0.75)), None)
-        advice = f"did you mean {guess}?" if guess else "write what it does as a Python function (`function`)"
+        advice = f"did you mean {guess}?" if guess else "implement it as a Python function (`function`)"
         sentence = f"Spark 4.2 has no function {call.name}"
         self._add_at(Severity.ERROR, sentence, advice, call.start, call.end - call.start)
 
@@ -250,7 +250,7 @@ class ExpressionCheck:
 
     def _refuse(self, what: str, word: Word | None, why: str) -> None:
         start = word.start if word else None
-        self._add_at(Severity.ERROR, f"{what} cannot stand here", why, start, len(word.text) if word else 1)
+        self._add_at(Severity.ERROR, f"{what} is not allowed here", why, start, len(word.text) if word else 1)
 
     def _refuse_call(self, call: Call, sentence: str, advice: str) -> None:
         self._add_at(Severity.ERROR, sentence, advice, call.start, call.end - call.start)

@@ -32,7 +32,7 @@ from mirror_lib.transform.sql.text import Finding, Word, place_at
 
 __all__ = ["CheckedSchema", "CheckedSql", "check_column", "check_filter", "check_schema", "check_select"]
 
-_READABLE = "write it otherwise, such as `variant_get(value, '$.a')` for `value:a`, or as the expression of a column"
+_READABLE = "use another form, such as `variant_get(value, '$.a')` for `value:a`, or the expression of a column"
 _STATEMENTS = frozenset(
     ["select", "with", "from", "insert", "update", "delete", "merge", "create", "drop", "alter", "values", "table"]
 )
@@ -69,7 +69,7 @@ def check_select(text: str) -> CheckedSql:
         return CheckedSql(text, (Finding(Severity.ERROR, "it is empty", f"write SELECT ... FROM {RECORDS}"),))
     if first not in ("select", "with", "(") and parsed.words:
         word = parsed.words[0]
-        sentence = f"`{word.text}` begins no SELECT"
+        sentence = f"`{word.text}` does not start a SELECT"
         place = place_at(text, word.start, word.end)
         return CheckedSql(text, (Finding(Severity.ERROR, sentence, f"write SELECT ... FROM {RECORDS}", place),))
     if parsed.has_errors:
@@ -93,7 +93,7 @@ def check_schema(text: str) -> CheckedSchema:
     head = "" if is_type else "STRUCT<"
     colon = None if is_type else _colon(text)
     if colon is not None:
-        sentence, advice = "a colon stands only inside STRUCT<...>", "leave it out: `name TYPE`"
+        sentence, advice = "a colon is allowed only inside STRUCT<...>", "remove it: `name TYPE`"
         return CheckedSchema(findings=(Finding(Severity.ERROR, sentence, advice, place_at(text, colon.start)),))
     parsed = parse_type(text if is_type else f"STRUCT<{text}>")
     if not parsed.trees or parsed.findings:
@@ -101,7 +101,7 @@ def check_schema(text: str) -> CheckedSchema:
         offset = None if where is None else max(0, where.column - 1 - len(head))
         place = None if offset is None or "\n" in text else place_at(text, min(offset, len(text)))
         advice = "write columns such as `country STRING, card STRING`"
-        return CheckedSchema(findings=(Finding(Severity.ERROR, "it is no Spark DDL", advice, place),))
+        return CheckedSchema(findings=(Finding(Severity.ERROR, "it is not Spark DDL", advice, place),))
     return _checked_schema(parsed.trees[0])
 
 
@@ -153,7 +153,7 @@ def _no_expression(text: str, words: tuple[Word, ...], what: str) -> Finding | N
     semicolon = next((word for word in words if word.text == ";" and not word.is_string), None)
     if semicolon is not None:
         place = place_at(text, semicolon.start)
-        return Finding(Severity.ERROR, f"{what} holds a semicolon", "write one expression without it", place)
+        return Finding(Severity.ERROR, f"{what} contains a semicolon", "write one expression without it", place)
     if words and words[0].lower in _STATEMENTS and not (len(words) > 1 and words[1].text == "("):
         place = place_at(text, words[0].start, words[0].end)
         advice = "write an expression here, or the statement into the file of sql.file"
@@ -164,4 +164,4 @@ def _no_expression(text: str, words: tuple[Word, ...], what: str) -> Finding | N
 def _several_statements(text: str, words: tuple[Word, ...]) -> Finding:
     semicolon = next((word for word in words if word.text == ";" and not word.is_string), words[0])
     place = place_at(text, semicolon.start)
-    return Finding(Severity.ERROR, "there is more than one statement", "leave one SELECT", place)
+    return Finding(Severity.ERROR, "there is more than one statement", "keep one SELECT", place)

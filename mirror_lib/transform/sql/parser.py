@@ -59,7 +59,7 @@ _CLASS = re.compile(r"<class '[\w.]*?(\w+)'>|for (\w+)$|\b(\w+) with")
 #: Syntax of Spark that sqlglot does not have.
 _SPARK_ONLY = re.compile(r"(?<!:):(?!:)|>>>|![<>]|\b[xX]\s+['\"]")
 _POSITION = re.compile(r"(\d+):(\d+)|line (\d+),? col(?:umn)?:? (\d+)", re.IGNORECASE)
-_LAST_WORD = "Spark itself has the last word: see `mirror transform preview`"
+_LAST_WORD = "Spark may still accept it: see `mirror transform preview`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ def read_words(text: str) -> Parsed:
     words = tuple(_word(text, token) for token in tokens)
     unlike = unlike_in_spark(text, words)
     if unlike is not None:
-        sentence = "Spark may read this comment, string or character otherwise than it is checked here"
-        advice = "write plain strings, and comments that hold neither another comment nor a backslash at their end"
+        sentence = "Spark may parse this comment, string or character differently"
+        advice = "write plain strings, and comments without nested comments or a trailing backslash"
         return Parsed(words, (), (Finding(Severity.ERROR, sentence, advice, place_at(text, *unlike)),))
     wrong = unbalanced(words)
     if wrong is not None:
@@ -182,7 +182,7 @@ def _wrong_syntax(text: str, read: Parsed, details: Mapping[str, Any]) -> Findin
     if word is not None and any(
         match.start() < word.end and word.start < match.end() for match in _SPARK_ONLY.finditer(text)
     ):
-        sentence = f"`{text[word.start : word.end]}` stands in what cannot be read here"
+        sentence = f"`{text[word.start : word.end]}` is in a part that cannot be parsed here"
         return Finding(Severity.WARNING, sentence, _LAST_WORD, place)
     description = str(details.get("description"))
     shown = f"`{text[word.start : word.end]}`" if word else "the end"
@@ -191,16 +191,14 @@ def _wrong_syntax(text: str, read: Parsed, details: Mapping[str, Any]) -> Findin
     elif "Expecting" in description or "Expected" in description:
         sentence = f"it is not valid SQL at {shown}: {_without_tokens(description)}"
     else:
-        sentence = f"{shown} does not fit here"
+        sentence = f"{shown} is unexpected here"
     return Finding(Severity.ERROR, sentence, "correct the Spark SQL", place)
 
 
 def _other_arguments(text: str, read: Parsed, details: Mapping[str, Any]) -> Finding:
     word = _word_of(text, read, details)
     place = place_at(text, word.start, word.end) if word else None
-    return Finding(
-        Severity.WARNING, "a function is given more or fewer arguments than it is known here to take", _LAST_WORD, place
-    )
+    return Finding(Severity.WARNING, "a function has too many or too few arguments", _LAST_WORD, place)
 
 
 def _word_of(text: str, read: Parsed, details: Mapping[str, Any]) -> Word | None:
@@ -234,7 +232,9 @@ def _last_quote(text: str) -> Place | None:
 
 
 def _gave_up(error: Exception) -> Finding:
-    what = "it is nested too deep to be checked here" if isinstance(error, RecursionError) else "it cannot be read here"
+    what = (
+        "it is nested too deep to be checked here" if isinstance(error, RecursionError) else "it cannot be parsed here"
+    )
     return Finding(Severity.WARNING, what, _LAST_WORD)
 
 

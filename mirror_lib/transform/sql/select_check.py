@@ -61,13 +61,13 @@ class SelectCheck(ExpressionCheck):
         self._look_at_laterals(tree)
         super().run(tree)
         if not tree.expressions:
-            self._refuse("a SELECT that sets nothing", self._words[0], f"it may set {_TARGETS}")
+            self._refuse("a SELECT without columns to set", self._words[0], f"it may set {_TARGETS}")
         for output in tree.expressions:
             self._look_at_output(output)
         if len(self._generators) > 1:
             second = self._generators[1]
             advice = "write the others as LATERAL VIEW"
-            self._refuse_call(second, "one SELECT makes several records of one in two ways", advice)
+            self._refuse_call(second, "one SELECT generates several records in two ways", advice)
 
     def result(self) -> CheckedSql:
         checked = super().result()
@@ -95,7 +95,7 @@ class SelectCheck(ExpressionCheck):
         source = tree.find(exp.From)
         if source is None or source.parent is not tree:
             word = self._words[-1]
-            self._add_at(Severity.ERROR, "the SELECT reads nothing", f"write FROM {RECORDS}", word.end - 1, 1)
+            self._add_at(Severity.ERROR, "the SELECT has no FROM", f"write FROM {RECORDS}", word.end - 1, 1)
             return
         table = source.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
@@ -128,7 +128,7 @@ class SelectCheck(ExpressionCheck):
             self._generators.append(call)
             return
         advice = "write it as LATERAL VIEW, whose columns expressions may use"
-        self._refuse_call(call, f"{call.name} cannot stand inside an expression", advice)
+        self._refuse_call(call, f"{call.name} is not allowed inside an expression", advice)
 
     def _is_behind_where(self, call: Call) -> bool:
         where = self._word("where")
@@ -149,7 +149,7 @@ class SelectCheck(ExpressionCheck):
                 sentence = f"a transform cannot set {name}"
                 self._add_at(Severity.ERROR, sentence, advice, start_of(output), 1)
             elif name.lower() in self._sets:
-                self._add_at(Severity.ERROR, f"the SELECT sets {name} twice", "leave one", start_of(output), 1)
+                self._add_at(Severity.ERROR, f"the SELECT sets {name} twice", "keep one", start_of(output), 1)
             else:
                 self._sets.append(name.lower())
 

@@ -39,7 +39,7 @@ def carrying(statement: SelectStatement, kept: Sequence[str]) -> CarryingSelect:
     first = words[0] if words else None
     if first is None or first.lower != "select" or first.is_string or (len(words) > 1 and words[1].lower == "distinct"):
         raise ConfigurationError(
-            f"{statement.file} is no plain SELECT.", action=f"Write SELECT ... FROM {RECORDS} into it."
+            f"{statement.file} is not a plain SELECT.", action=f"Write SELECT ... FROM {RECORDS} into it."
         )
     # `SELECT ALL x` is `SELECT x`; a column may be called `all`, too.
     all_rows = len(words) > 2 and words[1].lower == "all" and words[2].text not in (",", ".", "(")

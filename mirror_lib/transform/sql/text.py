@@ -124,7 +124,7 @@ def unbalanced(words: Sequence[Word]) -> tuple[Word, str] | None:
         if word.text in _OPENING:
             stack.append(word)
         elif word.text in _OPENING.values() and (not stack or _OPENING[stack.pop().text] != word.text):
-            return word, "has no counterpart before it"
+            return word, "has no opening counterpart"
     return (stack[-1], f"is never closed by {_OPENING[stack[-1].text]}") if stack else None
 
 

@@ -166,7 +166,7 @@ def test_lost_deletions_are_found_and_written_by_the_rights_that_are_listed_for_
     with world.pair.granting(world.flow, grants_by_cluster(_rights(AccessTask.VERIFY, world))):
         assert verified(world, world.flow, VerifyMode.STATE) == []
     needed = _rights(AccessTask.DELETE_KEYS, world)
-    (writing,) = (each for each in needed if each.why == "write deletions")
+    (writing,) = (each for each in needed if each.why == "write tombstones")
     for missing in needed:
         if missing is not writing:
             told = attempt((each for each in needed if each is not missing), 0)

@@ -197,7 +197,7 @@ class TestIntoAnotherTopic:
         delete_topic(scene.pair.source, scene.topic)
         said = scene.repeat()
         assert (said.exit_code, said.reasons) == (1, {"topic-missing"}), said.document
-        assert "nothing is left to do" in said.failures[0]["action"]
+        assert "the remaining records are lost" in said.failures[0]["action"]
 
     def test_running(self, scene: Scene) -> None:
         scene.define(into=scene.old)

@@ -85,7 +85,7 @@ def test_run_died(scene: Scene) -> None:
     assert dead is not None
     assert dead.error is not None
     assert dead.error["reason"] == "run-died"
-    assert "the next run continues where this one came to" in dead.error["action"]
+    assert "the next run continues at the last stored position" in dead.error["action"]
 
 
 def test_spark_job(scene: Scene) -> None:
@@ -96,5 +96,5 @@ def test_spark_job(scene: Scene) -> None:
     assert dead is not None
     assert dead.error is not None
     assert dead.error["reason"] == "spark-job"
-    assert "the next run continues where this one came to" in dead.error["action"]
+    assert "the next run continues at the last stored position" in dead.error["action"]
     scene.ends_well()

@@ -167,7 +167,7 @@ def test_given_records_without_schemas_then_nothing_is_found_and_it_is_in_order(
 
     assert code == 0
     lines = told.splitlines()
-    assert lines[0].startswith("A sample: 20 of at most 20 records of 1 topic,")
+    assert lines[0].startswith("Sample: 20 of at most 20 records of 1 topic,")
     assert lines[1:] == ["No schemas were found.", "Nothing was written."]
 
 
@@ -182,12 +182,12 @@ def test_given_both_ends_of_a_topic_then_a_person_is_told_of_the_sample_and_of_e
     assert code == 1
     assert told.splitlines() == [
         f"{scene.orders}: 20 of at most 100 records looked at",
-        f"  value id {old} (in 10 records): missing on the target, where A.{scene.orders}-value is to have it; the id "
-        "is another schema's there",
+        f"  value id {old} (in 10 records): missing on the target, to be registered under A.{scene.orders}-value; the id "
+        "belongs to another schema there",
         f"  value id {new} (in 10 records): rewritten to 6 (A.{scene.orders}-value)",
-        "A sample: 20 of at most 100 records of 1 topic, the oldest and the newest of all partitions. What was not "
+        "Sample: 20 of at most 100 records of 1 topic, the oldest and the newest of all partitions. Other records "
         "looked at may name other schemas.",
-        "Schemas in use: 2. On the target: 1 in order, 1 missing.",
+        "Schemas in use: 2. Correct on the target: 1, 1 missing.",
         "Nothing was written.",
     ]
 

@@ -170,7 +170,7 @@ class TestTranslate:
         code, found = transactional.say("translate", "--group", f"{transactional.topic}-nobody")
 
         assert code == 2
-        assert "committed nothing" in found["error"]["what"]
+        assert "no committed offset" in found["error"]["what"]
 
     def test_a_time_is_the_source_s_first_record_that_is_not_older(
         self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path

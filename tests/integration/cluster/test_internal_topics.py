@@ -242,7 +242,7 @@ def test_offset_syncs_for_a_missing_topic_are_refused(target: KafkaCluster, topi
 def test_a_client_that_cannot_be_set_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connection, "librdkafka", lambda self: {"security.protocol": "NONE"})
     writer = OffsetSyncWriter(connection_to("127.0.0.1:1"), "syncs")
-    with pytest.raises(ConfigurationError, match="the client for syncs cannot be set up"):
+    with pytest.raises(ConfigurationError, match="the client for syncs cannot be created"):
         writer.write([OffsetSync("orders", 0, 1, 1)])
 
 

@@ -491,7 +491,7 @@ def test_a_topic_that_the_flow_fills_from_another_one_is_no_target(
         create_topic(kafka_pair.source, topic)
     flow = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name},{other}")
 
-    with pytest.raises(ConfigurationError, match="to which the flow copies"):
+    with pytest.raises(ConfigurationError, match="cannot be copied into"):
         prepare(flow, topic_name, into=f"A.{other}")
 
 
@@ -506,7 +506,7 @@ def test_a_range_in_which_the_log_has_no_record_is_refused_and_an_empty_log_is_n
     for begin, end in (("offset 9", "latest"), ("2999-01-01", "offset 3"), ("offset 4", "2001-01-01")):
         with pytest.raises(ConfigurationError, match=rf"{topic_name}-0 0 to 5") as refused:
             prepare(flow, topic_name, begin, end, name="none", into_suffix=".old")
-        assert "Nothing was defined" in refused.value.action
+        assert "The backfill was not defined" in refused.value.action
     assert flow.ledger.backfills.find("A->B", "none") is None
 
 

@@ -128,7 +128,7 @@ def test_records_behind_an_open_transaction_are_lag_and_no_alarm(
     (row,) = seen.partitions
     assert (row.position, row.log_end, row.records_behind, row.reason) == (1, 502, 501, None)
     assert row.behind_since == datetime.fromtimestamp(first / 1000, UTC)
-    assert row.detail == "501 offsets are hidden by a transaction of the source that is open from offset 1 on"
+    assert row.detail == "501 offsets are hidden by a transaction that is open on the source from offset 1"
     # A day of retention, of which the first hidden record has used an hour.
     assert seen.flow.headroom_seconds == pytest.approx(23 * 3600, abs=6 * 3600)
     assert (seen.flow.lagging, seen.flow.stalled) == (1, 0)

@@ -143,4 +143,4 @@ def test_given_a_suite_that_the_broker_cannot_use_then_records_are_not_sent_in_a
     suite = {"ssl_enabled_protocols": "TLSv1.2", "ssl_cipher_suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
     records, _ = try_both(guarded.with_password(**suite))
     assert records.error == "AuthenticationError"
-    assert "ended the TLS handshake: SSLV3_ALERT_HANDSHAKE_FAILURE" in records.said
+    assert "closed the TLS handshake: SSLV3_ALERT_HANDSHAKE_FAILURE" in records.said

@@ -192,7 +192,8 @@ class TestMsk:
         assert records_client(connection) == [1]
         assert _principal(connection) == MACHINE
         assert (
-            f"role {ROLE_ARN} gives no credentials: AWS gave no credentials for this login: AccessDenied" in caplog.text
+            f"role {ROLE_ARN} returns no credentials: AWS returned no credentials for this login: AccessDenied"
+            in caplog.text
         )
         assert MACHINE_SECRET not in caplog.text
 
@@ -226,7 +227,7 @@ class TestMsk:
         machine.setenv("AWS_ENDPOINT_URL_STS", f"http://{LOOPBACK}:{free_ports(1)[0]}")
         machine.setenv("AWS_MAX_ATTEMPTS", "1")
         keys = f'awsRoleAccessKeyId="{MACHINE}" awsRoleSecretAccessKey="{MACHINE_SECRET}"'
-        with pytest.raises(TransientError, match="AWS cannot be asked for credentials") as silent:
+        with pytest.raises(TransientError, match="AWS does not respond to the credentials request") as silent:
             records_client(service.msk(f'awsRoleArn="{ROLE_ARN}" {keys}'))
         assert MACHINE_SECRET not in "".join(traceback.format_exception(silent.value))
 
@@ -309,7 +310,7 @@ class TestGoogle:
         broken = tmp_path / "account.json"
         broken.write_text('{"type": "service_account", "private_key": "s3cret"', encoding="ascii")
         machine.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(broken))
-        with pytest.raises(AuthenticationError, match="Google gave no token for this login") as refused:
+        with pytest.raises(AuthenticationError, match="Google returned no token for this login") as refused:
             records_client(service.connection(self.PROPERTIES))
         assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
@@ -373,7 +374,7 @@ class TestAzure:
         connection = self.connection(guarded)
         _forget(connection)
         for client in (records_client, admin_client):
-            with pytest.raises(MirrorError, match="Entra ID gave no token for https://"):
+            with pytest.raises(MirrorError, match="Entra ID returned no token for https://"):
                 client(connection)
 
 

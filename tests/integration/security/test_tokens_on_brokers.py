@@ -198,7 +198,7 @@ def test_given_a_login_that_is_refused_when_it_is_renewed_then_the_next_request_
                     await client.log_sizes(["none"])
                 await asyncio.sleep(0.05)
 
-        with pytest.raises(AuthenticationError, match="cluster refused our credentials"):
+        with pytest.raises(AuthenticationError, match="cluster rejected the credentials"):
             await until_refused()
 
     asked(guarded.with_password("SCRAM-SHA-512", user, password), use)

@@ -29,5 +29,5 @@ def test_given_a_session_that_speculates_then_a_job_that_writes_is_refused() -> 
     done = subprocess.run([sys.executable, "-c", _JOB], capture_output=True, text=True, timeout=280)
 
     assert done.returncode == 1
-    assert "the Spark session that exists already has spark.speculation=true" in done.stderr
+    assert "the existing Spark session has spark.speculation=true" in done.stderr
     assert "--conf spark.speculation=false" in done.stderr

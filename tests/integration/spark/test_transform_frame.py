@@ -170,9 +170,9 @@ def test_a_timestamp_is_set_from_what_is_one(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("column", "expression", "said"),
     [
-        ("key", "current_date()", "more than one way"),
-        ("value", "INTERVAL 1 DAY", "more than one way"),
-        ("timestamp", "5L", "of what unit"),
+        ("key", "current_date()", "several text forms"),
+        ("value", "INTERVAL 1 DAY", "several text forms"),
+        ("timestamp", "5L", "without a unit"),
         ("headers", "'text'", "cannot cast"),
         ("key", "value.contry", "mirror.transform.change.key.*contry"),
         ("filter", "value.country", "mirror.transform.change.filter.*not a boolean"),
@@ -253,7 +253,7 @@ def test_what_is_no_json_of_any_other_type_fails_with_the_records_mark(
 def test_keys_that_are_no_json_have_the_records_mark_too(spark: SparkSession) -> None:
     keyed = expressions(decoding(key=json_by("id INT")), "key.id = 1")
 
-    with pytest.raises(OF_SPARK, match="the key is no JSON") as caught:
+    with pytest.raises(OF_SPARK, match="the key is not JSON") as caught:
         transformed(spark, [Given(b"{", b'{"id":1}'), Given(b"{", b'{"id":"1"}')], keyed)
 
     assert mark_of(caught.value) == (PLACE, FIRST_OFFSET + 1)
@@ -410,7 +410,7 @@ def test_a_select_may_make_several_records_of_one(spark: SparkSession, text: str
 
 @pytest.mark.parametrize("text", ["SELECT DISTINCT key FROM records", "WITH a AS (SELECT 1) SELECT * FROM a", ""])
 def test_what_is_no_plain_select_is_refused(spark: SparkSession, text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"change\.sql is no plain SELECT"):
+    with pytest.raises(ConfigurationError, match=r"change\.sql is not a plain SELECT"):
         transformed(spark, [VIENNA], select(text))
 
 

@@ -114,9 +114,9 @@ def test_a_function_of_batches_may_work_on_text(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("called", "said"),
     [
-        (functions.without_source, "returns no column __mirror_source"),
+        (functions.without_source, "does not return the column __mirror_source"),
         (functions.other_source, "changes __mirror_source"),
-        (functions.without_headers, "returns no column headers"),
+        (functions.without_headers, "does not return the columns headers"),
         (functions.no_frame, "returns int"),
         (functions.failing, "failed with KeyError: 'country'"),
         (functions.unknown_column, r"mirror\.transform\.change\.function.*nothing"),
@@ -149,12 +149,12 @@ def test_a_function_that_cannot_be_imported_is_refused(spark: SparkSession, path
 @pytest.mark.parametrize(
     ("called", "said"),
     [
-        (functions.batch_without_source, "returns no column __mirror_source"),
-        (functions.batch_without_value, "returns no column value"),
+        (functions.batch_without_source, "does not return the column __mirror_source"),
+        (functions.batch_without_value, "does not return the column value"),
         (functions.reversed_batch, "returns rows in another order"),
         (functions.numbers_as_keys, "returns key of the type int64"),
         (functions.table, "returns Table"),
-        (functions.one_at_a_time, "failed with ValueError: too many. It takes each of the records alone"),
+        (functions.one_at_a_time, "failed with ValueError: too many. Each of the records alone is accepted"),
     ],
 )
 def test_batches_that_do_not_fit_are_refused(spark: SparkSession, called: Callable[..., Any], said: str) -> None:

@@ -178,8 +178,8 @@ def test_text_and_bytes_are_written_as_they_are(spark: SparkSession, registries:
 @pytest.mark.parametrize(
     ("expression", "said"),
     [
-        ("struct(value.country)", "lacks the fields any, at, lines, sum, tags"),
-        ("struct(value.*, 1 AS more)", "has the fields more, which its schema has not"),
+        ("struct(value.country)", "is missing the fields any, at, lines, sum, tags"),
+        ("struct(value.*, 1 AS more)", "has the fields more, which are not in its schema"),
     ],
 )
 def test_other_fields_than_the_schemas_are_refused_before_anything_is_read(

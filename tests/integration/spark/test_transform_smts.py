@@ -98,5 +98,5 @@ def test_a_record_that_cannot_be_taken_is_named(spark: SparkSession) -> None:
     assert found is not None
     assert found[:2] == (PLACE, 101)
     assert found.what.startswith(
-        "topic orders, partition 1, offset 101: value.converter (JsonConverter) cannot take the record"
+        "topic orders, partition 1, offset 101: value.converter (JsonConverter) cannot transform the record"
     )

@@ -539,6 +539,6 @@ def test_the_commands_go_the_whole_way(kafka_pair: KafkaPair, topic_name: str, t
     assert [acl["operation"] for acl in planned["waiting"]] == ["ALL"]
     assert applied["applied"] is True
     assert [acl["name"] for acl in released["changed"]] == [f"A.{topic_name}"]
-    assert "0 grants to write wait for `mirror acls release`, 1 are released" in shown.stdout
+    assert "0 WRITE grants staged (`mirror acls release`), 1 released" in shown.stdout
     assert revoked["changed"] == released["changed"]
     eventually(lambda: not found(kafka_pair.target, binding(f"A.{topic_name}", "ALL")))

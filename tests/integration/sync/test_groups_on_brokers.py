@@ -350,7 +350,7 @@ def test_rubbish_among_checkpoints_is_told_and_stops_no_group(
     assert committed(kafka_pair.target, groups[1]) == {(f"A.{topic_name}", 0): 20}
     assert reasons(done) == dict.fromkeys(groups)
     assert any(
-        "A.checkpoints.internal on cluster B are not of MirrorMaker's format" in each for each in done.plan.notices
+        "A.checkpoints.internal on cluster B are not in MirrorMaker's format" in each for each in done.plan.notices
     )
 
 

@@ -256,7 +256,7 @@ def test_the_commands_write_and_check(chain: Chain, tmp_path: Path) -> None:
     assert json.loads(before.stdout)["checks"][0]["upstreams"][0]["state"] == "missing"
     assert after.exit_code == 0, after.output
     assert "A: fresh, 1 hop, age" in after.stdout
-    assert "A.heartbeats, written by B->A" in after.stdout
+    assert "A.heartbeats, emitted by B->A" in after.stdout
 
 
 def test_the_command_names_the_cluster_that_it_cannot_write_to(chain: Chain, tmp_path: Path) -> None:

@@ -104,9 +104,9 @@ def test_given_configs_that_the_target_refuses_then_topics_are_made_without_them
 
     # then the plan has said it, each config once, and nothing failed.
     positions, segments, message_bytes = sorted(planned.notices, key=lambda text: "-positions" not in text)
-    assert f"refuses the topic config segment.bytes, so {topic_name}-positions are without it" in positions
+    assert f"rejects the topic config segment.bytes, so {topic_name}-positions are without it" in positions
     both = f"A.{topic_name}-0, A.{topic_name}-1 are without it"
-    assert {f"refuses the topic config {name}, so {both}" for name in ("max.message.bytes", "segment.bytes")} == {
+    assert {f"rejects the topic config {name}, so {both}" for name in ("max.message.bytes", "segment.bytes")} == {
         text[text.index("refuses") : text.index(" (")] for text in (segments, message_bytes)
     }
     assert "mirror.configs.never = segment.bytes" in positions
@@ -136,15 +136,15 @@ def test_given_configs_that_the_target_refuses_then_the_others_follow_the_source
     assert configs_of(managed.target, f"A.{topic_name}") == {"cleanup.policy": "compact", "retention.ms": "5000000"}
     assert (done["failed"], done["problems"]) == (0, [])
     assert [text.split(",")[0] for text in done["notices"]] == [
-        "cluster B refuses the topic config max.message.bytes",
-        "cluster B refuses the topic config segment.bytes",
+        "cluster B rejects the topic config max.message.bytes",
+        "cluster B rejects the topic config segment.bytes",
     ]
     # The step was done in full: it is not due again before its interval is over.
     again = sync_flow_configs(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False)
     assert again["skipped"] is not None
     shown = CliRunner().invoke(app, ["configs", "apply", "--config", str(flow.path), "--flow", "A->B"])
     assert shown.exit_code == 0
-    assert shown.output.count("refuses the topic config segment.bytes") == 1
+    assert shown.output.count("rejects the topic config segment.bytes") == 1
 
 
 def test_given_mirror_configs_never_then_the_target_is_not_asked(
@@ -216,11 +216,11 @@ def test_given_requests_that_the_target_does_not_offer_then_the_run_does_without
 
     assert (configs["failed"], configs["notices"]) == (
         0,
-        ["cluster B takes no changes of topic configs: 1 topics keep theirs."],
+        ["cluster B does not support changes of topic configs: 1 topics keep their configs."],
     )
     assert (acls["failed"], acls["skipped"]) == (
         0,
-        "Cluster B does not offer its ACLs: none are carried from A to B.",
+        "Cluster B does not list its ACLs: none are synchronized from A to B.",
     )
     assert len(consume(managed.target, f"A.{topic_name}")) == 5
     assert configs_of(managed.target, f"A.{topic_name}")["retention.ms"] == "9000000"

@@ -173,4 +173,4 @@ def test_the_commands_refuse_a_flow_that_would_copy_in_a_circle(chain: Chain, tm
         result = CliRunner().invoke(app, [*command, "--config", str(config.path), "--flow", "A->B"])
 
         assert result.exit_code == 2, result.output
-        assert "copied in a circle" in result.output + result.stderr
+        assert "copy records in a loop" in result.output + result.stderr

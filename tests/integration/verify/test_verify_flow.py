@@ -314,7 +314,7 @@ def test_where_there_was_nothing_to_copy_there_is_nothing_to_compare(
     report = verify(flow)
 
     assert (report.exit_code, report.records) == (0, 0), report.to_dict()
-    assert report.sentence.startswith("There was nothing to compare")
+    assert report.sentence.startswith("Nothing to compare")
 
 
 def test_a_partition_that_was_never_copied_and_holds_records_is_not_equal(

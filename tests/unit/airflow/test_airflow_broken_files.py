@@ -207,7 +207,7 @@ class TestOneDagFileForAll:
         assert {A_DAG, C_DAG} <= set(dags)
         with pytest.raises(ConfigurationError) as caught:
             fail(dags["mirror_broken_files"])
-        assert str(caught.value).count("topcis is no setting") == 1
+        assert str(caught.value).count("topcis is not a setting") == 1
 
     def test_given_good_files_then_there_is_no_such_dag(self, write: Write) -> None:
         assert "mirror_broken_files" not in mirror_dags(write("good.properties"))

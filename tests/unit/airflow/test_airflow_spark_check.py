@@ -46,7 +46,7 @@ def test_bins_that_will_wait_for_cores_are_told(
 ) -> None:
     (told,) = _told(tmp_path, monkeypatch, caplog, _STANDALONE, None)
 
-    assert "run 4 tasks at a time, and this flow has up to 8" in told
+    assert "run 4 tasks in parallel, but this flow has up to 8" in told
 
 
 def test_the_choice_of_the_trigger_form_counts(

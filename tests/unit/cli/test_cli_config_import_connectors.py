@@ -152,9 +152,9 @@ def test_remaining_errors_end_with_exit_code_2() -> None:
     [
         ("", "is empty"),
         ('["a"]', "only the names of connectors"),
-        ("clusters=A,B\n", "read as it is"),
-        ("bootstrap.servers=b:9092\noffset.storage.topic=o\n", "no connector of MirrorMaker 2 is with it"),
-        ("foo=bar\n", "nothing that is known"),
+        ("clusters=A,B\n", "needs no import"),
+        ("bootstrap.servers=b:9092\noffset.storage.topic=o\n", "no MirrorMaker 2 connector was passed"),
+        ("foo=bar\n", "is unknown"),
         ("apiVersion: v1\nkind: Secret\n", "only Secret"),
         ("apiVersion: v1\nkind: [\n", "line 3"),
         ("bootstrap.servers=a:9092\ngroup.id=g\n", "--producer.config and --include is missing"),

@@ -37,7 +37,7 @@ def test_stdout_is_the_file_and_stderr_tells_what_became_of_the_lines(file: Path
 
     assert code == 0
     assert "A->B.mirror.topics.rename = orders:sales\n" in shown
-    assert "line 5: source.replication.topic.a*: 'a*' is no name of a topic" in told
+    assert "line 5: source.replication.topic.a*: 'a*' is not a valid topic name" in told
     new = tmp_path / "new.properties"
     new.write_text(shown)
     checked = CliRunner().invoke(app, ["config", "check", str(new)])

@@ -136,7 +136,7 @@ def test_whoever_does_not_agree_changes_nothing(terminal: Terminal, answer: str)
     code, shown, asked = terminal.say("stop", "--all", answer=answer)
 
     assert code == 1
-    assert "orders-0: is not replicated any more" in shown
+    assert "orders-0: is no longer replicated" in shown
     assert "Stop for 3 partitions?" in asked
     assert set(terminal.states().values()) == {"open"}
 

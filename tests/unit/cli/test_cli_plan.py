@@ -117,9 +117,7 @@ def test_the_console_shows_tasks_and_partitions(planner: Planner, tmp_path: Path
     lines = [line.split() for line in shown.splitlines()]
     assert ["0", "2", "1,500", "5.00"] in lines, "task, partitions, offsets, MB"
     assert ["orders", "1", "A.orders", "7", "8", "1", "0.25", "1"] in lines
-    assert (
-        "3 partitions to copy in 2 tasks, at most 1,501 records, about 5.25 MB; 3 have nothing new, 0 cannot" in shown
-    )
+    assert "3 partitions to copy in 2 tasks, at most 1,501 records, about 5.25 MB; 3 idle, 0 failed" in shown
 
 
 def test_json_is_the_document_of_the_jobs_dry_run(planner: Planner, tmp_path: Path) -> None:
@@ -190,7 +188,7 @@ def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Forecaster, 
 
     assert code == 0
     assert "3 partitions to copy" in shown
-    assert "There is no forecast: nobody answers." in shown
+    assert "No forecast: nobody answers." in shown
 
 
 def test_the_way_of_each_topic_is_told_where_there_are_transforms(planner: Planner, tmp_path: Path) -> None:
@@ -201,10 +199,12 @@ def test_the_way_of_each_topic_is_told_where_there_are_transforms(planner: Plann
     (told,) = json.loads(_run(tmp_path, "--flow", "A->B", "--json")[1])["paths"]
     assert told == {"topic": "orders", "path": "raw copy", "transforms": [], "reason": "the flow has no transforms"}
 
-    changed = TopicPath("orders", Way.TRANSFORM, ("route", "mask"), "mask takes all topics")
-    planner.plan = replace(_plan(), paths=(changed, TopicPath("logs", Way.RAW_COPY, (), "no transform takes it: mask")))
+    changed = TopicPath("orders", Way.TRANSFORM, ("route", "mask"), "mask applies to all topics")
+    planner.plan = replace(
+        _plan(), paths=(changed, TopicPath("logs", Way.RAW_COPY, (), "no transform selects it: mask"))
+    )
 
     shown = _run(tmp_path, "--flow", "A->B")[1]
 
     assert "route -> mask" in shown
-    assert "no transform takes it: mask" in shown
+    assert "no transform selects it: mask" in shown

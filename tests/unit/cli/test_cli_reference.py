@@ -24,6 +24,6 @@ def test_every_command_and_group_that_does_something_has_a_section() -> None:
 def test_options_show_their_names_values_and_defaults() -> None:
     text = markdown_reference()
 
-    assert "| `--tasks` NUMBER |  | Spark tasks at the most; default tasks.max. |" in text
+    assert "| `--tasks` NUMBER |  | Maximum number of Spark tasks; default tasks.max. |" in text
     assert "| `--config` FILE | required | The MirrorMaker 2 properties file. |" in text
-    assert "| `--limit` NUMBER | `20` | So many of the newest runs. |" in text
+    assert "| `--limit` NUMBER | `20` | Number of runs to list, newest first. |" in text

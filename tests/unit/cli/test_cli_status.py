@@ -74,7 +74,7 @@ def test_given_no_ledger_when_asked_then_it_says_so_and_makes_none(file: Path) -
     code, shown = _run("--config", file)
 
     assert code == 0
-    assert "no ledger yet" in shown
+    assert "No ledger yet" in shown
     assert _json("--config", file)["runs"] == []
     assert not (file.parent / "ledger.sqlite3").exists()
 
@@ -181,7 +181,7 @@ def test_what_the_newest_run_of_each_flow_left_is_told_with_its_time(file: Path,
     # 45 records were copied in 3 seconds.
     assert backlog["seconds_left"] == pytest.approx(1)
     assert datetime.fromisoformat(backlog["updated_at"]).tzinfo is not None
-    assert "asks the clusters how it is now" in _run("--config", file)[1]
+    assert "shows the current lag" in _run("--config", file)[1]
     assert _json("--config", file, "--flow", "A->C")["backlogs"] == []
 
 
@@ -219,7 +219,7 @@ def test_rounds_are_told_with_what_was_expected_and_how_old_their_records_were(l
         "bytes_ratio": 1.5,
     }
     assert code == 0
-    assert "2.00 times the seconds" in shown
+    assert "2.00 times the expected duration" in shown
 
 
 def test_a_run_is_told_with_its_rounds(ledger: Ledger, file: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_flow_without_transforms_says_so(file: Path) -> None:
     code, told = say(file, "list", "--offline")
 
     assert code == 0
-    assert "Flow A->B has no transforms: every topic is copied as it is." in told
+    assert "Flow A->B has no transforms: every topic is copied unchanged." in told
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_topic_that_the_flow_does_not_take_is_a_wrong_argument(file: Path, top
     [
         (PoisonPolicy.FAIL, "stops before it"),
         (PoisonPolicy.QUARANTINE, "mm2-quarantine.A.internal on B"),
-        (PoisonPolicy.SKIP, "noted in the ledger"),
+        (PoisonPolicy.SKIP, "stored in the ledger"),
     ],
 )
 def test_each_policy_says_what_becomes_of_a_record_that_fails(

@@ -152,7 +152,7 @@ def test_a_spark_checkpoint_folder_is_rewritten(terminal: Terminal, tmp_path: Pa
     code, shown, _ = terminal.say("translate", "--checkpoint-folder", str(folder), "--out", str(out))
 
     assert code == 0
-    assert "would be missed" not in shown
+    assert "would be skipped" not in shown
     assert (out / "offsets/0").read_text().endswith('{"A.orders":{"0":109}}')
     assert (out / "offsets/1").read_text().endswith('{"A.orders":{"0":120}}')
     assert (out / "sources/0/0").read_text().endswith('{"A.more":{"3":-1},"A.orders":{"0":100}}')
@@ -169,7 +169,7 @@ def test_a_query_behind_the_map_may_miss_records_and_needs_a_person(terminal: Te
     code, shown, _ = terminal.say("translate", *folders)
 
     assert code == 3
-    assert "would be missed" in shown
+    assert "would be skipped" in shown
 
 
 def test_a_checkpoint_folder_with_something_else_is_refused(terminal: Terminal, tmp_path: Path) -> None:

@@ -179,9 +179,12 @@ class TestTls:
             ({"ssl.keystore.location": ""}, r"ssl\.keystore\.location is empty"),
             ({"ssl.keystore.key": ""}, r"ssl\.keystore\.key is empty"),
             ({"ssl.keystore.key": "x", "ssl.keystore.certificate.chain": ""}, r"ssl\.keystore\.certificate\.chain is "),
-            ({"ssl.truststore.certificates": "none here"}, r"ssl\.truststore\.certificates: it holds no certificates"),
-            ({"ssl.truststore.certificates": "x", "ssl.truststore.location": "y"}, "exclude each other"),
-            ({"ssl.keystore.key": "x", "ssl.keystore.location": "y"}, "exclude each other"),
+            (
+                {"ssl.truststore.certificates": "supports none of them"},
+                r"ssl\.truststore\.certificates: it contains no certificates",
+            ),
+            ({"ssl.truststore.certificates": "x", "ssl.truststore.location": "y"}, "are mutually exclusive"),
+            ({"ssl.keystore.key": "x", "ssl.keystore.location": "y"}, "are mutually exclusive"),
             ({"ssl.keystore.key": CLIENT.key_pem()}, "no PEM certificate"),
             ({"ssl.endpoint.identification.algorithm": "ldaps"}, "ldaps is unknown"),
             ({"ssl.enabled.protocols": "TLSv1.1"}, r"ssl\.enabled\.protocols has neither TLSv1\.2 nor TLSv1\.3"),
@@ -250,7 +253,7 @@ class TestSasl:
             ),
             ({"sasl.mechanism": "GSSAPI"}, r"sasl\.kerberos\.service\.name is not set"),
             ({"sasl.login.class": "com.example.Login"}, r"sasl\.login\.class: the Java class com\.example\.Login"),
-            ({"security.providers": "com.example.Provider"}, r"security\.providers: providers of Java"),
+            ({"security.providers": "com.example.Provider"}, r"security\.providers: Java providers"),
         ],
     )
     def test_given_unusable_credentials_then_the_error_says_why_without_secrets(

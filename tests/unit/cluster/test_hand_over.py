@@ -65,7 +65,7 @@ def test_given_a_word_when_it_is_taken_then_it_is_the_last_one_and_nothing_is_le
 
 def test_given_no_word_when_it_is_taken_then_the_rows_ended_too_early(folder: Path, secret: str) -> None:
     assert HandOver(secret, 0, 0, folder).look() is None
-    with pytest.raises(MirrorError, match="ended before its source was read"):
+    with pytest.raises(MirrorError, match="ended before the end of its source"):
         HandOver(secret, 0, 0, folder).take()
 
 
@@ -123,7 +123,7 @@ def test_given_a_folder_that_others_may_enter_when_a_word_is_left_there_then_it_
     place(folder).chmod(mode)
 
     for ask in (lambda: HandOver(secret, 0, 0, folder).leave(WORD), HandOver(secret, 0, 0, folder).take):
-        with pytest.raises(MirrorError, match="user alone"):
+        with pytest.raises(MirrorError, match="user only"):
             ask()
 
 
@@ -136,7 +136,7 @@ def test_given_a_link_in_the_place_of_the_folder_when_a_word_is_left_then_nothin
     there.symlink_to(elsewhere)
     (elsewhere / "word").unlink()
 
-    with pytest.raises(MirrorError, match="user alone"):
+    with pytest.raises(MirrorError, match="user only"):
         HandOver(secret, 0, 0, folder).leave(WORD)
     assert not list(elsewhere.iterdir())
 
@@ -214,7 +214,7 @@ class TestAnotherUser:
         assert as_other_user(plant)
 
         for ask in (HandOver(secret, 0, 0, folder).take, lambda: HandOver(secret, 0, 0, folder).leave(WORD)):
-            with pytest.raises(MirrorError, match="user alone"):
+            with pytest.raises(MirrorError, match="user only"):
                 ask()
 
     def test_given_links_of_another_user_under_all_names_so_far_when_words_are_left_then_no_file_is_touched(

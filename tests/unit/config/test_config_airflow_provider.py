@@ -128,7 +128,7 @@ def test_people_look_at_a_file_without_having_its_secrets(file: Path) -> None:
 )
 def test_what_makes_dags_and_the_page_cannot_come_from_airflow(file: Path, line: str) -> None:
     file.write_text(f"{_FILE}{line}\n")
-    with without_lookups(), pytest.raises(InvalidConfigurationError, match="only in settings of a connection"):
+    with without_lookups(), pytest.raises(InvalidConfigurationError, match="only in connection settings"):
         load(file)
 
 
@@ -144,7 +144,7 @@ def test_what_makes_dags_and_the_page_cannot_come_from_airflow(file: Path, line:
     ],
 )
 def test_other_references_are_errors_wherever_the_file_is_read(path: str, key: str) -> None:
-    with pytest.raises(ProviderError, match="names nothing of Airflow"):
+    with pytest.raises(ProviderError, match="is not a valid reference to Airflow"):
         Reference.parse(path, key)
 
 

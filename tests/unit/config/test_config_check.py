@@ -324,7 +324,7 @@ def test_settings_that_tune_javas_clients_are_one_line(file: Path) -> None:
 def test_a_lost_backslash_is_doubted(file: Path) -> None:
     told = _one(file, "A->B.topics = orders, products\\..*")
     assert (told.severity, told.line) == (Severity.WARNING, 5)
-    assert told.suggestion == "write products\\\\..* if a dot is meant"
+    assert told.suggestion == "write products\\\\..* to match a dot"
 
     file.write_text(_BASE + "A->B.topics = products\\\\..*\n")
     assert list(check(file)) == []
@@ -332,6 +332,6 @@ def test_a_lost_backslash_is_doubted(file: Path) -> None:
 
 def test_a_comma_in_a_regex_splits_the_list(file: Path) -> None:
     problems = _problems(file, "A->B.topics = order[0-9]{1,3}")
-    assert "order[0-9]{1 and 3} are two members" in problems[0].message
+    assert "order[0-9]{1 and 3} are two elements" in problems[0].message
     assert [problem.severity for problem in problems] == [Severity.WARNING, Severity.ERROR]
     assert all("without a comma" in (problem.suggestion or "") for problem in problems)

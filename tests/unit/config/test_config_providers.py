@@ -89,7 +89,7 @@ def test_failures_are_told_without_stopping(secrets: Path) -> None:
 def test_a_variable_of_a_known_provider_that_is_not_closed_is_a_failure(text: str) -> None:
     resolver = Resolver({"env": EnvironmentProvider({}, {"A": "${env:B"})})
     (failure,) = resolver.resolve(text).failures
-    assert failure.startswith("${env: has no closing }")
+    assert failure.startswith("${env: the closing } is missing")
 
 
 @pytest.mark.parametrize("text", ["${other:x", "pass${word", "${env:A}", "$env:A"])

@@ -53,10 +53,10 @@ def test_a_cluster_limits_reading_for_flows_from_it_and_writing_for_flows_to_it(
     [
         ("mirror.rate.limit.read.bytes = 10", "belongs to a cluster"),
         ("A->B.mirror.rate.limit.write.bytes = 10", "belongs to a cluster, not to a flow"),
-        ("A.mirror.rate.limit.bytes = 10", "does not stand under a cluster"),
+        ("A.mirror.rate.limit.bytes = 10", "is not allowed under a cluster"),
         ("A.mirror.rate.limit.read.bytes = -1", "at least 0"),
         ("A.mirror.rate.limit.read.bytes = fast", "must be"),
-        ("A.mirror.rate.limit.reed.bytes = 10", "is no setting"),
+        ("A.mirror.rate.limit.reed.bytes = 10", "is not a setting"),
     ],
 )
 def test_a_limit_that_stands_in_the_wrong_place_or_is_none_is_an_error(tmp_path: Path, line: str, told: str) -> None:

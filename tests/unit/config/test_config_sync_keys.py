@@ -83,7 +83,7 @@ def test_a_wrong_value_is_one_problem_at_its_line(tmp_path: Path, line: str) -> 
 
 
 def test_a_pair_of_principals_that_can_be_read_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="several ways"):
+    with pytest.raises(ValueError, match="is ambiguous"):
         parse_principals("User:CN=a=User:b=User:c")
 
 

@@ -37,7 +37,7 @@ def problems(tmp_path: Path) -> Callable[..., list[Problem]]:
         (".hidden", "internal"),
         ("__x", "internal"),
         ("mm2-offsets.A.internal", "internal"),
-        ("orders.replica", "`topics.exclude` matches it"),
+        ("orders.replica", "it matches `topics.exclude`"),
     ],
 )
 def test_a_named_topic_that_is_left_out_is_told(problems: Callable[..., list[Problem]], topic: str, why: str) -> None:

@@ -103,7 +103,7 @@ def test_renames_are_taken_over() -> None:
     ("rename", "says"),
     [
         (Rename(pattern="(a", replacement="b"), "without a closing one"),
-        (Rename(pattern="a", replacement="$1"), "speaks of group 1"),
+        (Rename(pattern="a", replacement="$1"), "refers to group 1"),
         (Rename(pattern="a"), "needs both"),
         (Rename(explicit={"orders": "no blanks"}), "no blanks"),
     ],

@@ -50,5 +50,5 @@ def test_a_host_that_does_not_come_up_says_why(tmp_path: Path) -> None:
     (tmp_path / "private").mkdir()
     os.chmod(tmp_path / "private", 0o755)  # noqa: PTH101 - as somebody else may have made it
 
-    with pytest.raises(ProcessError, match="is not ours alone"):
+    with pytest.raises(ProcessError, match="is accessible to other users"):
         DriverHost(tmp_path).start()

@@ -60,7 +60,7 @@ def test_a_bomb_is_told_from_damage(codec: int, number: int) -> None:
 
 
 def test_a_snappy_block_that_claims_more_than_its_bytes_can_become_is_damage() -> None:
-    with pytest.raises(CodecError, match="45 bytes claims to become 4294967295"):
+    with pytest.raises(CodecError, match="45 bytes claims to have 4294967295"):
         decompress(2, bombs()[7])
 
 

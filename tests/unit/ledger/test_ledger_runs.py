@@ -126,9 +126,9 @@ def test_a_run_that_found_nothing_to_copy_finishes_with_zeros(ledger: Ledger) ->
 
 @pytest.mark.parametrize("unknown_run", ["", "r2"])
 def test_nothing_can_be_said_of_a_run_that_was_not_started(ledger: Ledger, unknown_run: str) -> None:
-    with pytest.raises(LedgerError, match="there is no run"):
+    with pytest.raises(LedgerError, match="does not exist"):
         ledger.heartbeat(unknown_run)
-    with pytest.raises(LedgerError, match="there is no run"):
+    with pytest.raises(LedgerError, match="does not exist"):
         ledger.finish_run(unknown_run, state="failed")
 
 

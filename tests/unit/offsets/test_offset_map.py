@@ -151,7 +151,7 @@ def test_a_map_of_stored_segments_is_that_of_their_runs(parts: list[tuple[Offset
 
 
 def test_segments_that_contradict_each_other_are_damage() -> None:
-    with pytest.raises(OffsetMapError, match="do not ascend"):
+    with pytest.raises(OffsetMapError, match="are not in ascending order"):
         OffsetMap.of_segments([Stored(0, 0, 10), Stored(5, 10, 10)])
 
 

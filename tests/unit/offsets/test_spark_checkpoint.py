@@ -113,13 +113,13 @@ class TestWhatIsRefused:
             ("offsets/2", b"v3\n{}\n{}", "begins with 'v3'"),
             ("offsets/2", b"", "begins with ''"),
             ("offsets/2", b"v1\n{}", "no source"),
-            ("offsets/2", b'v1\n{}\n{"logOffset":4}', "source 0 is not one that can be translated"),
+            ("offsets/2", b'v1\n{}\n{"logOffset":4}', "source 0 cannot be translated"),
             ("offsets/2", b"v1\n{}\n17", "source 0 is not one"),
             ("offsets/2", b'v1\n{}\n{"orders":{"0":1}}\n{"logOffset":4}', "source 1 is not one"),
             ("offsets/2", b'v1\n{}\n{"orders":{"x":1}}', "is not a partition"),
             ("offsets/2", b'v1\n{}\n{"orders":{"0":1.5}}', "is not an offset"),
             ("offsets/2", b'v1\n{}\n{"orders":{"0":-3}}', "is not an offset"),
-            ("offsets/2", b"v2\n{}\nno colon", "names no source"),
+            ("offsets/2", b"v2\n{}\nno colon", "has no source"),
             ("offsets/2", b"v1\n{}\n\xff", "cannot be translated"),
             ("offsets/readme.txt", b"", "no such file"),
             ("sources/0/0", b'{"orders":{"0":1}}', "instead of the initial offsets"),
@@ -143,7 +143,7 @@ class TestWhatIsRefused:
     def test_a_folder_that_is_there_is_not_overwritten(self, folder: Path, tmp_path: Path) -> None:
         (tmp_path / "out").mkdir()
 
-        with pytest.raises(CheckpointFolderError, match="exists already"):
+        with pytest.raises(CheckpointFolderError, match="already exists"):
             rewrite_checkpoint(folder, tmp_path / "out", shifted)
 
     def test_a_folder_without_batches_is_no_checkpoint(self, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ class TestWhatIsRefused:
     def test_two_topics_that_become_one(self) -> None:
         offsets = parse_offsets('{"a":{"0":1},"b":{"0":1}}')
 
-        with pytest.raises(ValueError, match="both become"):
+        with pytest.raises(ValueError, match="both translate to"):
             translated(offsets, lambda source, _: (TopicPartition("both", source.partition), 1))
 
 

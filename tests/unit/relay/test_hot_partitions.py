@@ -77,7 +77,7 @@ def test_the_warning_has_numbers_says_what_helps_and_that_more_tasks_do_not() ->
 
     for told in ("orders-0", "900.0 MB", "3.6 times", "250.0 MB", "4 tasks", "more tasks do not help"):
         assert told in warning
-    for help_ in ("more partitions", "a flow of its own", "batch.size", "mirror.batch.max.bytes"):
+    for help_ in ("more partitions", "a separate flow", "batch.size", "mirror.batch.max.bytes"):
         assert help_ in warning
 
 

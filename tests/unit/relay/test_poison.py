@@ -323,7 +323,7 @@ class TestGivenADamagedBatch:
         result = scene.copy(SKIP)
 
         assert isinstance(result.error, CorruptBatchError)
-        assert "where the damage ends" in result.error.action
+        assert "the end of the damage" in result.error.action
         assert (result.source_next, result.poison) == (1, ())
 
     def test_with_fail_the_partition_stops_before_it(self, scene: Scene) -> None:

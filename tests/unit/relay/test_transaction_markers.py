@@ -161,7 +161,7 @@ def test_given_a_marker_that_is_left_out_when_committed_then_it_is_written_where
     assert (target.ends[ORDERS], target.ends[PAYMENTS]) == (6, 6)
     # Its position, and the marker that shows it to readers.
     assert target.ends[POSITIONS] == 2
-    assert "left out the markers of A.payments-0" in caplog.text
+    assert "wrote no marker for A.payments-0" in caplog.text
 
 
 def test_given_a_marker_that_is_late_when_committed_then_it_is_not_written_twice() -> None:
@@ -185,7 +185,7 @@ def test_given_only_the_marker_of_the_positions_left_out_when_committed_then_it_
     assert POSITIONS not in target.open
     # Theirs were there.
     assert (target.ends[ORDERS], target.ends[PAYMENTS]) == (6, 6)
-    assert "left out the markers of mm2-offsets.A.internal-0" in caplog.text
+    assert "wrote no marker for mm2-offsets.A.internal-0" in caplog.text
 
 
 def test_given_the_marker_of_the_positions_late_when_committed_then_one_more_is_in_nobodys_way(
@@ -204,7 +204,7 @@ def test_given_the_marker_of_the_positions_late_when_committed_then_one_more_is_
 def test_given_a_marker_that_never_appears_when_committed_then_that_is_told(never: TopicPartition) -> None:
     target = Coordinator(never=[never])
 
-    with pytest.raises(TransientError, match=f"does not appear on {never}"):
+    with pytest.raises(TransientError, match=f"did not appear on {never}"):
         commit(target)
 
 
@@ -266,7 +266,7 @@ def test_given_one_partition_when_its_marker_is_left_out_then_it_is_written_and_
         assert behind(target) == target.ends[ORDERS] == 6
 
     assert target.commits[1:] == [[ORDERS]]
-    assert "left out the markers of A.orders-0" in caplog.text
+    assert "wrote no marker for A.orders-0" in caplog.text
 
 
 def test_given_one_partition_when_its_marker_is_late_then_the_next_batch_is_expected_behind_both() -> None:
@@ -278,5 +278,5 @@ def test_given_one_partition_when_its_marker_is_late_then_the_next_batch_is_expe
 def test_given_one_partition_when_its_marker_never_appears_then_that_is_told() -> None:
     target = Coordinator(never=[ORDERS])
 
-    with pytest.raises(TransientError, match=f"does not appear on {ORDERS}"):
+    with pytest.raises(TransientError, match=f"did not appear on {ORDERS}"):
         behind(target)

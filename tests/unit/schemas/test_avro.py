@@ -390,7 +390,7 @@ class TestCodec:
         assert AvroCodec(registry).decode(framed) == value
 
     def test_given_no_frame_then_it_is_refused(self, registry: SchemaRegistry) -> None:
-        with pytest.raises(SchemaFormatError, match="no schema id in front"):
+        with pytest.raises(SchemaFormatError, match="does not start with a schema id"):
             AvroCodec(registry).decode(b"text")
 
     def test_given_an_unknown_id_then_the_schema_is_missing(self, registry: SchemaRegistry) -> None:

@@ -103,7 +103,7 @@ class TestVersions:
         record("Empty"),
         logical("bytes", "decimal", precision=39, scale=2),
     ],
-    ids=["holds itself", "no fields", "too many digits"],
+    ids=["is recursive", "no fields", "too many digits"],
 )
 def test_types_that_no_column_can_have_are_refused(kind: Any) -> None:
     with pytest.raises(SchemaFormatError):
@@ -112,7 +112,7 @@ def test_types_that_no_column_can_have_are_refused(kind: Any) -> None:
 
 @pytest.mark.parametrize("members", [{"member0": None, "member1": None}, {"member0": "x", "member1": 1}])
 def test_a_union_has_one_member(members: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="where one must be"):
+    with pytest.raises(ValueError, match="but exactly one must be"):
         avro_column(schema(["null", "string", "long"])).back(members)
 
 

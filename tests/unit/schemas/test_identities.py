@@ -196,13 +196,13 @@ class TestPrinting:
     @pytest.mark.parametrize(
         ("identity", "text"),
         [
-            (Identity(5, Verdict.SAME, 5, "a"), "5: the same at the target"),
-            (Identity(5, Verdict.ELSEWHERE, 8, "a"), "5: has the id 8 at the target (a)"),
-            (Identity(5, Verdict.MISSING, None, "a"), "5: missing at the target, to be registered under a"),
-            (Identity(5, Verdict.CONFLICT, 8, "a"), "5: another schema at the target; its own has the id 8 there"),
+            (Identity(5, Verdict.SAME, 5, "a"), "5: same id on the target"),
+            (Identity(5, Verdict.ELSEWHERE, 8, "a"), "5: has the id 8 on the target (a)"),
+            (Identity(5, Verdict.MISSING, None, "a"), "5: missing on the target, to be registered under a"),
+            (Identity(5, Verdict.CONFLICT, 8, "a"), "5: another schema on the target; this schema has the id 8 there"),
             (
                 Identity(5, Verdict.CONFLICT, None, "a"),
-                "5: another schema at the target; its own is to be registered under a",
+                "5: another schema on the target; this schema is to be registered under a",
             ),
         ],
     )
@@ -213,9 +213,9 @@ class TestPrinting:
         plan = plan_identities(SourceSchemas({5: SourceSchema(STRING, ("a",)), 6: None}, {}), Target())
 
         assert str(plan).splitlines() == [
-            "5: missing at the target, to be registered under a",
+            "5: missing on the target, to be registered under a",
             "register AVRO under a",
-            "6: unknown at the source",
+            "6: unknown on the source",
         ]
         assert str(plan_identities(SourceSchemas({}, {}), Target())) == "no schema ids in use"
 

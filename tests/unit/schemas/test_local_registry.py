@@ -84,7 +84,7 @@ class TestRegistering:
     @pytest.mark.parametrize(
         "body",
         [{}, {"schema": ""}, {"schema": "{"}, {"schema": "{}"}, {"schema": "x", "schemaType": "XML"}],
-        ids=["nothing", "empty", "no JSON", "no type", "unknown language"],
+        ids=["nothing", "empty", "not JSON", "no type", "unknown language"],
     )
     def test_given_no_schema_then_it_is_refused(self, client: Client, body: object) -> None:
         assert client.register("a", body) == 42201

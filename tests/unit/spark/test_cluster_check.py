@@ -44,7 +44,7 @@ def test_cores_are_counted_as_the_cluster_gives_them(master: str, settings: dict
 def test_bins_that_wait_for_a_core_are_named() -> None:
     (note,) = _notes({"spark.cores.max": "4", "spark.task.cpus": "2"}, STANDALONE, tasks=3)
 
-    assert "2 tasks at a time" in note
+    assert "2 tasks in parallel" in note
     assert "up to 3 (tasks.max)" in note
 
 

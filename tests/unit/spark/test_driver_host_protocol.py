@@ -75,7 +75,9 @@ def test_descriptors_arrive_with_their_message_and_are_given_to_no_child(
 
 
 @pytest.mark.parametrize(
-    "said", [b"\0\0\0\2[]", b"\0\0\0\1{", b"\xff\xff\xff\xff", b"\0\0\0\1\xff"], ids=["no object", "cut", "long", "odd"]
+    "said",
+    [b"\0\0\0\2[]", b"\0\0\0\1{", b"\xff\xff\xff\xff", b"\0\0\0\1\xff"],
+    ids=["not an object", "cut", "long", "odd"],
 )
 def test_what_is_no_message_is_refused(ends: tuple[socket.socket, socket.socket], said: bytes) -> None:
     ours, theirs = ends
@@ -124,7 +126,7 @@ def test_a_folder_that_others_may_enter_has_no_address(tmp_path: Path, mode: int
     folder.mkdir()
     folder.chmod(mode)
 
-    with pytest.raises(ConfigurationError, match="is not ours alone"), socket_address(folder / "socket"):
+    with pytest.raises(ConfigurationError, match="is accessible to other users"), socket_address(folder / "socket"):
         pass
 
 

@@ -21,7 +21,7 @@ def test_a_step_that_was_never_done_is_due() -> None:
 def test_a_step_is_left_out_until_its_interval_has_passed() -> None:
     reason = interval().why_not(LAST, LAST + timedelta(seconds=300))
 
-    assert reason == "it was done at 10:00:00 UTC and is due again at 10:10:00 (sync.interval.seconds)"
+    assert reason == "it last ran at 10:00:00 UTC and is due again at 10:10:00 (sync.interval.seconds)"
     assert interval().why_not(LAST, LAST + timedelta(seconds=600)) is None
 
 

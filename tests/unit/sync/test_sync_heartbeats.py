@@ -143,7 +143,7 @@ def test_an_older_one_is_stale(tmp_path: Path) -> None:
     (source,) = check(topology(tmp_path), tail("A.heartbeats", 60.001))
 
     assert source.state is HeartbeatState.STALE
-    assert source.problem == "its newest heartbeat is 60 s old; 60 s are allowed."
+    assert source.problem == "its latest heartbeat is 60 s old; the maximum age is 60 s."
 
 
 def test_one_from_the_future_says_that_clocks_differ(tmp_path: Path) -> None:
@@ -162,10 +162,10 @@ def test_a_source_without_heartbeats_is_missing_and_it_is_said_why(tmp_path: Pat
     assert (none.state, none.hops, none.problem) == (
         HeartbeatState.MISSING,
         None,
-        "no heartbeats topic of it was copied.",
+        "none of its heartbeats topics was copied.",
     )
     assert (empty.state, empty.hops, empty.problem) == (HeartbeatState.MISSING, 1, "its heartbeats topics are empty.")
-    assert describe(none).startswith("A: missing, no way known: ")
+    assert describe(none).startswith("A: missing, route unknown: ")
 
 
 def test_clusters_behind_the_source_are_judged_by_their_own_heartbeats(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_heartbeat_written_before_the_copy_must_have_arrived(tmp_path: Path) -
 
     assert same.state is HeartbeatState.FRESH
     assert older.state is HeartbeatState.STALE
-    assert "has not arrived; the newest is 8 s older" in older.problem
+    assert "has not arrived; the latest is 8 s older" in older.problem
 
 
 def test_the_newest_heartbeat_counts_whatever_the_order_and_all_writers_are_named() -> None:

@@ -154,7 +154,7 @@ def test_a_position_topic_whose_configs_may_not_be_seen_is_used_and_told(caplog:
     positions, syncs = ensure(a_flow(), FakeAdmin("A"), target)
 
     assert positions.state is InternalTopicState.EXISTS
-    assert "is compacted is not known: the user needs DESCRIBE_CONFIGS" in (positions.notice or "")
+    assert "is compacted is unknown: the user needs DESCRIBE_CONFIGS" in (positions.notice or "")
     assert caplog.messages == [positions.notice]
     assert syncs.notice is None
 

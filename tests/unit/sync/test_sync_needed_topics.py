@@ -14,7 +14,7 @@ TRANSACTIONS = NeededTopic(
     "__transaction_state",
     3,
     "transaction.state.log.replication.factor of the brokers",
-    "Or let the flow do without transactional ids: mirror.fencing=none.",
+    "Or run the flow without transactional ids: mirror.fencing=none.",
     in_sync=2,
     in_sync_setting="transaction.state.log.min.isr of the brokers",
 )
@@ -29,7 +29,7 @@ def test_all_factors_that_are_too_large_are_told_with_their_settings() -> None:
         "on cluster B mm2-offsets.A.internal would get 3 replicas (B.offset.storage.replication.factor), and the "
         "cluster has 1 broker.",
         "on cluster B __transaction_state would get 3 replicas (transaction.state.log.replication.factor of the "
-        "brokers), and the cluster has 1 broker. Or let the flow do without transactional ids: mirror.fencing=none.",
+        "brokers), and the cluster has 1 broker. Or run the flow without transactional ids: mirror.fencing=none.",
     ]
 
 

@@ -150,4 +150,4 @@ def test_a_ledger_that_fails_holds_nothing_up(tmp_path: Path, caplog: pytest.Log
     save_step(without_tables, "A->B", "s", {"skipped": None, "problems": [], "failed": 0})
 
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
-    assert all("cannot be kept" in record.getMessage() for record in caplog.records)
+    assert all("cannot be stored" in record.getMessage() for record in caplog.records)

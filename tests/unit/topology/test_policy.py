@@ -218,13 +218,13 @@ def test_a_policy_of_ones_own_gets_the_options(monkeypatch: pytest.MonkeyPatch) 
     ("name", "says"),
     [
         ("Upper", "not the full name"),
-        ("org.apache.kafka.connect.mirror.LegacyReplicationPolicy", "there is no class"),
-        ("com.example.Policy", "there is no class"),
-        ("company_naming.Missing", "there is no class"),
+        ("org.apache.kafka.connect.mirror.LegacyReplicationPolicy", "does not exist"),
+        ("com.example.Policy", "does not exist"),
+        ("company_naming.Missing", "does not exist"),
         ("collections.OrderedDict", "is not a ReplicationPolicy"),
-        ("company_naming.Broken", "could not be built"),
+        ("company_naming.Broken", "could not be created"),
         ("", "not the full name"),
-        (".Upper", "there is no class"),
+        (".Upper", "does not exist"),
     ],
 )
 def test_a_class_that_cannot_be_used_is_a_configuration_error(

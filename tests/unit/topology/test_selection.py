@@ -279,7 +279,7 @@ class TestAChoiceThatSelectsNothing:
     @pytest.mark.parametrize(
         ("chosen", "told"),
         [
-            ("ordres", "nor has the source such a topic"),
+            ("ordres", "and the source has no such topic"),
             ("__consumer_offsets", r"__consumer_offsets \(internal\)"),
             ("target.*", r"target\.loop \(cycle\)"),
             ("payments", r"payments \(filtered\)"),

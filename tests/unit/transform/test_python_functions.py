@@ -94,7 +94,7 @@ def test_a_function_in_a_zip_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         ("company_x.maskin.mask", "no Python module company_x.maskin here"),
         ("compny_x.masking.mask", "no Python module compny_x here"),
-        ("company_x.masking.deep.mask", "company_x.masking is a module and no package"),
+        ("company_x.masking.deep.mask", "company_x.masking is a module, not a package"),
         ("company_x.masking.msk", "has no function msk"),
         ("company_x.masking.Masker", "is a class"),
         ("company_x.masking.later", "is a coroutine"),
@@ -222,4 +222,4 @@ def test_what_cannot_be_seen_is_said(company: Write, source: str, doubt: str) ->
 
 
 def test_a_module_without_source_is_taken_with_a_doubt() -> None:
-    assert found("math.sqrt").doubts == ("its source cannot be seen",)
+    assert found("math.sqrt").doubts == ("its source code is not available",)

@@ -95,7 +95,7 @@ def test_what_spark_is_known_to_do_counts_more_than_what_is_said(transform: Tran
 
 def test_reasons_and_paths_of_functions_read_well() -> None:
     assert str(RANDOM) == "rand() depends on chance"
-    assert str(UNSEEN) == "what mask() depends on cannot be seen"
+    assert str(UNSEEN) == "the dependencies of mask() are unknown"
     assert str(FUNCTION) == "company.masking:mask"
     assert str(FunctionReference("company.masking", "mask", FunctionKind.DATAFRAME)) == "company.masking.mask"
 

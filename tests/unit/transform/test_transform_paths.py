@@ -30,7 +30,7 @@ def test_a_topic_that_no_transform_takes_is_copied_as_it_is() -> None:
     path = only("logs", FlowTransforms((DROP_TESTS,)))
 
     assert path.path is Path.RAW_COPY
-    assert str(path) == "logs: raw copy (no transform takes it: drop-tests)"
+    assert str(path) == "logs: raw copy (no transform selects it: drop-tests)"
 
 
 def test_a_topic_goes_through_its_transforms_and_says_why() -> None:
@@ -38,7 +38,7 @@ def test_a_topic_goes_through_its_transforms_and_says_why() -> None:
 
     assert path.path is Path.TRANSFORM
     assert path.transforms == ("drop-tests", "mask")
-    assert str(path) == "orders-eu: drop-tests -> mask (drop-tests takes orders.*; mask takes all topics)"
+    assert str(path) == "orders-eu: drop-tests -> mask (drop-tests applies to orders.*; mask applies to all topics)"
 
 
 def test_heartbeats_are_left_alone_unless_a_transform_names_them() -> None:
@@ -60,7 +60,7 @@ def test_transforms_of_connect_take_all_topics_heartbeats_too_and_come_first() -
     orders, heartbeats = topic_paths(["orders", "heartbeats"], flow, lambda topic: topic == "heartbeats")
 
     assert orders.transforms == ("route", "drop-tests", "mask")
-    assert orders.reason.startswith("Connect's transforms take all topics; drop-tests takes orders.*")
+    assert orders.reason.startswith("Connect's transforms apply to all topics; drop-tests applies to orders.*")
     assert heartbeats.transforms == ("route",)
 
 

@@ -170,7 +170,7 @@ def test_formats_of_a_registry_are_read_with_it() -> None:
         (one(value="key", function="textwrap:dedent"), "a.function", "instead of value", ""),
         (one(sql_file="/no/such.sql", function="textwrap:dedent"), "a.function", "instead of sql.file", ""),
         (one(sql_file="/no/such.sql"), "a.sql.file", "/no/such.sql cannot be read: No such file", ""),
-        (one(sql_file="/"), "a.sql.file", "no plain file", ""),
+        (one(sql_file="/"), "a.sql.file", "not a regular file", ""),
         (one(sql_file=" "), "a.sql.file", "empty", ""),
         (one(function="no_such_module:mask"), "a.function", "no Python module no_such_module", ""),
         (one(function="mask"), "a.function", "no path", ""),
@@ -178,7 +178,7 @@ def test_formats_of_a_registry_are_read_with_it() -> None:
         (one(filter="true", decode_value="jsn"), "a.decode.value", "one of json", "did you mean json?"),
         (one(filter="true", decode_value="json"), "a.decode.value", "without a schema", "schema.value"),
         (one(filter="true", decode_value="avro"), "a.decode.value", "registry", "mirror.transform.registry.source.url"),
-        (one(filter="true", decode_key="json", schema_key="a b c"), "a.schema.key", "no Spark DDL", ""),
+        (one(filter="true", decode_key="json", schema_key="a b c"), "a.schema.key", "not Spark DDL", ""),
         (one(filter="true", deterministic="yes"), "a.deterministic", "true or false", ""),
         (one(filter="value.a = 1"), "a.filter", "read as binary", "mirror.transform.a.decode.value"),
         (one(filter="value.a = 1", decode_value="string"), "a.filter", "read as text", "decode.value"),
@@ -205,15 +205,15 @@ def test_an_error_names_its_key_and_says_what_to_do(
 @pytest.mark.parametrize(
     ("settings", "about", "advice"),
     [
-        ({"mirror.transforms": "mask"}, "nothing is set for the transform mask", "mirror.transform.mask.filter"),
+        ({"mirror.transforms": "mask"}, "the transform mask has no settings", "mirror.transform.mask.filter"),
         (
             one("mask", filter="true") | {"mirror.transforms": "mask, msk"},
             "for the transform msk",
             "did you mean mask?",
         ),
-        (one("mask", filter="true") | {"mirror.transforms": "mask,mask"}, "mask is there twice", "once"),
-        ({"mirror.transforms": "registry"}, "can be called registry", ""),
-        ({"mirror.transforms": "a.b"}, "'a.b' is no name", "letters"),
+        (one("mask", filter="true") | {"mirror.transforms": "mask,mask"}, "mask is in it twice", "once"),
+        ({"mirror.transforms": "registry"}, "registry is not allowed as the name", ""),
+        ({"mirror.transforms": "a.b"}, "'a.b' is not a valid name", "letters"),
     ],
 )
 def test_names_must_have_settings(settings: dict[str, str], about: str, advice: str) -> None:
@@ -289,7 +289,7 @@ def test_a_fault_in_a_file_is_shown_with_the_file_and_its_line(tmp_path: Path) -
 
     (problem,) = errors(one(sql_file=str(file)))
 
-    assert f"{file}, line 3, column 1: LIMIT cannot stand here" in problem.message
+    assert f"{file}, line 3, column 1: LIMIT is not allowed here" in problem.message
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
     (problem,) = errors(one(sql_file=str(file)))
 
-    assert "no UTF-8 text: byte 7" in problem.message
+    assert "not UTF-8 text: byte 7" in problem.message
 
 
 def test_a_value_of_a_provider_is_not_shown() -> None:

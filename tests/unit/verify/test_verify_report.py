@@ -57,7 +57,7 @@ SENT_TO = RoutedVerdict(
 SENT_AMISS = replace(
     SENT_TO,
     verdict=Verdict.DIFFERENT,
-    detail="1 records are missing, 29 are <too much>.",
+    detail="1 records are missing, 29 are <extra>.",
     difference_count=30,
     differences=(RoutedDifference(DifferenceKind.MISSING, TopicPartition("orders", 0), 4),),
 )
@@ -84,7 +84,7 @@ def _report(*verdicts: PartitionVerdict, routed: tuple[RoutedVerdict, ...] = ())
 @pytest.mark.parametrize(
     ("verdicts", "code", "beginning"),
     [
-        ((), 0, "There was nothing"),
+        ((), 0, "Nothing to compare"),
         ((EQUAL,), 0, "EQUAL: 10 records"),
         ((EQUAL, UNKNOWN), 1, "NOT VERIFIED: 1 "),
         ((EQUAL, UNKNOWN, DIFFERENT), 3, "DIFFERENT: 30 differences in 1 "),
@@ -100,7 +100,7 @@ def test_the_worst_verdict_decides(verdicts: tuple[PartitionVerdict, ...], code:
 @pytest.mark.parametrize(
     ("routed", "code", "beginning"),
     [
-        (SENT_TO, 0, "EQUAL: 17 records in 1 partitions (and 1 that transforms send records to)"),
+        (SENT_TO, 0, "EQUAL: 17 records in 1 partitions (and 1 that of routes)"),
         (SENT_NOWHERE, 1, "NOT VERIFIED: 1 "),
         (SENT_AMISS, 3, "DIFFERENT: 30 differences in 1 "),
     ],
@@ -125,7 +125,7 @@ def test_the_page_lists_what_transforms_send_elsewhere() -> None:
     assert "29 are &lt;too much&gt;" in page
     assert "orders-0" in page
     assert "and 29 more" in page
-    assert "transforms send records to" not in to_html(_report(EQUAL))
+    assert "of routes" not in to_html(_report(EQUAL))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_an_end_by_a_budget_is_told() -> None:
     report = _report(replace(EQUAL, stopped=Stopped.BYTES))
 
     assert report.exit_code == 0
-    assert "A budget ended 1 partitions" in report.sentence
+    assert "A budget stopped 1 partitions" in report.sentence
     assert report.verdicts[0].digest is None
 
 

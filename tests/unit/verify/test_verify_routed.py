@@ -428,7 +428,7 @@ def test_when_everything_differs_then_counts_are_told() -> None:
     verdict = Sides(made=[f"{n}" for n in range(3_000)], stands=[f"other {n}" for n in range(2_900)]).verdict()
 
     assert (verdict.verdict, verdict.difference_count, verdict.differences) == (Verdict.DIFFERENT, 100, ())
-    assert "the source makes 3,000 records and 2,900 stand there" in (verdict.detail or "")
+    assert "3,000 records expected from the source, 2,900 found on the target" in (verdict.detail or "")
 
 
 def test_records_where_the_flow_has_written_nothing_are_too_much() -> None:

@@ -176,7 +176,7 @@ def _laid_out(
 def _body(body: memoryview, codec: int, count: int, limits: DecodeLimits) -> Bytes | None:
     """A whole body; None if it is too large for that."""
     if count > MOST_RECORDS:
-        raise oversized(f"has {count} records, more than the {MOST_RECORDS} that are looked at")
+        raise oversized(f"has {count} records, more than the supported {MOST_RECORDS}")
     whole: Bytes | None = decompress_up_to(codec, body, limits.body) if codec else body
     if whole is not None and not 0 <= count <= len(whole):
         raise RecordError(f"it claims to have {count} records in {len(whole)} bytes")
@@ -215,7 +215,7 @@ def _columns(headers: NDArray[np.void], counts: Int64s, content: Bytes, starts: 
         raise RecordError("a record does not fit its batch")
     offsets += np.repeat(headers["base"].astype(np.int64), counts)
     if (offsets[1:] <= offsets[:-1]).any():
-        raise RecordError("offsets do not ascend")
+        raise RecordError("offsets are not in ascending order")
     appended = np.repeat(headers["attributes"] & LOG_APPEND_TIME_BIT != 0, counts)
     times = np.where(
         appended,
@@ -260,7 +260,7 @@ def _of_large(batch: _Large, wanted: OffsetsWanted, limits: DecodeLimits) -> Ite
             counts = np.array([len(found.starts)], dtype=np.int64)
             columns = _columns(batch.headers, counts, found.content, found.starts, found.ends)
             if columns.offsets[0] <= before:
-                raise RecordError("offsets do not ascend")
+                raise RecordError("offsets are not in ascending order")
             before, left = int(columns.offsets[-1]), left - len(columns.offsets)
             columns = _within(columns, wanted, min(max(before + 1, wanted.start), wanted.end) if left else following)
             if len(columns.offsets):

@@ -97,7 +97,7 @@ def record_pieces(
         left -= len(walked.starts)
         position = walked.position
     if position != len(content) or dropped:
-        raise RecordError(f"{len(content) - position or -dropped} bytes are left after {count} records")
+        raise RecordError(f"{len(content) - position or -dropped} bytes remain after {count} records")
 
 
 def _found(content: bytes, walked: _Walked) -> Found:

@@ -241,9 +241,9 @@ def _parts(rows: Rows, topic: str, partition: int, part_bytes: int) -> Iterator[
                 # Built again: a slice would keep the invalid text.
                 yield ArrowPart(record_batch(part.part(0, row), topic, partition), offset)
             raise InexactRowError(
-                f"the record cannot be a row of Spark: {why}.",
+                f"the record cannot be converted to a row of Spark: {why}.",
                 where=Where(topic=topic, partition=partition, offset=offset),
-                action="Copy the topic without transforms, or leave the record out.",
+                action="Copy the topic without transforms, or skip the record.",
             )
         yield ArrowPart(table, part.next_offset)
         first = stop

@@ -184,9 +184,9 @@ def _encoded_headers(column: pa.Array, source_offsets: Int64s) -> tuple[Int64s, 
 
 def _inexact(why: str, source_offset: int) -> InexactRowError:
     return InexactRowError(
-        f"a row of this source offset cannot be a record: {why}.",
+        f"a row of this source offset cannot be converted to a record: {why}.",
         where=Where(offset=source_offset),
-        action="Correct the transform that makes it.",
+        action="Correct the transform that produces it.",
     )
 
 

@@ -148,7 +148,7 @@ def taken_apart_in_parts(columns: Columns, *, largest: int = sys.maxsize) -> Ite
         if (counts < 0).any() or (counts > ends - at).any():
             raise RecordError("a record claims to have more headers than bytes")
         if (at != ends)[counts == 0].any():
-            raise RecordError("bytes are left in a record")
+            raise RecordError("bytes remain in a record")
     except IndexError as error:
         raise RecordError("a field does not fit its record") from error
     weights = ends - starts + counts * HEADER_BYTES
@@ -237,11 +237,11 @@ def chained(content: Bytes, octets: Octets, starts: Int64s, limits: Int64s, coun
     for chain in range(active):
         found, after = _walked(content, int(position[chain]), int(left[chain]) - number)
         if after != limit[chain]:
-            raise RecordError("fields take another number of bytes than there are")
+            raise RecordError("fields have another size than the record")
         places[first[chain] + number : first[chain] + left[chain]] = found
         position[chain] = after
     if (position != limit).any():
-        raise RecordError("fields take another number of bytes than there are")
+        raise RecordError("fields have another size than the record")
     lengths, at = _varints(octets, places)
     return Fields(at, lengths)
 

@@ -114,7 +114,7 @@ class ArrowBatchBuilder:
         before = self._last_source_offset
         descends = before is not None and source_offsets[0] < before
         if descends or (source_offsets[1:] < source_offsets[:-1]).any():
-            raise ValueError("source offsets descend")
+            raise ValueError("source offsets are in descending order")
         self._last_source_offset = int(source_offsets[-1])
 
     def _take(self, rows: OutgoingRows) -> int:
@@ -191,10 +191,10 @@ class ArrowBatchBuilder:
 
 def _too_large(size: int, accepted: int, source_offset: int) -> RecordTooLargeError:
     return RecordTooLargeError(
-        f"the record takes {HEADER_SIZE + size} bytes, the target accepts {HEADER_SIZE + accepted}.",
+        f"the record takes {HEADER_SIZE + size} bytes, but the target accepts at most {HEADER_SIZE + accepted}.",
         where=Where(offset=source_offset),
-        action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers; and "
-        "max.request.size of the data producer where it is lower.",
+        action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers; and max.request.size "
+        "of the data producer if it is lower.",
     )
 
 

@@ -102,7 +102,9 @@ def unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
     try:
         yield from _unsnapped(data, largest)
     except _Larger as error:
-        raise beyond_memory(f"a block of a batch becomes {error} bytes, and {largest} are given to it.") from None
+        raise beyond_memory(
+            f"a block of a batch has {error} bytes when decompressed, more than the limit of {largest}."
+        ) from None
 
 
 def _unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
@@ -142,7 +144,7 @@ def _snappy_block(block: bytes, largest: int) -> bytes:
     try:
         claim = cramjam.snappy.decompress_raw_len(block)
         if claim > _SNAPPY_MOST_RATIO * len(block):
-            raise CodecError(f"a block of {len(block)} bytes claims to become {claim}")
+            raise CodecError(f"a block of {len(block)} bytes claims to have {claim} bytes when decompressed")
         if claim > largest:
             raise _Larger(claim)
         return bytes(cramjam.snappy.decompress_raw(block))
@@ -221,7 +223,7 @@ def decompress(codec: int, data: Bytes) -> bytes:
     """
     found = decompress_up_to(codec, data, LARGEST_BODY)
     if found is None:
-        raise oversized(f"becomes more than {LARGEST_BODY} bytes when it is decompressed")
+        raise oversized(f"has more than {LARGEST_BODY} bytes when decompressed")
     return found
 
 
@@ -233,7 +235,7 @@ def decompress_up_to(codec: int, data: Bytes, most: int) -> bytes | None:
     """
     decoder = _DECOMPRESS.get(codec)
     if decoder is None:
-        raise CodecError(f"codec {codec} does not exist")
+        raise CodecError(f"unknown codec {codec}")
     try:
         return decoder(data, most)
     except _Larger:

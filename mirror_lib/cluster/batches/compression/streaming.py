@@ -91,7 +91,7 @@ def _pieces(codec: int, data: Bytes, piece: int, largest: int) -> Iterator[bytes
         for each in _decoder(codec, data, piece, largest):
             left -= len(each)
             if left < 0:
-                raise oversized(f"becomes more than {LARGEST_BODY} bytes when it is decompressed")
+                raise oversized(f"has more than {LARGEST_BODY} bytes when decompressed")
             yield each
     except (pa.ArrowException, OSError) as error:
         raise CodecError(f"its {Codec(codec).name.lower()} body cannot be read: {error}") from error
@@ -109,7 +109,7 @@ def _decoder(codec: int, data: Bytes, piece: int, largest: int) -> Iterator[byte
             if codec == Codec.ZSTD:
                 _check_windows(data, largest)
             return _by_arrow(_ARROW_NAMES[Codec(codec)], data, piece)
-    raise CodecError(f"codec {codec} does not exist")
+    raise CodecError(f"unknown codec {codec}")
 
 
 def _by_arrow(name: str, data: Bytes, piece: int) -> Iterator[bytes]:
@@ -122,4 +122,4 @@ def _check_windows(data: Bytes, largest: int) -> None:
     """Raise for frames whose decoder needs more memory than allowed."""
     for window in zstd_windows(data):
         if window > largest:
-            raise beyond_memory(f"a batch needs {window} bytes to be decompressed, and {largest} are given to it.")
+            raise beyond_memory(f"a batch needs {window} bytes for decompression, more than the limit of {largest}.")

@@ -90,7 +90,7 @@ def _map_from_json(schema: Schema, node: Any, settings: ConverterSettings) -> Va
     if not isinstance(node, list) or any(not isinstance(entry, list) or len(entry) != 2 for entry in node):
         raise DataError("Maps with non-string fields should be encoded as JSON array of tuples")
     if schema.keys.type in (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT):
-        raise DataError(f"maps whose keys are of type {schema.keys.type.name} are not supported here")
+        raise DataError(f"maps with keys of type {schema.keys.type.name} are not supported here")
     return {
         value_from_json(schema.keys, key, settings): value_from_json(schema.values, member, settings)
         for key, member in node
@@ -303,7 +303,7 @@ def _bytes_to_json(value: bytes) -> str:
 
 def _misfit(schema: Schema, node: Any) -> DataError:
     shown = "a number" if isinstance(node, int | float) and not isinstance(node, bool) else type(node).__name__
-    words = {"str": "a text", "bool": "a boolean", "list": "an array", "dict": "an object"}
+    words = {"str": "a string", "bool": "a boolean", "list": "an array", "dict": "an object"}
     return DataError(
-        f"the payload does not fit its schema: {words.get(shown, shown)} for {schema.name or schema.type.name}"
+        f"the payload does not match its schema: {words.get(shown, shown)} for {schema.name or schema.type.name}"
     )

@@ -147,7 +147,7 @@ def _number(text: str) -> Float64:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise DataError(f"the text is not JSON: {name} is no number there")
+    raise DataError(f"the text is not JSON: {name} is not a number there")
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_no_number)
@@ -185,7 +185,7 @@ def _write(value: Value, parts: list[str]) -> None:
             opening = ","
         parts.append("]" if value else "[]")
     else:
-        raise DataError(f"class {class_name(value)} has no form in JSON")
+        raise DataError(f"class {class_name(value)} cannot be written as JSON")
 
 
 def _float_text(value: float) -> str:

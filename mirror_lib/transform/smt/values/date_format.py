@@ -59,7 +59,7 @@ class DateFormat:
             DataError: it is before 15 October 1582.
         """
         if milliseconds < _CUTOVER:
-            raise DataError("the date is before 15 October 1582, where Java goes over to another calendar")
+            raise DataError("the date is before 15 October 1582, when Java changes to another calendar")
         moment = _Moment.of(milliseconds)
         return "".join(part.text if not part.letter else moment.field(part) for part in self.parts)
 
@@ -76,7 +76,7 @@ class DateFormat:
             DataError: the text does not fit the pattern, or such texts cannot be parsed here.
         """
         if (why := self.why_not_parsed()) is not None:
-            raise DataError(f"texts of the format {self.pattern} cannot be read here: {why}")
+            raise DataError(f"strings of the format {self.pattern} cannot be parsed here: {why}")
         reading = _Reading(text)
         for index, part in enumerate(self.parts):
             if not part.letter:
@@ -93,9 +93,9 @@ class DateFormat:
         """Return why texts of this pattern cannot be parsed here, None if they can."""
         letters = {part.letter for part in self.parts if part.letter}
         if any(part.letter == "y" and part.count == 2 for part in self.parts):
-            return "a year of two digits means another century as time goes on; write yyyy"
+            return "a two-digit year is ambiguous over time; write yyyy"
         if letters & {"E", "u", "D"} and "d" not in letters:
-            return "days of the week or of the year cannot be read; write the day of the month"
+            return "days of the week or of the year cannot be parsed; write the day of the month"
         return None
 
 
@@ -117,7 +117,7 @@ def _read(pattern: str) -> list[_Part]:
             pieces.append((char if is_letter else "", char))
         position += 1
     if quoted:
-        raise ValueError("a quote in it has no end")
+        raise ValueError("a quote is not closed")
     for letter, group in groupby(pieces, key=lambda piece: piece[0]):
         run = "".join(char for _, char in group)
         if letter:
@@ -128,11 +128,11 @@ def _read(pattern: str) -> list[_Part]:
 
 def _check(letter: str, count: int) -> None:
     if letter not in _LETTERS:
-        raise ValueError(f"{letter} is no letter of SimpleDateFormat; put text between single quotes")
+        raise ValueError(f"{letter} is not a letter of SimpleDateFormat; put text in single quotes")
     if letter not in _SUPPORTED:
-        raise ValueError(f"the letter {letter} is not supported; supported are {' '.join(_SUPPORTED)}")
+        raise ValueError(f"the letter {letter} is not supported; supported: {' '.join(_SUPPORTED)}")
     if letter == "X" and count > 3:
-        raise ValueError("X may stand three times at most")
+        raise ValueError("X may be repeated at most three times")
 
 
 def _is_number(part: _Part | None) -> bool:
@@ -245,7 +245,7 @@ class _Reading:
             - self._zone_milliseconds
         )
         if milliseconds < _CUTOVER:
-            raise DataError("the date is before 15 October 1582, where Java goes over to another calendar")
+            raise DataError("the date is before 15 October 1582, when Java changes to another calendar")
         return milliseconds
 
     def _hour(self) -> int:
@@ -264,7 +264,7 @@ class _Reading:
             return False
         digits = found[0]
         if part.letter == "y" and part.count <= 2 and re.fullmatch("[0-9]{2}", digits):
-            raise DataError("a year of two digits means another century as time goes on")
+            raise DataError("a two-digit year is ambiguous over time")
         if len(digits) > 9:
             raise DataError(f"a number in the date has too many digits: {digits[:20]}")
         self._found[part.letter] = int(digits)

@@ -77,7 +77,7 @@ def java_text(value: Value) -> str:
         )
     if (text := _scalar_text(value)) is not None:
         return text
-    raise DataError(f"a value of class {class_name(value)} has no text that is the same on every run")
+    raise DataError(f"a value of class {class_name(value)} has no text that is the same in every run")
 
 
 def connect_text(value: Value) -> str:

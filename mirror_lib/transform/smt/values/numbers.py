@@ -73,7 +73,7 @@ def big_decimal(text: str) -> Decimal:
 def scale(value: Decimal) -> int:
     """Return `BigDecimal.scale()`: digits after the point, negative for a number with a positive exponent."""
     exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int), "only finite numbers are made"
+    assert isinstance(exponent, int), "only finite numbers are supported"
     return -exponent
 
 
@@ -82,7 +82,7 @@ def whole(value: Decimal) -> int:
     if value.is_zero() or value.adjusted() < 0:
         return 0
     sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int), "only finite numbers are made"
+    assert isinstance(exponent, int), "only finite numbers are supported"
     number = int("".join(map(str, digits)))
     if exponent >= 64:
         # A multiple of 2**64 for any digits.

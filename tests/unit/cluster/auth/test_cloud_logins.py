@@ -83,7 +83,7 @@ def test_all_options_of_the_login_module_are_taken() -> None:
 
 
 def test_given_half_a_key_then_the_error_says_so_without_it() -> None:
-    with pytest.raises(ConfigurationError, match="one of awsRoleAccessKeyId and awsRoleSecretAccessKey") as half:
+    with pytest.raises(ConfigurationError, match="only one of awsRoleAccessKeyId and awsRoleSecretAccessKey") as half:
         msk('awsRoleArn="r" awsRoleSecretAccessKey="s3cret"')
     assert "s3cret" not in str(half.value)
 

@@ -247,7 +247,7 @@ class TestTickets:
     [
         ('useKeyTab=true keyTab="/nowhere/k" principal="me"', "keyTab /nowhere/k: No such file"),
         ('useTicketCache=true ticketCache="/nowhere/c"', "ticketCache /nowhere/c: No such file"),
-        ('useKeyTab=true keyTab="/nowhere/k"', "does not give principal"),
+        ('useKeyTab=true keyTab="/nowhere/k"', "has no principal"),
     ],
 )
 def test_given_an_unusable_login_then_the_error_says_why(options: str, message: str) -> None:

@@ -102,8 +102,8 @@ def test_given_pem_on_one_line_as_java_allows_then_it_is_written_anew_with_line_
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "neither PKCS12, nor JKS, nor PEM"),
-        (b"hello", "neither PKCS12, nor JKS, nor PEM"),
+        (b"", "not a PKCS12, JKS or PEM file"),
+        (b"hello", "not a PKCS12, JKS or PEM file"),
         (b"\xce\xce\xce\xce....", "JCEKS.*keytool -importkeystore"),
         (b"0\x82\x01\x00garbage", "damaged"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "PEM certificate is damaged"),

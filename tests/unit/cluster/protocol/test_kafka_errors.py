@@ -132,7 +132,7 @@ class TestClientErrors:
         )
         error = noted.unreachable("list topics")
         assert isinstance(error, errors.BrokerUnreachableError)
-        assert error.what == "could not list topics: no broker of b:9092 answered in time: Connection refused."
+        assert error.what == "could not list topics: no response from b:9092: Connection refused."
 
     def test_given_a_lost_broker_then_it_is_told_once(self) -> None:
         noted = self.noted(KafkaError(KafkaError._TRANSPORT, "Disconnected"))

@@ -312,9 +312,9 @@ def test_null_forgets_the_position(value: bytes | None) -> None:
         (b'{"offset":1,"state":"ajar"}', "state 'ajar' is not known"),
         (b'{"offset":1,"run_id":7}', "run_id is not a text"),
         (b'{"offset":1,"left_out":{}}', "left_out is not a list"),
-        (b'{"offset":1,"left_out":[[1,2]]}', "left_out holds something else"),
-        (b'{"offset":1,"left_out":[[3,3,1,"corrupt-batch",false]]}', "left_out does not ascend"),
-        (b'{"offset":1,"left_out":[[3,5,2,"a",false],[4,6,2,"a",false]]}', "left_out does not ascend"),
+        (b'{"offset":1,"left_out":[[1,2]]}', "left_out contains something other"),
+        (b'{"offset":1,"left_out":[[3,3,1,"corrupt-batch",false]]}', "left_out is not in ascending order"),
+        (b'{"offset":1,"left_out":[[3,5,2,"a",false],[4,6,2,"a",false]]}', "left_out is not in ascending order"),
     ],
 )
 def test_a_value_that_is_no_position_says_why(value: bytes, why: str) -> None:

@@ -20,7 +20,7 @@ CONNECTOR = b'{"name": "mm2", "config": {"connector.class": "org.apache.kafka.co
     [
         (CONNECTOR, "a Connect connector (JSON)", "mirror config import"),
         (b"\xef\xbb\xbf" + CONNECTOR, "a Connect connector (JSON)", "mirror config import"),
-        (CONNECTOR[:-1], "JSON with an error in it", "mirror config import"),
+        (CONNECTOR[:-1], "malformed JSON", "mirror config import"),
         (b'{"clusters": "A,B"}', "JSON", "name = value"),
         (b"name = m\nconnector.class = x.MirrorSourceConnector\ntopics = .*\n", "Connect connector", "config import"),
         (

@@ -63,10 +63,10 @@ def test_every_form_gives_the_same_connector(document: Any, paused: bool, versio
     [
         (["a", "b"], "only the names of connectors"),
         ({"a": {"status": {}}}, r"\['a'\] has no settings"),
-        ({"error_code": 404, "message": "not found"}, "is an error of Connect: not found"),
+        ({"error_code": 404, "message": "not found"}, "is an error from Connect: not found"),
         ({"a": 1}, "neither connector.class nor config"),
-        (SINK, "no connector of MirrorMaker 2"),
-        ([], "no connector of MirrorMaker 2"),
+        (SINK, "no MirrorMaker 2 connector"),
+        ([], "no MirrorMaker 2 connector"),
         ("text", "must be a connector, not a text"),
         ({"name": "m", "config": {**CONFIG, "topics": ["a"]}}, "x.json.topics must be a text or a number, not a list"),
         ({"m": {"info": {"config": [1]}}}, r"\['m'\].info.config must be an object of settings, not a list"),

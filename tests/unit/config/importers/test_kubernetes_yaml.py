@@ -44,7 +44,7 @@ def test_an_alias_within_itself_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["[" * (LARGEST_DEPTH + 1), "{a: " * (LARGEST_DEPTH + 1)])
 def test_deep_nesting_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"line 1: more than {LARGEST_DEPTH} levels"):
+    with pytest.raises(ConfigurationError, match=f"line 1: nested deeper than {LARGEST_DEPTH} levels"):
         read_documents(text, "x")
 
 

@@ -101,7 +101,7 @@ def test_renames_that_the_file_has_are_kept() -> None:
 
     assert _settings(found.text)["mirror.topics.rename"] == "a:b, x:y"
     (left,) = found.untranslated
-    assert (left.line, left.reason) == (7, "mirror.topics.rename names a already, for b")
+    assert (left.line, left.reason) == (7, "mirror.topics.rename already contains a, for b")
 
 
 def test_topics_that_are_chosen_already_stay_and_what_they_leave_out_is_told() -> None:
@@ -110,17 +110,17 @@ def test_topics_that_are_chosen_already_stay_and_what_they_leave_out_is_told() -
     )
 
     assert _settings(found.text)["A->B.topics"] == "x.*"
-    assert found.remarks == ("A->B.topics does not take z: add what is to be copied.",)
+    assert found.remarks == ("A->B.topics does not match z: add the topics to copy.",)
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("source.replication.topic.a* = b", "'a*' is no name of a topic"),
-        ("source.replication.topic.a = b c", "'b c' is no name of a topic"),
-        ("source.replication.topic.a =", "'' is no name of a topic"),
+        ("source.replication.topic.a* = b", "'a*' is not a valid topic name"),
+        ("source.replication.topic.a = b c", "'b c' is not a valid topic name"),
+        ("source.replication.topic.a =", "'' is not a valid topic name"),
         ("source.replication.topic.a = b, c", "one topic of the target"),
-        ("source.replication.group.id = g", "positions are kept"),
+        ("source.replication.group.id = g", "positions are stored"),
     ],
 )
 def test_what_has_no_counterpart_becomes_a_comment_with_the_reason(line: str, reason: str) -> None:

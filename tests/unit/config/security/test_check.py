@@ -45,14 +45,14 @@ def test_given_a_java_class_for_the_login_then_the_error_names_key_and_way_out(t
     assert key == "A.sasl.login.callback.handler.class"
     assert message == "A.sasl.login.callback.handler.class: the Java class com.example.Handler cannot run here"
     assert suggestion is not None
-    assert suggestion.startswith("log in by client credentials")
+    assert suggestion.startswith("log in with client credentials")
 
 
 def test_given_a_mechanism_that_is_not_spoken_then_those_that_are_get_listed(tmp_path: Path) -> None:
     ((key, message, suggestion),) = errors(
         tmp_path, "B.security.protocol = SASL_SSL", "B.sasl.mechanism = DIGEST-MD5", f"B.{LOGIN}"
     )
-    assert (key, message) == ("B.sasl.mechanism", "B.sasl.mechanism=DIGEST-MD5 is not spoken")
+    assert (key, message) == ("B.sasl.mechanism", "B.sasl.mechanism=DIGEST-MD5 is not supported")
     assert suggestion == "use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, AWS_MSK_IAM"
 
 
@@ -61,11 +61,11 @@ def test_given_a_mechanism_that_is_not_spoken_then_those_that_are_get_listed(tmp
     [
         (["A.ssl.enabled.protocols = TLSv1.4"], "A.ssl.enabled.protocols", "TLSv1.4 is unknown"),
         (["A.ssl.enabled.protocols = TLSv1.1"], "A.ssl.enabled.protocols", "has neither TLSv1.2 nor TLSv1.3"),
-        (["A.ssl.cipher.suites = TLS_NONE"], "A.ssl.cipher.suites", "TLS_NONE is unknown, or no longer spoken"),
+        (["A.ssl.cipher.suites = TLS_NONE"], "A.ssl.cipher.suites", "TLS_NONE is unknown, or no longer supported"),
         (
             ["A.ssl.enabled.protocols = TLSv1.2", "A.ssl.cipher.suites = TLS_AES_128_GCM_SHA256"],
             "A.ssl.cipher.suites",
-            "names no suite of the versions",
+            "has no suite of the versions",
         ),
     ],
 )
@@ -75,13 +75,13 @@ def test_given_versions_or_suites_that_cannot_be_spoken_then_the_error_names_the
     ((found, said, suggestion),) = errors(tmp_path, "A.security.protocol = SSL", *lines)
     assert found == key
     assert message in said
-    assert suggestion == "name others, or leave the setting out"
+    assert suggestion == "use others, or remove the setting"
 
 
 @pytest.mark.parametrize(
     "lines",
     [
-        # TLS is not spoken, so its settings do not count; neither do those of a flow that is switched off.
+        # TLS is not supported, so its settings do not count; neither do those of a flow that is switched off.
         ["A.security.protocol = SASL_PLAINTEXT", f"A.{LOGIN}", "A.ssl.engine.factory.class = com.example.Engine"],
         ["A.security.protocol = SSL", "A.sasl.login.class = com.example.Login"],
         ["A.ssl.provider = BCJSSE"],

@@ -98,7 +98,7 @@ class TestOwnTransforms:
         problem = _one(file, "A->B.mirror.transforms = t\n")
 
         assert (problem.severity, problem.line) == (Severity.ERROR, 6)
-        assert "nothing is set for the transform t" in problem.message
+        assert "the transform t has no settings" in problem.message
 
     def test_flows_with_the_same_wrong_setting_tell_it_once(self, file: Path) -> None:
         text = "A->C.enabled = true\nmirror.transforms = t\nmirror.transform.t.filter = (\n"
@@ -114,7 +114,7 @@ class TestOwnTransforms:
         problem = _one(file, "A->C.enabled = true\nmirror.transform.t.filter = key is not null\n")
 
         assert (problem.severity, problem.line) == (Severity.WARNING, 7)
-        assert "does not name t" in problem.message
+        assert "does not contain t" in problem.message
 
     @pytest.mark.parametrize("key", ["A.mirror.transforms", "A.mirror.transform.t.filter"])
     def test_they_do_not_stand_under_a_cluster(self, file: Path, key: str) -> None:

@@ -104,7 +104,7 @@ class TestNoting:
         assert row.first_time == COPIED_AT
 
     def test_a_problem_without_a_loss_is_no_gap(self) -> None:
-        with pytest.raises(ValueError, match="lost nothing"):
+        with pytest.raises(ValueError, match="lost no records"):
             gap_row(FLOW, PartitionProblem(SOURCE, TopicMissingError("gone.")), None, NOON, run_id="r1")
 
     def test_only_open_truncations_can_be_hidden_by_growth(self) -> None:
@@ -271,17 +271,17 @@ class TestTelling:
         [
             (
                 Resolution(Decision.ACCEPT, SOURCE, GAPS, position(), position(target_offset=77), 100),
-                "orders-0: copying goes on at source offset 40 instead of 40, where 60 offsets wait; "
-                "it lands at target offset 77",
+                "orders-0: copying continues at source offset 40 instead of 40, lag 60 offsets; "
+                "its target offset is 77",
             ),
             (
                 Resolution(Decision.ACCEPT, SOURCE, GAPS, position()),
-                "orders-0: the position stays; the ledger says that the gap is accepted",
+                "orders-0: the position is unchanged; the gap is accepted in the ledger",
             ),
-            (Resolution(Decision.STOP, SOURCE, GAPS), "orders-0: is not replicated any more"),
+            (Resolution(Decision.STOP, SOURCE, GAPS), "orders-0: is no longer replicated"),
             (
                 Resolution(Decision.RESUME, SOURCE, GAPS),
-                "orders-0: is replicated again; the gap is open until something else is decided",
+                "orders-0: is replicated again; the gap is open until it has a new resolution",
             ),
             (
                 Resolution(Decision.ACCEPT, SOURCE, GAPS, error=TopicMissingError("it is gone.")),

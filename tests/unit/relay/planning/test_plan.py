@@ -166,7 +166,7 @@ class TestGivenASourceThatLostRecords:
         error, loss = the_loss(facts(log_start=5, log_end=500, position=40, last_record=known, last_record_same=False))
 
         assert isinstance(error, SourceTruncatedError)
-        assert "another record at offset 38" in error.what
+        assert "the record at source offset 38 is not the record" in error.what
         assert loss == SourceLoss(5, 40, "id-1")
 
     @pytest.mark.parametrize("same", [True, None])

@@ -162,7 +162,7 @@ class TestTelling:
         ("policy", "consequence"),
         [
             (PoisonPolicy.FAIL, "stops before the first such record"),
-            (PoisonPolicy.QUARANTINE, "put into the quarantine topic"),
+            (PoisonPolicy.QUARANTINE, "written to the quarantine topic"),
             (PoisonPolicy.SKIP, "left out"),
         ],
     )

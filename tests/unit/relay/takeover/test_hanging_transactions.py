@@ -117,7 +117,7 @@ def test_given_an_end_without_a_marker_when_taken_over_then_it_is_written_as_it_
 
     assert settled == [PAYMENTS]
     assert (target.added, target.ended, target.open) == ([PAYMENTS], [committed], set())
-    assert "left out the markers of A.payments-0" in caplog.text
+    assert "wrote no marker for A.payments-0" in caplog.text
 
 
 def test_given_all_markers_when_taken_over_then_nothing_is_done() -> None:
@@ -197,7 +197,7 @@ def test_given_epochs_that_are_used_up_when_taken_over_then_no_other_producer_wr
     target = Target(told("CompleteCommit"), open_on=[ORDERS])
     target.next_identity = ProducerIdentity(PRODUCER_ID + 1, 0)
 
-    with pytest.raises(TransientError, match=r"does not appear on A\.orders-0"):
+    with pytest.raises(TransientError, match=r"did not appear on A\.orders-0"):
         settle(target)
 
     assert target.ended == []
@@ -207,5 +207,5 @@ def test_given_markers_that_never_appear_when_taken_over_then_that_is_told() -> 
     target = Target(told("CompleteCommit"), open_on=[ORDERS])
     target.deaf = True
 
-    with pytest.raises(TransientError, match=r"does not appear on A\.orders-0"):
+    with pytest.raises(TransientError, match=r"did not appear on A\.orders-0"):
         settle(target, retry_seconds=0.05)

@@ -208,7 +208,7 @@ def test_programs_get_a_record_before_and_after() -> None:
 def test_no_records_are_no_failure() -> None:
     found = preview([], PreviewResult())
 
-    assert (lines(found), summary(found), found.failures) == ([], "There are no records.", ())
+    assert (lines(found), summary(found), found.failures) == ([], "No records.", ())
 
 
 class Schemas:

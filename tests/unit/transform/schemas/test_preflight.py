@@ -389,7 +389,7 @@ class TestReport:
         assert SchemaPreflight(self.SAMPLES, (finding(Outcome.SAME),), numbers).in_order
         strange = SchemaPreflight(self.SAMPLES, (), numbers)
         assert not strange.in_order
-        assert any("Is it that of the records' producers?" in line for line in strange.summary())
+        assert any("Is it the registry of the producers?" in line for line in strange.summary())
 
     def test_given_nothing_found_then_it_is_in_order_and_says_so(self) -> None:
         report = SchemaPreflight(self.SAMPLES, ())
@@ -410,14 +410,14 @@ class TestReport:
 
         assert list(report.lines()) == [
             "orders: 1,000 of at most 5,000 records looked at",
-            "  value id 8 (in 1 record): missing on the target, where A.orders-value is to have it",
+            "  value id 8 (in 1 record): missing on the target, to be registered under A.orders-value",
             "  value id 7 (in 3 records): rewritten to 9 (A.orders-value)",
-            "carts: 10 of at most 10 records looked at, 1 more could not be read",
+            "carts: 10 of at most 10 records sampled, 1 more could not be read",
             "  value id 7 (in 3 records): the same on the target",
         ]
         first, last = report.summary()
-        assert first.startswith("A sample: 1,010 of at most 5,010 records of 3 topics, the oldest and the newest")
-        assert last == "Schemas in use: 3. On the target: 2 in order, 1 missing."
+        assert first.startswith("Sample: 1,010 of at most 5,010 records of 3 topics, the oldest and the newest")
+        assert last == "Schemas in use: 3. Correct on the target: 2, 1 missing."
 
     def test_given_a_report_then_its_data_is_json_and_tells_ids_and_guids_apart(self) -> None:
         by_guid = Finding("orders", "key", SchemaUse(GUID, IN_HEADER), 1, Outcome.SAME)

@@ -81,7 +81,7 @@ def test_records_that_no_transform_works_on_need_not_be_json() -> None:
     binary = RawRecord("pictures", value=b"\xff\xd8")
 
     assert masking.transform(binary) is binary or masking.transform(binary) == binary
-    with pytest.raises(SmtError, match=r"value.converter \(JsonConverter\) cannot take the record"):
+    with pytest.raises(SmtError, match=r"value.converter \(JsonConverter\) cannot transform the record"):
         masking.transform(RawRecord("orders", value=b"\xff\xd8"))
 
 

@@ -235,7 +235,7 @@ class TestEnvelope:
         ],
     )
     def test_a_payload_that_java_would_zero_or_cut_is_refused(self, schema: str, payload: str) -> None:
-        with pytest.raises(DataError, match="does not fit its schema"):
+        with pytest.raises(DataError, match="does not match its schema"):
             enveloped(schema, payload)
 
     @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_record_that_cannot_be_taken_is_named_and_reading_ends() -> None:
     assert found is not None
     assert found[:2] == (PLACE, 2)
     assert found.what.startswith(
-        "topic orders, partition 3, offset 2: value.converter (JsonConverter) cannot take the record"
+        "topic orders, partition 3, offset 2: value.converter (JsonConverter) cannot transform the record"
     )
     assert reading.ended
 

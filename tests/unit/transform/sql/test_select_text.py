@@ -39,5 +39,5 @@ def test_columns_are_put_first(text: str, made: str, stars: int) -> None:
     "text", ["", "WITH a AS (SELECT 1) SELECT 1", "(SELECT 1)", "'SELECT' 1", "SELECT DISTINCT key"]
 )
 def test_what_is_no_plain_select_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"a\.sql is no plain SELECT"):
+    with pytest.raises(ConfigurationError, match=r"a\.sql is not a plain SELECT"):
         _carrying(text)

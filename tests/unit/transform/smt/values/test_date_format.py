@@ -44,7 +44,7 @@ def test_formats(pattern: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "says"),
-    [("YYYY-MM-dd", "letter Y"), ("w", "letter w"), ("G", "letter G"), ("b", "b is no letter"), ("'x", "no end"),
+    [("YYYY-MM-dd", "letter Y"), ("w", "letter w"), ("G", "letter G"), ("b", "b is not a letter"), ("'x", "is not closed"),
      ("XXXX", "three times")],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_its_letter(pattern: str, says: str) -> None:
@@ -95,7 +95,7 @@ def test_patterns_that_can_only_be_written(pattern: str) -> None:
 
     assert written.format(INDEPENDENCE)
     assert written.why_not_parsed() is not None
-    with pytest.raises(DataError, match="cannot be read here"):
+    with pytest.raises(DataError, match="cannot be parsed here"):
         written.parse("01-07-04")
 
 
