@@ -70,6 +70,11 @@ class Places:
         after = bisect_right(self._runs, source_offset, key=_SOURCE_FIRST)
         return self._runs[after].target_first if after < len(self._runs) else None
 
+    def hole_start(self, source_offset: int) -> int | None:
+        """Return, for a source offset in no run, the target offset after the run before; None before the first."""
+        after = bisect_right(self._runs, source_offset, key=_SOURCE_FIRST)
+        return self._runs[after - 1].target_next if after else None
+
 
 class RowPlaces:
     """Like `Places`, where one source record may have several target records next to each other.
@@ -108,6 +113,10 @@ class RowPlaces:
     def hole_end(self, row: int) -> int | None:
         """See `Places`."""
         return self._records.hole_end(row >> ROW_BITS)
+
+    def hole_start(self, row: int) -> int | None:
+        """See `Places`. Rows of the last record of a run may follow, so that the hole may be smaller."""
+        return self._records.hole_start(row >> ROW_BITS)
 
 
 class Placement:
@@ -162,6 +171,16 @@ class Placement:
         """Return, for a record in no run, the offset of the first record of the next run; None after the last."""
         end = self._places.hole_end(number)
         return None if end is None else end + self.drift
+
+    def hole(self, number: int, start: int, end: int) -> tuple[int, int]:
+        """Return, for a record in no run, the target offsets [first, next) that no run has there.
+
+        Args:
+            start: the range's first target offset; the holes at both ends of the map extend to the range's ends.
+            end: the offset after the range's last target offset.
+        """
+        before, after = self._places.hole_start(number), self._places.hole_end(number)
+        return start if before is None else before + self.drift, end if after is None else after + self.drift
 
     def resume_at(self, number: int, place: int) -> tuple[int, int]:
         """Return where a later verification continues, given the next record and its target offset.

@@ -249,6 +249,23 @@ def test_a_record_that_is_gone_on_the_target_is_compacted_only_where_that_can_be
     assert outcome.records == 9
 
 
+@pytest.mark.parametrize(("compacted", "free"), [(True, 2), (True, 1), (True, 0), (False, 2)])
+def test_records_that_no_map_knows_are_compacted_at_most_where_the_target_has_unused_offsets_for_them(
+    compacted: bool, free: int
+) -> None:
+    """A killed run wrote them, and the target's cleaner removed them before the next run could find them there."""
+    records = numbered(10)
+    target = [*records[:4], *at(records[6:], 4 + free)]
+    runs = [OffsetRun(0, 0, 4), OffsetRun(6, 4 + free, 4)]
+    check = check_of(whole_range(runs, to_end=8 + free), target_compacted=compacted)
+
+    outcome = compared(check, log(records), log(target))
+
+    explained = free if compacted else 0
+    assert outcome.compacted_target == explained
+    assert _found(outcome) == [(DifferenceKind.UNMAPPED, offset, None) for offset in range(4 + explained, 6)]
+
+
 @pytest.mark.parametrize("compacted", [True, False])
 def test_a_record_that_is_gone_on_the_source_is_compacted_only_where_that_can_be(compacted: bool) -> None:
     records = numbered(10)
