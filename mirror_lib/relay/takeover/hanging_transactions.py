@@ -42,8 +42,8 @@ class OpenTransaction(NamedTuple):
         ]
 
 
-class Hanging:
-    """The transactions of one producer that have no marker yet."""
+class ProducerTransactions:
+    """The transactions of one producer on the target, and their markers."""
 
     def __init__(self, client: RawClient, name: str, *, retry_seconds: float, where: Where) -> None:
         """Args:
@@ -75,6 +75,31 @@ class Hanging:
                 return list(left)
             await asyncio.sleep(pause)
             pause = min(pause * 2, LAST_LOOK)
+
+    def no_marker(self, partitions: Iterable[TopicPartition]) -> TransientError:
+        """The error for markers that do not appear."""
+        return TransientError(
+            f"the transaction marker of {self._name} did not appear on {', '.join(map(str, partitions))}.",
+            where=self._where,
+            action="Check that the target's brokers reach each other; the next run continues at the last committed "
+            "record.",
+        )
+
+    def _report_missing(self, partitions: Iterable[TopicPartition]) -> None:
+        names = ", ".join(map(str, partitions))
+        _log.warning("the coordinator of %s wrote no marker for %s; writing it now", self._name, names)
+
+    async def _open_from(self, partitions: Iterable[TopicPartition], producer_id: int) -> dict[TopicPartition, int]:
+        known = await producer_states(self._client, partitions, retry_seconds=self._retry_seconds, where=self._where)
+        return {
+            partition: own.open_from
+            for partition, producers in known.items()
+            if (own := producers.get(producer_id)) is not None and own.open_from is not None
+        }
+
+
+class Hanging(ProducerTransactions):
+    """The transactions of one producer that have no marker yet."""
 
     async def found(self, partitions: Iterable[TopicPartition]) -> OpenTransaction | None:
         """The open transaction of the producer on partitions; None if there is none.
@@ -125,31 +150,13 @@ class Hanging:
         return left
 
     async def _end(self, partitions: Collection[TopicPartition], identity: ProducerIdentity, *, commit: bool) -> None:
-        names = ", ".join(map(str, partitions))
-        _log.warning("the coordinator of %s wrote no marker for %s; writing it now", self._name, names)
+        self._report_missing(partitions)
         producers = self._client.producers
         await producers.add_to_transaction(self._name, identity, partitions, deadline=coordinator_deadline())
         await producers.end_transaction(self._name, identity, commit=commit, deadline=coordinator_deadline())
         missing = await self.without_marker(partitions, identity.producer_id, seconds=self._retry_seconds)
         if missing:
             raise self.no_marker(missing)
-
-    async def _open_from(self, partitions: Iterable[TopicPartition], producer_id: int) -> dict[TopicPartition, int]:
-        known = await producer_states(self._client, partitions, retry_seconds=self._retry_seconds, where=self._where)
-        return {
-            partition: own.open_from
-            for partition, producers in known.items()
-            if (own := producers.get(producer_id)) is not None and own.open_from is not None
-        }
-
-    def no_marker(self, partitions: Iterable[TopicPartition]) -> TransientError:
-        """The error for markers that do not appear."""
-        return TransientError(
-            f"the transaction marker of {self._name} did not appear on {', '.join(map(str, partitions))}.",
-            where=self._where,
-            action="Check that the target's brokers reach each other; the next run continues at the last committed "
-            "record.",
-        )
 
 
 def coordinator_deadline() -> float:

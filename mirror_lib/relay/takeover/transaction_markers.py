@@ -11,9 +11,14 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from mirror_lib.cluster.raw import Patience, ProducerIdentity, RawClient
-from mirror_lib.errors import FencedError, MirrorError, Where
-from mirror_lib.relay.takeover.hanging_transactions import FIRST_LOOK, LAST_LOOK, Hanging, coordinator_deadline
+from mirror_lib.cluster.raw import Patience, ProducerIdentity
+from mirror_lib.errors import FencedError, MirrorError
+from mirror_lib.relay.takeover.hanging_transactions import (
+    FIRST_LOOK,
+    LAST_LOOK,
+    ProducerTransactions,
+    coordinator_deadline,
+)
 from mirror_lib.topology import Operation, TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -21,21 +26,8 @@ _log = logging.getLogger(__name__)
 _LATE_SECONDS = 5.0
 
 
-class Markers:
-    """The markers of one producer's transactions."""
-
-    def __init__(self, client: RawClient, name: str, *, retry_seconds: float, where: Where) -> None:
-        """Args:
-        client: client of the target.
-        name: the transactional id.
-        retry_seconds: how long to wait for leaders.
-        where: the location of errors.
-        """
-        self._client = client
-        self._name = name
-        self._retry_seconds = retry_seconds
-        self._where = where
-        self._hanging = Hanging(client, name, retry_seconds=retry_seconds, where=where)
+class Markers(ProducerTransactions):
+    """The markers of one producer's transactions that were just ended."""
 
     async def complete(
         self, identity: ProducerIdentity, ends: Mapping[TopicPartition, int], shared: Sequence[TopicPartition]
@@ -63,7 +55,7 @@ class Markers:
         left_out = await self._unmarked(unmarked, 0)
         hidden = await self._hidden(shared, identity, 0)
         if left_out or hidden:
-            self._warn((*left_out, *hidden))
+            self._report_missing((*left_out, *hidden))
         if left_out:
             await self._add(identity, list(left_out))
         await self._commit(identity)
@@ -72,7 +64,7 @@ class Markers:
             *await self._hidden(hidden, identity, self._retry_seconds),
         ]
         if missing:
-            raise self._hanging.no_marker(missing)
+            raise self.no_marker(missing)
 
     async def behind(self, identity: ProducerIdentity, partition: TopicPartition, end: int) -> int:
         """Wait for the marker of a transaction of one partition, and have it written if it does not come.
@@ -94,15 +86,11 @@ class Markers:
         if not await self._unmarked(ends, 0):
             ends = {partition: end + 1}
         else:
-            self._warn([partition])
+            self._report_missing([partition])
         await self._commit(identity)
         if await self._unmarked(ends, self._retry_seconds):
-            raise self._hanging.no_marker([partition])
+            raise self.no_marker([partition])
         return ends[partition]
-
-    def _warn(self, partitions: Sequence[TopicPartition]) -> None:
-        names = ", ".join(map(str, partitions))
-        _log.warning("the coordinator of %s wrote no marker for %s; writing it now", self._name, names)
 
     async def _add(self, identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> None:
         await self._client.producers.add_to_transaction(
@@ -118,7 +106,7 @@ class Markers:
         """The shared partitions that lack the marker after some seconds; their ends do not show it."""
         if not partitions:
             return []
-        return await self._hanging.without_marker(partitions, identity.producer_id, seconds=seconds)
+        return await self.without_marker(partitions, identity.producer_id, seconds=seconds)
 
     async def _unmarked(self, ends: Mapping[TopicPartition, int], seconds: float) -> dict[TopicPartition, int]:
         """The partitions without a replicated marker after some seconds."""
