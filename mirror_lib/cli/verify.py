@@ -14,6 +14,8 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger, load_flow_as_it_runs, open_ledger
 from mirror_lib.private_files import write_private
 from mirror_lib.verify import (
+    DIFFERENCE_COLUMNS,
+    PARTITION_COLUMNS,
     ROUTED_COLUMNS,
     ROUTED_DIFFERENCE_COLUMNS,
     Budget,
@@ -32,32 +34,6 @@ from mirror_lib.verify import (
     verify_flow,
 )
 from mirror_lib.verify.raw import BINS_PER_PROCESS, cores, run_locally
-
-_PARTITION_COLUMNS = (
-    "topic",
-    "partition",
-    "verdict",
-    "from",
-    "to",
-    "records",
-    "MB",
-    "compacted",
-    "expired",
-    "left out",
-    "differences",
-    "remarks",
-)
-_DIFFERENCE_COLUMNS = (
-    "topic",
-    "partition",
-    "kind",
-    "source offset",
-    "target offset",
-    "records",
-    "what",
-    "source digest",
-    "target digest",
-)
 
 
 def register(app: typer.Typer) -> None:
@@ -155,7 +131,7 @@ def _show(output: Output, report: VerifyReport) -> None:
         rows = [
             (*verdict.source, *difference_cells(each)) for verdict in report.verdicts for each in verdict.differences
         ]
-        capped_table(output, "differences", _DIFFERENCE_COLUMNS, rows)
+        capped_table(output, "differences", DIFFERENCE_COLUMNS, rows)
     if report.routed:
         _show_routed(output, report)
     if report.confidence is not None:
@@ -195,4 +171,4 @@ def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, 
         )
         for verdict in order
     ]
-    capped_table(output, name, _PARTITION_COLUMNS, rows)
+    capped_table(output, name, PARTITION_COLUMNS, rows)

@@ -7,6 +7,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "findings": ["PartitionVerdict", "RoutedVerdict", "Verdict"],
         "html": [
+            "DIFFERENCE_COLUMNS",
+            "PARTITION_COLUMNS",
             "ROUTED_COLUMNS",
             "ROUTED_DIFFERENCE_COLUMNS",
             "difference_cells",

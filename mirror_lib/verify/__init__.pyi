@@ -2,6 +2,8 @@ from .findings import PartitionVerdict as PartitionVerdict
 from .findings import RoutedVerdict as RoutedVerdict
 from .findings import Verdict as Verdict
 from .html import difference_cells as difference_cells
+from .html import DIFFERENCE_COLUMNS as DIFFERENCE_COLUMNS
+from .html import PARTITION_COLUMNS as PARTITION_COLUMNS
 from .html import remarks as remarks
 from .html import routed_cells as routed_cells
 from .html import ROUTED_COLUMNS as ROUTED_COLUMNS

@@ -28,7 +28,8 @@ code { font: 13px ui-monospace, monospace; word-break: break-all; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; }
 """
-_PARTITION_COLUMNS = (
+#: Names of columns, which are also keys of the command's JSON.
+PARTITION_COLUMNS = (
     "topic",
     "partition",
     "verdict",
@@ -38,19 +39,18 @@ _PARTITION_COLUMNS = (
     "MB",
     "compacted",
     "expired",
-    "skipped",
+    "left out",
     "differences",
-    "digest",
     "remarks",
 )
-_DIFFERENCE_COLUMNS = (
+DIFFERENCE_COLUMNS = (
     "topic",
     "partition",
     "kind",
     "source offset",
     "target offset",
     "records",
-    "difference",
+    "what",
     "source digest",
     "target digest",
 )
@@ -64,7 +64,7 @@ ROUTED_COLUMNS = (
     "standing",
     "compacted",
     "expired",
-    "skipped",
+    "left out",
     "differences",
     "remarks",
 )
@@ -78,6 +78,10 @@ ROUTED_DIFFERENCE_COLUMNS = (
     "records",
 )
 _VERDICT_AT, _DIGEST_AT = 2, 11
+#: With the digest before the remarks.
+_WITH_DIGEST = (*PARTITION_COLUMNS[:-1], "digest", PARTITION_COLUMNS[-1])
+#: Headings that are not the name of their column.
+_HEADINGS = {"left out": "skipped", "what": "difference"}
 
 
 def to_html(report: VerifyReport) -> str:
@@ -103,10 +107,10 @@ def to_html(report: VerifyReport) -> str:
         f'<p class="result {kind}">{escape(report.sentence)}</p>',
         "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts) + "</dl>",
         "<h2>Partitions</h2>",
-        _table(_PARTITION_COLUMNS, (_partition(verdict) for verdict in report.verdicts), verdict_at=_VERDICT_AT),
+        _table(_WITH_DIGEST, (_partition(verdict) for verdict in report.verdicts), verdict_at=_VERDICT_AT),
         "<h2>Differences</h2>",
         "<p>Differences are shown as offsets and digests, not as record contents.</p>",
-        _table(_DIFFERENCE_COLUMNS, _differences(report.verdicts)),
+        _table(DIFFERENCE_COLUMNS, _differences(report.verdicts)),
         *_routed(report.routed),
         "</body>\n</html>\n",
     ]
@@ -230,7 +234,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, verdict_
     body = "".join(_row(row, verdict_at) for row in rows)
     if not body:
         return "<p>None.</p>"
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    head = "".join(f"<th>{escape(_HEADINGS.get(column, column))}</th>" for column in columns)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

@@ -11,3 +11,4 @@ from .map_rebuild_plan import RebuildPlan as RebuildPlan
 from .set_positions import apply_changes as apply_changes
 from .set_positions import keep_account as keep_account
 from .set_positions import plan_changes as plan_changes
+from .set_positions import position_at as position_at

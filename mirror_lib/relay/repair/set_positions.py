@@ -150,7 +150,15 @@ def plan_changes(
                 change = replace(change, error=of_flow(flow, error, source))
             else:
                 claim = snapshot.claims.get(source, 0) + 1
-                after = set_position(change.before, source, begin.offset, end.offset, described.topic_id, claim, run_id)
+                after = position_at(
+                    source,
+                    begin.offset,
+                    end.offset,
+                    before=change.before,
+                    topic_id=described.topic_id,
+                    claim=claim,
+                    run_id=run_id,
+                )
                 after = replace(
                     after,
                     target_topic=remote,
@@ -165,18 +173,19 @@ def plan_changes(
     return tuple(changes)
 
 
-def set_position(
-    before: Position | None,
+def position_at(
     source: TopicPartition,
     start: int,
     target_end: int,
+    *,
+    before: Position | None,
     topic_id: str | None,
     claim: int,
     run_id: str,
 ) -> Position:
     """The position with which copying continues at `start`, at the target's end.
 
-    After an interrupted run it stays open with that run's writer, so that the next run fences it first.
+    After an interrupted run it stays open with that run's writer, which may still be alive: the next run fences it.
     """
     position = Position(
         source.topic,

@@ -11,12 +11,12 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.topics import Position, PositionState
 from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.ledger import CutRow, Ledger, SegmentRow, inverse_run_id
 from mirror_lib.ledger.tables import columns_of
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.planning import FlowClusters
+from mirror_lib.relay.repair import position_at
 from mirror_lib.runbook.scope import ScopeTopic, unrestricted
 from mirror_lib.sync import check_clusters, flow_admins
 from mirror_lib.sync.topics import ensure_internal_topics
@@ -94,7 +94,15 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
             claim = snapshot.claims.get(place, 0) + 1
             before = None if stored is None else stored.position
             home = homes.get(cut.topic)
-            position = _position(cut, described[cut.target_topic].topic_id, before, claim, run_id)
+            position = position_at(
+                place,
+                cut.target_end,
+                cut.source_end,
+                before=before,
+                topic_id=described[cut.target_topic].topic_id,
+                claim=claim,
+                run_id=run_id,
+            )
             written.append(
                 replace(
                     position,
@@ -112,23 +120,6 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
         clusters.positions.write(written)
         ledger.save_positions([position_row(opposite, position) for position in written])
     return WayBack(back, len(written), segments)
-
-
-def _position(cut: CutRow, topic_id: str | None, before: Position | None, claim: int, run_id: str) -> Position:
-    position = Position(
-        cut.target_topic,
-        cut.partition,
-        cut.target_end - 1,
-        target_offset=cut.source_end,
-        state=PositionState.CLOSED,
-        run_id=run_id,
-        topic_id=topic_id,
-        claim=claim,
-    )
-    if before is None or before.state is not PositionState.OPEN:
-        return position
-    # The writer of an interrupted run may still be alive: the next run fences it first.
-    return replace(position, state=PositionState.OPEN, producer_id=before.producer_id, epoch=before.epoch)
 
 
 def inverse(row: SegmentRow, *, flow: str, topic: str, unique: str) -> SegmentRow:
