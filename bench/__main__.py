@@ -41,28 +41,34 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="two small workloads, MM2 default alone, brokers as cold as they are: a minute",
+        help="Run two small workloads with MM2 default only, without warm-up: about a minute.",
     )
-    parser.add_argument("--workloads", help=f"which ones, with commas between; known: {known}")
-    parser.add_argument("--tls", action="store_true", help="copy each workload over TLS as well")
-    parser.add_argument("--copiers", help=f"only these: {', '.join(_MEASURED)}")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
-    parser.add_argument("--repeat", type=_positive, default=1, metavar="N", help="rounds; medians are compared")
-    parser.add_argument("--partitions", type=_positive, default=8, metavar="N", help="of each topic (default 8)")
+    parser.add_argument("--workloads", help=f"Names to run, separated by commas: {known}.")
+    parser.add_argument("--tls", action="store_true", help="Copy each workload over TLS, too.")
+    parser.add_argument("--copiers", help=f"Copiers to run: {', '.join(_MEASURED)}.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     parser.add_argument(
-        "--processes", type=_positive, default=2, metavar="N", help="tasks.max of every copier (default 2)"
+        "--repeat", type=_positive, default=1, metavar="N", help="Number of rounds; medians are compared."
+    )
+    parser.add_argument(
+        "--partitions", type=_positive, default=8, metavar="N", help="Partitions of each topic (default 8)."
+    )
+    parser.add_argument(
+        "--processes", type=_positive, default=2, metavar="N", help="tasks.max of every copier (default 2)."
     )
     parser.add_argument(
         "--warm-up",
         type=_positive,
         default=WARM_UP_COPIES,
         metavar="N",
-        help=f"copies before the first that is measured, at most (default {WARM_UP_COPIES})",
+        help=f"Maximum number of copies before the first measured copy (default {WARM_UP_COPIES}).",
     )
-    parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="this many times the records")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, metavar="F", help="Multiply the number of records by this factor."
+    )
     add_record_age(parser)
     add_own_settings(parser)
-    parser.add_argument("--keep", action="store_true", help="leave logs and data in their temporary folder")
+    parser.add_argument("--keep", action="store_true", help="Keep logs and data in their temporary folder.")
     return parser.parse_args(argv)
 
 
@@ -134,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         progress.print(str(error), style="red", markup=False)
         return error.exit_code
     except KeyboardInterrupt:
-        progress.print("interrupted; everything is stopped")
+        progress.print("interrupted; all processes are stopped")
         return 130
     setup: dict[str, int | str] = {
         "partitions": options.partitions,

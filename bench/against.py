@@ -124,10 +124,10 @@ def compare(
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="bench against", description=__doc__)
-    parser.add_argument("checkout", type=Path, help="another checkout, set up by its own `./run setup`")
-    parser.add_argument("--workloads", default=_WORKLOADS, help="which ones, with commas between")
-    parser.add_argument("--rounds", type=int, default=8, help="of each workload (default 8)")
-    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("checkout", type=Path, help="Other checkout, prepared with its own `./run setup`.")
+    parser.add_argument("--workloads", default=_WORKLOADS, help="Workloads to run, separated by commas.")
+    parser.add_argument("--rounds", type=int, default=8, help="Rounds of each workload (default 8).")
+    parser.add_argument("--json", type=Path, help="Write all measurements to this file, as JSON.")
     add_record_age(parser)
     add_own_settings(parser, "this checkout's flow alone")
     chosen = parser.parse_args(argv)

@@ -153,7 +153,7 @@ def _sync_topics(contestant: Contestant) -> None:
     flow = load(contestant.config).flow(contestant.setup.flow)
     done = apply_flow_topics(flow, flow_topology(flow))
     if done.failed:
-        raise BenchError(f"the topics of {contestant.label} cannot be made: {done.failed[0].error}.")
+        raise BenchError(f"cannot create the topics of {contestant.label}: {done.failed[0].error}.")
 
 
 class WarmSession:

@@ -231,12 +231,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 if everything could be measured. Missed goals do not fail it: they depend on the machine.
     """
     parser = argparse.ArgumentParser(prog="bench control-plane", description=__doc__)
-    parser.add_argument("--groups", type=int, default=_GROUPS, metavar="N", help=f"default {_GROUPS}")
-    parser.add_argument("--topics", type=int, default=_REAL_TOPICS, metavar="N", help=f"real; default {_REAL_TOPICS}")
     parser.add_argument(
-        "--simulated-topics", type=int, default=_SIMULATED_TOPICS, metavar="N", help=f"default {_SIMULATED_TOPICS}"
+        "--groups", type=int, default=_GROUPS, metavar="N", help=f"Number of groups (default {_GROUPS})."
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument(
+        "--topics",
+        type=int,
+        default=_REAL_TOPICS,
+        metavar="N",
+        help=f"Topics on real brokers (default {_REAL_TOPICS}).",
+    )
+    parser.add_argument(
+        "--simulated-topics",
+        type=int,
+        default=_SIMULATED_TOPICS,
+        metavar="N",
+        help=f"Simulated topics (default {_SIMULATED_TOPICS}).",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     arguments = parser.parse_args(sys.argv[1:] if argv is None else argv)
     progress, results = Console(stderr=True), []
     with tempfile.TemporaryDirectory(prefix="mirror-control-plane-") as name:

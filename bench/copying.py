@@ -141,7 +141,7 @@ def largest_worker(host: RelayHost, *, peak: bool) -> int:
     """
     workers = host.tree.python_workers()
     if not workers:
-        raise BenchError("the Spark session has no Python worker to look at.")
+        raise BenchError("the Spark session has no Python worker to measure.")
     return max(peak_memory(pid) if peak else resident_memory(pid) for pid in workers)
 
 

@@ -176,10 +176,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="bench cutover", description=__doc__)
     parser.add_argument("--topics", type=int, default=20)
-    parser.add_argument("--partitions", type=int, default=3, help="of each topic (default 3)")
+    parser.add_argument("--partitions", type=int, default=3, help="Partitions of each topic (default 3).")
     parser.add_argument("--groups", type=int, default=50)
-    parser.add_argument("--rate", type=int, default=2000, help="records per second, over all topics (default 2000)")
-    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--rate", type=int, default=2000, help="Records per second, over all topics (default 2000).")
+    parser.add_argument("--json", type=Path, help="Write all measurements to this file, as JSON.")
     chosen = parser.parse_args(argv)
     try:
         machine = describe(java=java_version(), kafka=KAFKA_VERSION)

@@ -27,7 +27,7 @@ _PROJECT = Path(__file__).resolve().parents[1]
 _DAG_FILES = _PROJECT / "dags"
 _CHILD = """\
 import importlib.util, json, sys, time
-# What every DAG process has loaded before it looks at a file.
+# What every DAG process has loaded before it reads a file.
 import airflow.dag_processing.dagbag, airflow.sdk.definitions.dag, airflow.serialization.serialized_objects
 import airflow.providers.standard.operators.python, airflow.providers.apache.spark.operators.spark_submit
 found = {}
@@ -85,7 +85,7 @@ def configuration(flows: int, clusters: int) -> Iterator[str]:
         )
     pairs = [(a, b) for a in names for b in names if a != b]
     if flows > len(pairs):
-        raise ValueError(f"{clusters} clusters make {len(pairs)} flows at the most.")
+        raise ValueError(f"{clusters} clusters allow at most {len(pairs)} flows.")
     for number, (source, target) in enumerate(pairs[:flows]):
         flow = f"{source}->{target}"
         yield f"{flow}.enabled = true"
@@ -137,11 +137,17 @@ def show(console: Console, measured: Sequence[Parsed], flows: int) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code does not depend on the result, since that depends on the machine."""
     parser = argparse.ArgumentParser(prog="bench dag-parsing", description=__doc__)
-    parser.add_argument("--flows", type=int, default=500, metavar="N", help="flows of the file (default 500)")
-    parser.add_argument("--clusters", type=int, default=30, metavar="N", help="clusters of the file (default 30)")
-    parser.add_argument("--files", nargs="*", metavar="NAME", help="only these files of dags/, such as flows.py")
-    parser.add_argument("--serialize", action="store_true", help="measure Airflow's serialization as well")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured to this file")
+    parser.add_argument(
+        "--flows", type=int, default=500, metavar="N", help="Number of flows in the file (default 500)."
+    )
+    parser.add_argument(
+        "--clusters", type=int, default=30, metavar="N", help="Number of clusters in the file (default 30)."
+    )
+    parser.add_argument(
+        "--files", nargs="*", metavar="NAME", help="Measure only these files of dags/, for example flows.py."
+    )
+    parser.add_argument("--serialize", action="store_true", help="Measure Airflow's serialization, too.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     arguments = parser.parse_args(argv)
     files = [_DAG_FILES / name for name in arguments.files or ()] or sorted(_DAG_FILES.glob("*.py"))
     with tempfile.TemporaryDirectory(prefix="mirror-dag-parsing-") as folder:

@@ -171,10 +171,10 @@ class _Bench:
                 yield driver
             except MirrorError as error:
                 # From outside only the lack of progress is visible; the run knows the reason.
-                self._tell("  it does not get on; waiting for what the run says")
+                self._tell("  no progress; waiting for the report of the run")
                 found = driver.result().errors
                 if found and found[0] is not error:
-                    raise BenchError(f"{error.what} The run says: {found[0]}") from error
+                    raise BenchError(f"{error.what} Report of the run: {found[0]}") from error
                 raise
             except KeyboardInterrupt:
                 # Over a slow line a copy may take minutes; the rest is not needed.
@@ -239,7 +239,7 @@ def _sync_topics(flow: FlowConfig) -> None:
     """Do what the previous task of the flow's DAG does."""
     done = apply_flow_topics(flow, flow_topology(flow))
     if done.failed:
-        raise BenchError(f"the topics of {flow.flow} cannot be made: {done.failed[0].error}.")
+        raise BenchError(f"cannot create the topics of {flow.flow}: {done.failed[0].error}.")
 
 
 def _running(driver: Future[RunReport]) -> None:

@@ -47,34 +47,50 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments; wrong ones end the process with exit code 2."""
     cases, copiers = ", ".join(case.value for case in Case), ", ".join(_COPIERS)
     parser = argparse.ArgumentParser(prog="bench distance", description="A copy next door, and over a long line.")
-    parser.add_argument("--workload", default="1kb-none", help="which one (1kb-none)")
-    parser.add_argument("--records", type=int, default=2_000_000, metavar="N", help="of it (2000000)")
-    parser.add_argument("--round-trip-ms", type=float, default=150.0, metavar="F", help="of the line (150)")
-    parser.add_argument("--loss", type=float, default=0.01, metavar="F", help="share of segments lost (0.01); 0: none")
+    parser.add_argument("--workload", default="1kb-none", help="Workload to run (1kb-none).")
+    parser.add_argument(
+        "--records", type=int, default=2_000_000, metavar="N", help="Records of the workload (2000000)."
+    )
+    parser.add_argument(
+        "--round-trip-ms", type=float, default=150.0, metavar="F", help="Round-trip time of the line in ms (150)."
+    )
+    parser.add_argument(
+        "--loss", type=float, default=0.01, metavar="F", help="Share of TCP segments that are lost (0.01); 0: none."
+    )
     parser.add_argument(
         "--window-bytes",
         type=int,
         default=6_000_000,
         metavar="N",
-        help="of a connection: the smaller socket buffer of both ends (6000000); 0: no limit",
+        help="Window of a connection in bytes: the smaller socket buffer of both ends (6000000); 0: no limit.",
     )
-    parser.add_argument("--bytes-per-second", type=float, default=0.0, metavar="F", help="of the line; 0: no limit (0)")
-    parser.add_argument("--cases", default="", help=f"only these, with commas between, of: {cases}")
-    parser.add_argument("--copiers", default=Copier.MIRROR, help=f"with commas between, of: {copiers} (mirror)")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="rounds (1)")
-    parser.add_argument("--partitions", type=int, default=8, metavar="N", help="of the topic (8)")
-    parser.add_argument("--processes", type=int, default=2, metavar="N", help="that copy; tasks.max of all copiers (2)")
+    parser.add_argument(
+        "--bytes-per-second",
+        type=float,
+        default=0.0,
+        metavar="F",
+        help="Bandwidth of the line in bytes per second; 0: no limit (0).",
+    )
+    parser.add_argument("--cases", default="", help=f"Cases to run, separated by commas: {cases}.")
+    parser.add_argument(
+        "--copiers", default=Copier.MIRROR, help=f"Copiers to run, separated by commas: {copiers} (mirror)."
+    )
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="Number of rounds (1).")
+    parser.add_argument("--partitions", type=int, default=8, metavar="N", help="Partitions of the topic (8).")
+    parser.add_argument(
+        "--processes", type=int, default=2, metavar="N", help="Copy processes; tasks.max of all copiers (2)."
+    )
     parser.add_argument(
         "--lossy-seconds",
         type=float,
         default=60.0,
         metavar="F",
-        help="with loss, copy what the line takes in so long (60)",
+        help="With loss, copy as much as the line can carry in this many seconds (60).",
     )
     add_record_age(parser)
     add_own_settings(parser)
-    parser.add_argument("--no-warm-up", action="store_true", help="measure the very first copy as well")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--no-warm-up", action="store_true", help="Measure the first copy, too.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     return parser.parse_args(argv)
 
 
@@ -86,7 +102,7 @@ def make_options(chosen: argparse.Namespace) -> Options:
     """
     workloads = select(chosen.workload, quick=False)
     if len(workloads) != 1:
-        raise ValueError("one workload at a time, please.")
+        raise ValueError("choose one workload.")
     quality = LineQuality(chosen.round_trip_ms / 1000, chosen.loss, chosen.bytes_per_second, chosen.window_bytes)
     cases = _named(chosen.cases.split(","), {case.value: case for case in Case}, "case") or tuple(Case)
     copiers = _named(chosen.copiers.split(","), {copier.value: copier for copier in _COPIERS}, "copier")

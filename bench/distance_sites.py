@@ -58,7 +58,7 @@ class LineProcess:
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
             self.__exit__()
-            raise BenchError("the long line did not start.", action="Its error message stands above.")
+            raise BenchError("the long line did not start.", action="See its error message above.")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -213,16 +213,18 @@ _RACES = {"warm": (Race.WARM,), "cold": (Race.COLD_TOGETHER, Race.COLD_ALONE), "
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(prog="bench end-to-end", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--races", choices=sorted(_RACES), default="all", help="warm, cold, or both (all)")
-    parser.add_argument("--workloads", default="1kb-lz4", help="which ones, with commas between (1kb-lz4)")
-    parser.add_argument("--warm-ways", default="", help=f"only some of {', '.join(_WARM_WAYS)} (all)")
+    parser.add_argument("--races", choices=sorted(_RACES), default="all", help="Races to run (all).")
+    parser.add_argument("--workloads", default="1kb-lz4", help="Workloads to run, separated by commas (1kb-lz4).")
+    parser.add_argument("--warm-ways", default="", help=f"Ways to run warm: {', '.join(_WARM_WAYS)} (all).")
     parser.add_argument("--cold-way", choices=(SUBMIT, COMMAND), default=SUBMIT, help=f"({SUBMIT})")
-    parser.add_argument("--remote", default="", metavar="URL", help="a Spark Connect server that runs already")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="rounds (1)")
-    parser.add_argument("--partitions", type=int, default=8, help="of each topic (8)")
-    parser.add_argument("--processes", type=int, default=2, help="tasks.max of all copiers, and cores of Spark (2)")
-    parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="this many times the records")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--remote", default="", metavar="URL", help="Use this running Spark Connect server.")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="Number of rounds (1).")
+    parser.add_argument("--partitions", type=int, default=8, help="Partitions of each topic (8).")
+    parser.add_argument("--processes", type=int, default=2, help="tasks.max of all copiers, and cores of Spark (2).")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, metavar="F", help="Multiply the number of records by this factor."
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     return parser.parse_args(argv)
 
 

@@ -85,7 +85,7 @@ def _cold_goal(results: Sequence[Result]) -> Goal:
 def _equal_goal(results: Sequence[Result]) -> Goal:
     equal = sum(each.timing.equal for each in results)
     return Goal(
-        text="Copies that equal their source: share",
+        text="Share of copies that equal their source",
         limit=1.0,
         value=equal / len(results) if results else None,
         detail=f"{equal} of {len(results)}",

@@ -182,12 +182,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments; wrong ones end the process with exit code 2."""
     known = ", ".join(series.name for series in ALL_SERIES)
     parser = argparse.ArgumentParser(prog="bench growth", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small points: about a minute")
-    parser.add_argument("--series", default="", help=f"which ones, with commas between; known: {known}")
-    parser.add_argument("--max-partitions", type=int, help="leave out points with more partitions or idle topics")
-    parser.add_argument("--max-megabytes", type=int, help="leave out points with more data")
-    parser.add_argument("--processes", type=int, default=2, help="tasks.max, and cores of the Spark session (2)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--quick", action="store_true", help="Run small points only: about a minute.")
+    parser.add_argument("--series", default="", help=f"Names to run, separated by commas: {known}.")
+    parser.add_argument("--max-partitions", type=int, help="Skip points with more partitions or idle topics.")
+    parser.add_argument("--max-megabytes", type=int, help="Skip points with more data.")
+    parser.add_argument("--processes", type=int, default=2, help="tasks.max, and cores of the Spark session (2).")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     return parser.parse_args(argv)
 
 

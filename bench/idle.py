@@ -318,10 +318,12 @@ def hour_table(measured: Sequence[Idle]) -> Table:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code does not depend on the result, since that depends on the machine."""
     parser = argparse.ArgumentParser(prog="bench idle", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--flows", default="1,10", help="numbers of flows, with commas between (1,10)")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="idle runs of every flow (3)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of Airflow without runs, and of MM2 (60)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--flows", default="1,10", help="Numbers of flows, separated by commas (1,10).")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="Idle runs of every flow (3).")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="Seconds to measure Airflow without runs, and MM2 (60)."
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     chosen = parser.parse_args(argv)
     options = Options(tuple(map(int, chosen.flows.split(","))), chosen.repeat, chosen.seconds)
     progress = Console(stderr=True)

@@ -35,5 +35,5 @@ def exit_code(measure: Callable[[], int], progress: Console) -> int:
         progress.print(str(error), style="red", markup=False)
         return error.exit_code
     except KeyboardInterrupt:
-        progress.print("interrupted; everything is stopped")
+        progress.print("interrupted; all processes are stopped")
         return 130

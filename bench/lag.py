@@ -264,17 +264,23 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments; wrong ones end the process with exit code 2."""
     given = Options()
     parser = argparse.ArgumentParser(prog="bench lag", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rate", type=float, default=given.megabytes_per_second, help="MB of values a second (20)")
-    parser.add_argument("--seconds", type=float, default=given.seconds, help="how long the load lasts (60)")
-    parser.add_argument("--start-up", type=float, default=given.start_up_seconds, help="seconds not judged (5)")
-    parser.add_argument("--partitions", type=int, default=given.partitions, help="of the topic (8)")
-    parser.add_argument("--value-bytes", type=int, default=given.value_bytes, help="of each record (1000)")
-    parser.add_argument("--compression", default=given.compression, help="of the load's producer (none)")
-    parser.add_argument("--processes", type=int, default=given.processes, help="tasks.max, and cores of Spark (2)")
     parser.add_argument(
-        "--copiers", default=",".join((Copier.MIRROR, Copier.MM2_TUNED, Copier.MM2_DEFAULT)), help="only these"
+        "--rate", type=float, default=given.megabytes_per_second, help="Load in MB of values per second (20)."
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--seconds", type=float, default=given.seconds, help="Duration of the load in seconds (60).")
+    parser.add_argument(
+        "--start-up", type=float, default=given.start_up_seconds, help="Seconds at the start that are not measured (5)."
+    )
+    parser.add_argument("--partitions", type=int, default=given.partitions, help="Partitions of the topic (8).")
+    parser.add_argument("--value-bytes", type=int, default=given.value_bytes, help="Bytes of each value (1000).")
+    parser.add_argument("--compression", default=given.compression, help="Compression of the producer (none).")
+    parser.add_argument("--processes", type=int, default=given.processes, help="tasks.max, and cores of Spark (2).")
+    parser.add_argument(
+        "--copiers",
+        default=",".join((Copier.MIRROR, Copier.MM2_TUNED, Copier.MM2_DEFAULT)),
+        help="Copiers to run, separated by commas.",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     return parser.parse_args(argv)
 
 
@@ -323,7 +329,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         progress.print(str(error), style="red", markup=False)
         return error.exit_code
     except KeyboardInterrupt:
-        progress.print("interrupted; everything is stopped")
+        progress.print("interrupted; all processes are stopped")
         return 130
     console.print(machine.line(), style="dim")
     console.print(lag_table(measured))

@@ -1,4 +1,4 @@
-"""`python -m bench.lag_load`: a producer that writes so many bytes a second, as a live one does.
+"""`python -m bench.lag_load`: a producer with a constant rate of bytes per second, like a live one.
 
 A process of its own, so that neither the observer nor the copiers share an interpreter with it. Records carry the time
 at which they were handed to the client: what waits in the client's buffer counts as lag.

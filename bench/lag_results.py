@@ -85,7 +85,7 @@ def goals(measured: Sequence[Sustained]) -> tuple[Goal, ...]:
             reached=ours.lag.most < GOAL_SECONDS if ours else None,
         ),
         Goal(
-            text="The load kept its pace: seconds behind at the most",
+            text="Maximum delay of the load generator (s)",
             limit=_BEHIND_SECONDS,
             value=behind,
             detail=", ".join(f"{each.written.bytes_per_second / 1e6:.1f} MB/s" for each in measured),

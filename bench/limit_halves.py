@@ -208,5 +208,5 @@ class Producing:
                     f"{answer.topic}-{answer.partition} refused a batch with error code {answer.error_code}."
                 )
             if answer.base_offset != request.expected[answer.partition]:
-                raise BenchError(f"{answer.topic}-{answer.partition} was written to by somebody else.")
+                raise BenchError(f"{answer.topic}-{answer.partition} was written to by another producer.")
             self.acknowledged += 1

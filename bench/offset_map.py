@@ -118,8 +118,8 @@ def _speed(found: OffsetMap, wanted: np.ndarray) -> float:
 def main(argv: Sequence[str]) -> int:
     """Print a JSON document."""
     parser = argparse.ArgumentParser(prog="bench.offset_map", description=__doc__)
-    parser.add_argument("--records", type=int, default=5_000_000, help="of each map (default 5,000,000)")
-    parser.add_argument("--runs", type=int, default=200, help="runs of the flow that wrote it (default 200)")
+    parser.add_argument("--records", type=int, default=5_000_000, help="Records of each map (default 5,000,000).")
+    parser.add_argument("--runs", type=int, default=200, help="Number of runs that wrote the map (default 200).")
     arguments = parser.parse_args(argv)
     found = [asdict(measure(kind, arguments.records, arguments.runs)) for kind in KINDS]
     sys.stdout.write(json.dumps(found, indent=2) + "\n")

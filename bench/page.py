@@ -78,10 +78,14 @@ def show(console: Console, measured: Measured) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code does not depend on the result, since that depends on the machine."""
     parser = argparse.ArgumentParser(prog="bench page", description=__doc__)
-    parser.add_argument("--flows", type=int, default=200, metavar="N", help="flows of the ledger (default 200)")
-    parser.add_argument("--partitions", type=int, default=100, metavar="N", help="of each flow (default 100)")
-    parser.add_argument("--loads", type=int, default=11, metavar="N", help="loads of the page (default 11)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured to this file")
+    parser.add_argument(
+        "--flows", type=int, default=200, metavar="N", help="Number of flows in the ledger (default 200)."
+    )
+    parser.add_argument(
+        "--partitions", type=int, default=100, metavar="N", help="Partitions of each flow (default 100)."
+    )
+    parser.add_argument("--loads", type=int, default=11, metavar="N", help="Number of page loads (default 11).")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     parser.add_argument("--serve", type=Path, metavar="CONFIG", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.serve is not None:

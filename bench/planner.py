@@ -315,11 +315,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 if everything could be measured. Missed goals do not fail it: they depend on the machine.
     """
     parser = argparse.ArgumentParser(prog="bench planner", description=__doc__)
-    parser.add_argument("--topics", type=int, default=_TOPICS, metavar="N", help=f"simulated; default {_TOPICS}")
-    parser.add_argument("--partitions", type=int, default=_PARTITIONS, metavar="N", help=f"default {_PARTITIONS}")
-    parser.add_argument("--tasks", type=int, default=_TASKS, metavar="N", help=f"bins; default {_TASKS}")
-    parser.add_argument("--real", type=int, default=0, metavar="N", help="topics on real brokers; default none")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument(
+        "--topics", type=int, default=_TOPICS, metavar="N", help=f"Simulated topics (default {_TOPICS})."
+    )
+    parser.add_argument(
+        "--partitions",
+        type=int,
+        default=_PARTITIONS,
+        metavar="N",
+        help=f"Partitions of each topic (default {_PARTITIONS}).",
+    )
+    parser.add_argument("--tasks", type=int, default=_TASKS, metavar="N", help=f"Number of bins (default {_TASKS}).")
+    parser.add_argument("--real", type=int, default=0, metavar="N", help="Topics on real brokers (default 0).")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     parser.add_argument("--one", choices=tuple(SHARES), help=argparse.SUPPRESS)
     arguments = parser.parse_args(sys.argv[1:] if argv is None else argv)
     if arguments.one:

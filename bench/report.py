@@ -41,7 +41,7 @@ def warn_if_busy(console: Console, machine: Machine) -> None:
     """Warn if other processes used the machine: such measurements have little value."""
     if machine.busy:
         console.print(
-            f"The machine was busy before the start ({machine.busy_cores:.1f} cores): these numbers mean little.",
+            f"The machine was busy before the start ({machine.busy_cores:.1f} cores): the results are not reliable.",
             style="bold yellow",
         )
 
@@ -91,7 +91,7 @@ def bound_table(results: Results) -> Table:
     """Return fetching alone, producing alone, both one after the other, and this project's share of that, round by
     round.
     """
-    table = Table(title="The limit itself, records per second (and seconds)", title_justify="left")
+    table = Table(title="Limit: records per second (and seconds)", title_justify="left")
     table.add_column("workload")
     for name in ("fetching alone", "producing alone", "bound", Copier.MIRROR.label, "of bound"):
         table.add_column(name, justify="right")
@@ -122,7 +122,7 @@ def _limit_cell(rate: float, workload: Workload) -> str:
 
 def goal_table(reached: tuple[Goal, ...]) -> Table:
     """Return the goals, and whether they were reached."""
-    table = Table(title="Must reach", title_justify="left")
+    table = Table(title="Goal", title_justify="left")
     table.add_column("what")
     table.add_column("limit", justify="right")
     table.add_column("measured", justify="right")

@@ -191,7 +191,7 @@ def goals(results: Results) -> tuple[Goal, ...]:
         _at_most("Nothing to copy, warm session: seconds added", 1.5, results.idle_seconds),
         _at_most("Memory of a copy task above an idle worker: MB", 512.0, growth),
         Goal(
-            text="Copies that equal their source: share",
+            text="Share of copies that equal their source",
             limit=1.0,
             value=complete / copies if copies else None,
             detail=f"{complete} of {copies}",

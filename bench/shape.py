@@ -40,7 +40,7 @@ class Shape:
             if position + size > len(data):
                 break
             if magic != 2:
-                raise BenchError(f"a batch at offset {base} has magic {magic}, which no loader of ours writes.")
+                raise BenchError(f"a batch at offset {base} has magic {magic}, which no loader of this bench writes.")
             self.batches += 1
             self.records += count
             self.bytes += size

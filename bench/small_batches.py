@@ -119,9 +119,9 @@ def _microseconds(logs: Logs, read: _Read, rounds: int) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run it; return the exit code, 2 for wrong arguments."""
     parser = argparse.ArgumentParser(prog="bench.small_batches", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--workloads", default=_DEFAULT_WORKLOADS, help="which ones, with commas between")
-    parser.add_argument("--records", type=int, default=100_000, help="of each")
-    parser.add_argument("--rounds", type=int, default=5, help="the best one counts")
+    parser.add_argument("--workloads", default=_DEFAULT_WORKLOADS, help="Workloads to run, separated by commas.")
+    parser.add_argument("--records", type=int, default=100_000, help="Records of each workload.")
+    parser.add_argument("--rounds", type=int, default=5, help="Number of rounds; the best one counts.")
     arguments = parser.parse_args(sys.argv[1:] if argv is None else argv)
     try:
         workloads = select(arguments.workloads, quick=False)

@@ -166,7 +166,7 @@ class Topics:
                         del looks[:-1]
                 if time.monotonic() - changed > allowed:
                     seen = looks[-1].records if looks else 0
-                    raise BenchError(f"{topic} stands at {seen} of {expected} records for {allowed:.0f} s.")
+                    raise BenchError(f"{topic} has {seen} of {expected} records, without progress for {allowed:.0f} s.")
                 still_running()
                 time.sleep(max(pause(looks, expected) - (time.monotonic() - began), 0.001))
 

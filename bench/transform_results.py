@@ -108,7 +108,7 @@ def _rate_goal(results: Results, case: Case, peer: Contender, limit: float) -> G
 def _equal_goal(results: Results) -> Goal:
     equal, count = sum(each.check.equal for each in results.measured), len(results.measured)
     return Goal(
-        text="Copies that hold what they must: share",
+        text="Share of correct copies",
         limit=1.0,
         value=equal / count if count else None,
         detail=f"{equal} of {count}",
@@ -160,7 +160,7 @@ def cpu_table(results: Results) -> Table:
     table = Table(title="CPU seconds of the copier's processes (medians)", title_justify="left")
     for head in ("case", "copier"):
         table.add_column(head)
-    for head in ("first to last record", "from being asked", DRIVER, JVM, WORKERS):
+    for head in ("first to last record", "from the start", DRIVER, JVM, WORKERS):
         table.add_column(head, justify="right")
     for case in results.cases:
         for contender in case.contenders:
@@ -185,7 +185,7 @@ def wrong_copies(results: Results) -> list[str]:
     """Return a sentence for each copy without the expected content."""
     return [
         f"{each.contender.label}, {each.case}, round {each.round}: {each.check.wrong_partitions} partitions have "
-        f"another number of records, {each.check.differing} of {each.check.sampled} sampled ones are not as they must"
+        f"another number of records, {each.check.differing} of {each.check.sampled} sampled ones are wrong"
         for each in results.measured
         if not each.check.equal
     ]

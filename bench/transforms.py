@@ -1,7 +1,7 @@
 """`python -m bench.transforms`: copies through transforms, against MirrorMaker 2 with an equivalent chain of its own.
 
-JSON records of which a third is left out and the others are masked: ours as Spark SQL, MM2's by a transform in Java,
-compiled here. And a transform that changes nothing, against tuned MM2 that has none.
+JSON records of which a third is filtered and the others are masked: by Spark SQL in this project, by a transform in
+Java, compiled here, in MM2. And a transform that changes nothing, against tuned MM2 that has none.
 """
 
 from __future__ import annotations
@@ -168,24 +168,26 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{_QUICK_RECORDS:,} records, without tuned MM2, brokers and session as cold as they are: a minute",
+        help=f"Run with {_QUICK_RECORDS:,} records, without tuned MM2 and without warm-up: about a minute.",
     )
-    parser.add_argument("--cases", default="", help=f"only these: {', '.join(CASE_NAMES)}")
-    parser.add_argument("--copiers", default="", help=f"only these: {', '.join(Contender)}")
-    parser.add_argument("--records", type=_positive, metavar="N", help=f"of each case ({_RECORDS:,})")
-    parser.add_argument("--repeat", type=_positive, default=1, metavar="N", help="rounds; medians are compared (1)")
-    parser.add_argument("--partitions", type=_positive, default=8, metavar="N", help="of each topic (8)")
+    parser.add_argument("--cases", default="", help=f"Cases to run: {', '.join(CASE_NAMES)}.")
+    parser.add_argument("--copiers", default="", help=f"Copiers to run: {', '.join(Contender)}.")
+    parser.add_argument("--records", type=_positive, metavar="N", help=f"Records of each case ({_RECORDS:,}).")
     parser.add_argument(
-        "--processes", type=_positive, default=2, metavar="N", help="tasks.max of all copiers, and cores of Spark (2)"
+        "--repeat", type=_positive, default=1, metavar="N", help="Number of rounds; medians are compared (1)."
+    )
+    parser.add_argument("--partitions", type=_positive, default=8, metavar="N", help="Partitions of each topic (8).")
+    parser.add_argument(
+        "--processes", type=_positive, default=2, metavar="N", help="tasks.max of all copiers, and cores of Spark (2)."
     )
     parser.add_argument(
         "--spark",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting of the Spark session, to try it; may be repeated",
+        help="Set a setting of the Spark session; can be repeated.",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     return parser.parse_args(argv)
 
 

@@ -349,11 +349,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         do not fail it.
     """
     parser = argparse.ArgumentParser(prog="bench.verification", description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--workloads", default=_DEFAULT_WORKLOADS, help="which ones, with commas between")
-    parser.add_argument("--scale", type=float, default=1.0, help="this many times the records")
-    parser.add_argument("--partitions", type=int, default=4, help="of each topic; four for all kinds of tampering")
-    parser.add_argument("--tamper", type=int, default=5_000_000, help="records of the tampered copy; 0 for none")
-    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--workloads", default=_DEFAULT_WORKLOADS, help="Workloads to run, separated by commas.")
+    parser.add_argument("--scale", type=float, default=1.0, help="Multiply the number of records by this factor.")
+    parser.add_argument(
+        "--partitions", type=int, default=4, help="Partitions of each topic; 4 are needed for all kinds of tampering."
+    )
+    parser.add_argument("--tamper", type=int, default=5_000_000, help="Records of the tampered copy; 0: none.")
+    parser.add_argument("--json", type=Path, help="Write all measurements to this file, as JSON.")
     arguments = parser.parse_args(sys.argv[1:] if argv is None else argv)
     try:
         workloads = select(arguments.workloads, quick=False)

@@ -31,23 +31,25 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="faults",
-        description="Replicate between two clusters under constant input while faults strike, and check every record.",
+        description="Replicate between two clusters under constant input, inject faults, and check every record.",
         epilog="kinds of faults:\n" + "".join(f"  {kind.name:<24}{kind.title}\n" for kind in KINDS),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--faults", type=_positive, metavar="N", help="how many (default: every kind once)")
-    parser.add_argument("--minutes", type=float, metavar="M", help="soak: faults until so many minutes are over")
-    parser.add_argument("--seed", type=int, metavar="S", help="the same seed, the same faults (default: any)")
-    parser.add_argument("--kinds", metavar="A,B", help="only these, with commas between; see below")
-    parser.add_argument("--brokers", type=int, choices=(1, 3), default=3, help="of each cluster (default 3)")
-    parser.add_argument("--partitions", type=_positive, metavar="N", help="of the first topic of the input (default 4)")
+    parser.add_argument("--faults", type=_positive, metavar="N", help="Number of faults (default: one of every kind).")
+    parser.add_argument("--minutes", type=float, metavar="M", help="Inject faults for this many minutes.")
+    parser.add_argument("--seed", type=int, metavar="S", help="Seed of the sequence of faults (default: random).")
+    parser.add_argument("--kinds", metavar="A,B", help="Kinds of faults, separated by commas; see below.")
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=3, help="Brokers of each cluster (default 3).")
     parser.add_argument(
-        "--rate", type=_positive, default=300, metavar="R", help="records per second of the input (default 300)"
+        "--partitions", type=_positive, metavar="N", help="Partitions of the first input topic (default 4)."
+    )
+    parser.add_argument(
+        "--rate", type=_positive, default=300, metavar="R", help="Input rate in records per second (default 300)."
     )
     add_record_age(parser)
     add_own_settings(parser, "the flow")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything found to this file")
-    parser.add_argument("--keep", action="store_true", help="leave logs and data in their temporary folder")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all findings to this file, as JSON.")
+    parser.add_argument("--keep", action="store_true", help="Keep logs and data in their temporary folder.")
     return parser.parse_args(argv)
 
 
@@ -108,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MirrorError as error:
         results.stopped = " ".join([*(f"{note}:" for note in getattr(error, "__notes__", ())), str(error)])
     except KeyboardInterrupt:
-        results.stopped = "it was interrupted; everything is stopped."
+        results.stopped = "interrupted; all processes are stopped."
         exit_code = 130
     print_report(console, results)
     if arguments.json is not None:

@@ -131,7 +131,8 @@ def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> Worl
     scene.prepare()
     scene.catch_up()
     tell(
-        f"everything runs; the input writes {options.rate:.0f} records/s into {sum(options.topics.values())} partitions"
+        f"all processes run; the input writes {options.rate:.0f} records/s into {sum(options.topics.values())} "
+        "partitions"
     )
     return world
 
@@ -178,10 +179,10 @@ def _play(world: World, kind: Kind, rng: random.Random) -> Strike:
 
 
 def _finish(world: World) -> Complete:
-    world.tell("writing the end markers and copying the rest")
+    world.tell("writing the end markers, copying the rest")
     written = world.input.finish()
     Scene(world, random.Random()).catch_up()
-    world.tell("reading everything on both sides")
+    world.tell("reading all records on both clusters")
     return check_everything(world.source.topics, world.target.topics, written.streams)
 
 

@@ -64,10 +64,10 @@ class Input:
         try:
             self._pipe.send(command)
             if not self._pipe.poll(_ANSWER_SECONDS):
-                raise FaultsError(f"the input's process did not answer for {_ANSWER_SECONDS:.0f} s.")
+                raise FaultsError(f"the input process did not respond for {_ANSWER_SECONDS:.0f} s.")
             written: Written = self._pipe.recv()
         except (EOFError, OSError) as error:
-            raise FaultsError("the input's process has ended.") from error
+            raise FaultsError("the input process has ended.") from error
         if written.errors:
-            raise FaultsError(f"the source refused input: {'; '.join(written.errors)}")
+            raise FaultsError(f"the source rejected input: {'; '.join(written.errors)}")
         return written

@@ -31,7 +31,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("session-killed", "SIGKILL of driver, JVM and workers", process_faults.session_killed),
     Kind(
         "killed-after-open",
-        "driver killed when positions are open",
+        "driver killed while positions are open",
         partial(process_faults.killed_at, FaultPoint.AFTER_OPEN),
     ),
     Kind(
@@ -46,7 +46,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "killed-before-end",
-        "driver killed before the run's end is noted",
+        "driver killed before the end of the run is stored",
         partial(process_faults.killed_at, FaultPoint.BEFORE_END),
     ),
     Kind("two-runs", "two runs at once, one ledger (lock)", process_faults.two_runs),
@@ -60,12 +60,12 @@ KINDS: tuple[Kind, ...] = (
     Kind("source-leaders-moved", "all leaders of the source move", broker_faults.source_leaders_moved, replicated=True),
     Kind("target-leaders-moved", "all leaders of the target move", broker_faults.target_leaders_moved, replicated=True),
     Kind("target-isr-too-small", "target has too few replicas in sync", broker_faults.isr_too_small, replicated=True),
-    Kind("acknowledgement-lost", "produce answers swallowed, connection cut", network_faults.acknowledgement_lost),
+    Kind("acknowledgement-lost", "produce responses dropped, connection cut", network_faults.acknowledgement_lost),
     Kind("latency", "200 ms latency to both clusters", network_faults.latency),
-    Kind("connections-cut", "connections cut, again and again", network_faults.connections_cut),
-    Kind("connections-refused", "cluster cannot be reached for a while", network_faults.connections_refused),
-    Kind("target-silent", "bytes to and from the target stop for a while", network_faults.target_silent),
-    Kind("target-refuses", "target refuses records by policy", state_faults.target_refuses),
+    Kind("connections-cut", "connections cut repeatedly", network_faults.connections_cut),
+    Kind("connections-refused", "cluster unreachable for a while", network_faults.connections_refused),
+    Kind("target-silent", "traffic to and from the target stops for a while", network_faults.target_silent),
+    Kind("target-refuses", "target rejects records by policy", state_faults.target_refuses),
     Kind("ledger-gone", "ledger database (PostgreSQL) stopped", state_faults.ledger_gone, postgres=True),
     Kind("partitions-added", "partitions added on both sides", state_faults.partitions_added),
     Kind("topic-deleted", "a source topic deleted", state_faults.topic_deleted),
@@ -81,7 +81,7 @@ def choose(names: Sequence[str], *, brokers: int) -> tuple[Kind, ...]:
     possible = {kind.name: kind for kind in KINDS if brokers >= 3 or not kind.replicated}
     known = {kind.name for kind in KINDS}
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"no such kind of fault: {', '.join(unknown)}. Known: {', '.join(sorted(known))}.")
+        raise ValueError(f"unknown kind of fault: {', '.join(unknown)}. Known: {', '.join(sorted(known))}.")
     if impossible := [name for name in names if name not in possible]:
         raise ValueError(f"{', '.join(impossible)} needs clusters of three brokers.")
     return tuple(possible[name] for name in names) if names else tuple(possible.values())

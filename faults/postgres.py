@@ -16,7 +16,7 @@ from mirror_lib.dev.ports import LOOPBACK, free_ports
 
 _BINARIES = Path("/usr/lib/postgresql")
 _START_SECONDS = 60
-_INSTALL = "Install it with: apt-get install -y postgresql; or leave the fault out."
+_INSTALL = "Install it (apt-get install -y postgresql), or exclude this fault."
 
 
 class PostgresServer:
@@ -71,7 +71,7 @@ def _binaries() -> Path:
         return versions[-1].parent
     on_path = shutil.which("initdb")
     if on_path is None:
-        raise FaultsError("the fault of the ledger's database needs a PostgreSQL server.", action=_INSTALL)
+        raise FaultsError("the fault ledger-gone needs a PostgreSQL server.", action=_INSTALL)
     return Path(on_path).resolve().parent
 
 

@@ -77,7 +77,7 @@ class Reader:
         deadline = time.monotonic() + _READ_SECONDS
         while open_places:
             if time.monotonic() > deadline:
-                raise FaultsError(f"the reader does not get to the end of {_listed(open_places)}.")
+                raise FaultsError(f"the reader did not reach the end of {_listed(open_places)}.")
             for message in self._consumer.consume(_CHUNK, _POLL_SECONDS):
                 self._take(message, ends, open_places, take)
         self._consumer.unassign()

@@ -27,7 +27,7 @@ def print_report(console: Console, results: Results) -> None:
 
 def fault_table(results: Results) -> Table:
     """Return one line for each kind of fault, and their sum."""
-    table = Table(title="Faults, and what was wrong on the target after them", title_justify="left")
+    table = Table(title="Faults, and the findings on the target after each", title_justify="left")
     table.add_column("fault", no_wrap=True)
     for heading in (
         "tried",
@@ -63,7 +63,7 @@ def conclusions(results: Results) -> list[Text]:
         lines.append(Text(f"The campaign ended early: {results.stopped}", style="bold red"))
     complete = results.complete
     if complete is None:
-        lines.append(Text("Both sides were not read completely.", style="yellow"))
+        lines.append(Text("Not all records were read from both clusters.", style="yellow"))
     else:
         lines += _complete_lines(complete)
     if results.recovery_seconds is not None:
@@ -83,7 +83,9 @@ def conclusions(results: Results) -> list[Text]:
 def _complete_lines(complete: Complete) -> list[Text]:
     lines = [Text(fault, style="bold red") for fault in complete.input_faults]
     if complete.input_faults:
-        lines.append(Text("The source does not hold what was written: nothing follows for the copy.", style="bold red"))
+        lines.append(
+            Text("The source does not contain all written records: no conclusion about the copy.", style="bold red")
+        )
     lines.append(
         Text(
             f"Read at the end: {complete.source_records:,} records of the source, "

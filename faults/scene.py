@@ -165,7 +165,7 @@ class Scene:
             if not end.errors:
                 return
             if time.monotonic() > deadline:
-                raise StuckError(f"topic sync does not succeed: {end.errors[0].text}", action=f"See {driver.log}.")
+                raise StuckError(f"topic sync failed: {end.errors[0].text}", action=f"See {driver.log}.")
             time.sleep(_BETWEEN_RUNS_SECONDS)
 
     def keep_running(self, until: Callable[[], bool], seconds: float, what: str) -> None:
@@ -215,7 +215,7 @@ class Scene:
                 return
             if time.monotonic() > deadline:
                 texts = "; ".join(dict.fromkeys(error.text for error in end.errors[:3]))
-                raise StuckError(f"the flow does not catch up: {texts}", action=f"See {driver.log}.")
+                raise StuckError(f"the flow did not catch up: {texts}", action=f"See {driver.log}.")
             time.sleep(_BETWEEN_RUNS_SECONDS)
 
     def close(self) -> None:

@@ -124,7 +124,7 @@ def input_faults(partition: Sequence[Seen], producers: Iterable[int]) -> list[st
         if [stamp.sequence for stamp in stamps] != list(range(len(stamps))):
             found.append(f"the records of producer {producer} are not in sequence")
         elif not stamps or not stamps[-1].end or any(stamp.end for stamp in stamps[:-1]):
-            found.append(f"the end marker of producer {producer} is not where it belongs")
+            found.append(f"the end marker of producer {producer} is at a wrong place")
     if any(each.stamp is None or not each.intact for each in partition):
-        found.append("records do not fit their checksums")
+        found.append("records do not match their checksums")
     return found

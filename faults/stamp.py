@@ -41,7 +41,7 @@ class Stamp:
         """
         parts = value.decode("ascii").split(":")
         if len(parts) != 4 or parts[2] not in ("on", "end"):
-            raise ValueError(f"{value!r} is no stamp")
+            raise ValueError(f"{value!r} is not a stamp")
         return cls(int(parts[0]), int(parts[1]), parts[2] == "end", int(parts[3], 16))
 
 

@@ -38,32 +38,38 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--steps",
         type=int,
         metavar="N",
-        help="go on until the results file has N steps of this code (with --without: N steps from now on)",
+        help="Run until the results file has N steps of this code (with --without: N more steps).",
     )
-    parser.add_argument("--seeds", type=_seeds, default=range(1, 1 << 30), metavar="A..B", help="seeds, both included")
-    parser.add_argument("--minutes", type=float, metavar="M", help="begin no sequence after this time")
-    parser.add_argument("--length", type=int, default=_LENGTH, metavar="N", help=f"steps of a sequence ({_LENGTH})")
+    parser.add_argument(
+        "--seeds", type=_seeds, default=range(1, 1 << 30), metavar="A..B", help="Range of seeds, both included."
+    )
+    parser.add_argument("--minutes", type=float, metavar="M", help="Start no sequence after this time.")
+    parser.add_argument("--length", type=int, default=_LENGTH, metavar="N", help=f"Steps of a sequence ({_LENGTH}).")
     parser.add_argument(
         "--without",
         action="append",
         default=[],
         choices=sorted(PROTECTIONS),
         metavar="PROTECTION",
-        help=f"take a protection away: {', '.join(PROTECTIONS)}",
+        help=f"Disable a protection: {', '.join(PROTECTIONS)}.",
     )
-    parser.add_argument("--times", action="store_true", help="print what a step of each kind takes, at the end")
-    parser.add_argument("--replay", type=Path, metavar="FILE", help="carry out the steps of this file (JSON)")
-    parser.add_argument("--shrink-seconds", type=float, default=240, metavar="S", help="time to shrink a failure (240)")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="results file (default: state folder)")
-    parser.add_argument("--parallel", type=int, default=1, metavar="N", help="play N sequences at a time (1)")
+    parser.add_argument("--times", action="store_true", help="Print the duration of each kind of step at the end.")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="Run the steps of this file (JSON).")
+    parser.add_argument(
+        "--shrink-seconds", type=float, default=240, metavar="S", help="Maximum time to shrink a failure (240)."
+    )
+    parser.add_argument("--results", type=Path, metavar="FILE", help="Results file (default: in the state folder).")
+    parser.add_argument("--parallel", type=int, default=1, metavar="N", help="Run N sequences in parallel (1).")
     parser.add_argument(
         "--on",
         nargs=3,
         metavar=("SOURCE", "TARGET", "SPARE"),
-        help="bootstrap servers of clusters to use; default: starts three",
+        help="Use these clusters (bootstrap servers); default: start three.",
     )
-    parser.add_argument("--part", type=_part, metavar="K/N", help="only seeds with seed %% N = K")
-    parser.add_argument("--again", action="store_true", help="also seeds that the results file has of this code")
+    parser.add_argument("--part", type=_part, metavar="K/N", help="Run only seeds with seed %% N = K.")
+    parser.add_argument(
+        "--again", action="store_true", help="Run also seeds that the results file contains for this code."
+    )
     return parser.parse_args(argv)
 
 
@@ -177,7 +183,7 @@ class _Model:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(list(script), indent=1) + "\n", encoding="utf-8")
         _tell("\n".join([str(violation), *getattr(violation, "__notes__", ()), *texts_of(script)]))
-        _tell(f"{len(script)} steps; carry it out again: ./run model --replay {file}")
+        _tell(f"{len(script)} steps; repeat: ./run model --replay {file}")
 
 
 def _in_parallel(argv: Sequence[str] | None, servers: Sequence[str], count: int) -> int:

@@ -32,15 +32,19 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "and each mechanism of SASL.",
     )
     parser.add_argument(
-        "--mechanisms", type=_ways, default=WAYS, metavar="A,B", help=f"of {', '.join(_by_mechanism())}"
+        "--mechanisms",
+        type=_ways,
+        default=WAYS,
+        metavar="A,B",
+        help=f"Mechanisms to run, separated by commas: {', '.join(_by_mechanism())}.",
     )
     parser.add_argument(
         "--spark",
         choices=tuple(_SPARK),
         default="all",
-        help="by which ways a Spark job copies, and not this process: all (the default), one, none",
+        help="Mechanisms with which a Spark job copies instead of this process: all (default), one, none.",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything found to this file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all findings to this file, as JSON.")
     return parser.parse_args(argv)
 
 
@@ -66,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (MirrorError, KerberosClientError) as error:
         stopped = str(error)
     except KeyboardInterrupt:
-        stopped = "it was interrupted; everything is stopped."
+        stopped = "interrupted; all processes are stopped."
     print_report(console, results)
     if stopped is not None:
         console.print(Text(f"Ended early: {stopped}", style="bold red"), soft_wrap=True)
@@ -88,7 +92,7 @@ def _ways(text: str) -> tuple[Way, ...]:
     known = _by_mechanism()
     named = list(dict.fromkeys(part.strip().upper() for part in text.split(",") if part.strip()))
     if not named or not set(named) <= set(known):
-        raise argparse.ArgumentTypeError(f"{text} is not some of {', '.join(known)}")
+        raise argparse.ArgumentTypeError(f"{text} contains names other than {', '.join(known)}")
     return tuple(way for name in named for way in known[name])
 
 

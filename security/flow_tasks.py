@@ -111,7 +111,7 @@ class _Flow:
 
         done = apply_flow_topics(self._flow, self._topology)
 
-        _expect([str(failed.error) for failed in done.failed], [], "topics that were refused")
+        _expect([str(failed.error) for failed in done.failed], [], "rejected topics")
         _expect(workload.config(self._row.target, self._remote, "retention.ms"), "-1", "retention.ms")
 
     def copy(self) -> None:
@@ -129,7 +129,7 @@ class _Flow:
 
         done = apply_flow_configs(self._flow, self._topology)
 
-        _expect([str(error) for error in done.errors], [], "topic configs that were refused")
+        _expect([str(error) for error in done.errors], [], "rejected topic configs")
         workload.eventually(
             lambda: workload.config(self._row.target, self._remote, "retention.ms") == "3153600000000",
             "retention.ms did not arrive",
@@ -141,7 +141,7 @@ class _Flow:
         done = apply_flow_acls(self._flow, self._topology, self._ledger, by="security")
 
         _expect(done.plan.notice, None, "notice")
-        _expect([str(error) for _, error in done.failed], [], "ACLs that were refused")
+        _expect([str(error) for _, error in done.failed], [], "rejected ACLs")
         workload.eventually(
             lambda: workload.grants(self._row.target, self._remote) == {(_READER, "READ")},
             "the grant to read is missing",
@@ -153,7 +153,7 @@ class _Flow:
 
         done = apply_flow_groups(self._flow, self._topology)
 
-        _expect(list(done.plan.problems), [], "groups that were refused")
+        _expect(list(done.plan.problems), [], "rejected groups")
         wanted = {(self._remote, 1): workload.end_offset(self._row.target, self._remote, 1)}
         _expect(workload.committed(self._row.target, self._row.group), wanted, "committed offsets of the group")
 
@@ -175,8 +175,8 @@ class _Flow:
 
     def observe(self) -> None:
         seen = observe_flow(self._flow, self._ledger)
-        _expect(seen.flow.stalled, 0, "partitions that stand still")
-        _expect(seen.flow.records_behind, 0, "records behind")
+        _expect(seen.flow.stalled, 0, "stalled partitions")
+        _expect(seen.flow.records_behind, 0, "lag (records)")
 
     def _copy_here(self) -> None:
         """Run the tasks of a run in threads of this process."""

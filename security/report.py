@@ -13,7 +13,7 @@ from security.results import TASKS, WayResult
 
 def print_report(console: Console, results: Sequence[WayResult]) -> None:
     """The table and the failures."""
-    table = Table(title="The whole flow by every way to log in", title_justify="left")
+    table = Table(title="The whole flow with every authentication", title_justify="left")
     table.add_column("way", no_wrap=True)
     for task in TASKS:
         table.add_column(task)

@@ -30,9 +30,21 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "groups and heartbeats.",
     )
     known = ", ".join(RELEASES)
-    parser.add_argument("--sources", type=_versions, default=SOURCES, metavar="A,B", help=f"of {known}")
-    parser.add_argument("--targets", type=_versions, default=TARGETS, metavar="A,B", help=f"of {known}")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything found to this file")
+    parser.add_argument(
+        "--sources",
+        type=_versions,
+        default=SOURCES,
+        metavar="A,B",
+        help=f"Kafka versions, separated by commas: {known}.",
+    )
+    parser.add_argument(
+        "--targets",
+        type=_versions,
+        default=TARGETS,
+        metavar="A,B",
+        help=f"Kafka versions, separated by commas: {known}.",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write all findings to this file, as JSON.")
     return parser.parse_args(argv)
 
 
@@ -58,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MirrorError as error:
         stopped = str(error)
     except KeyboardInterrupt:
-        stopped = "it was interrupted; everything is stopped."
+        stopped = "interrupted; all processes are stopped."
     print_report(console, results)
     if stopped is not None:
         console.print(Text(f"Ended early: {stopped}", style="bold red"), soft_wrap=True)
@@ -72,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _versions(text: str) -> tuple[str, ...]:
     named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not named or not set(named) <= set(RELEASES):
-        raise argparse.ArgumentTypeError(f"{text} is not some of {', '.join(RELEASES)}")
+        raise argparse.ArgumentTypeError(f"{text} contains names other than {', '.join(RELEASES)}")
     return named
 
 

@@ -141,10 +141,10 @@ class WholeFlow:
 
         done = apply_flow_topics(self._flow, self._topology)
 
-        _expect([str(failed.error) for failed in done.failed], [], "topics that were refused")
+        _expect([str(failed.error) for failed in done.failed], [], "rejected topics")
         for step in done.plan.create:
             if step.left_out:
-                self._degraded.append(f"The target does not have {', '.join(step.left_out)}: left out of new topics.")
+                self._degraded.append(f"The target does not have {', '.join(step.left_out)}: not set on new topics.")
         _expect(workload.config(self._target.servers, self._remote(self._orders), "retention.ms"), "-1", "retention.ms")
 
     def _copy(self) -> None:
@@ -171,13 +171,13 @@ class WholeFlow:
 
         done = apply_flow_configs(self._flow, self._topology)
 
-        _expect([str(error) for error in done.errors], [], "topic configs that were refused")
+        _expect([str(error) for error in done.errors], [], "rejected topic configs")
         remote = self._remote(self._orders)
         for name, value in {"retention.ms": "3153600000000", "max.message.bytes": "1500000"}.items():
             self._wait_for_config(remote, name, value)
         unknown = sorted({row.name for row in done.plan.drift if row.rule.name == "UNKNOWN"})
         if unknown:
-            self._degraded.append(f"The target does not have {', '.join(unknown)}: left out, and told as drift.")
+            self._degraded.append(f"The target does not have {', '.join(unknown)}: not set, and reported as drift.")
         again = apply_flow_configs(self._flow, self._topology)
         _expect([str(change) for change in again.plan.changes], [], "topic configs to change twice")
 
@@ -188,7 +188,7 @@ class WholeFlow:
         done = apply_flow_acls(self._flow, self._topology, self._ledger, by="versions")
 
         _expect(done.plan.notice, None, "notice")
-        _expect([str(error) for _, error in done.failed], [], "ACLs that were refused")
+        _expect([str(error) for _, error in done.failed], [], "rejected ACLs")
         remote = self._remote(self._orders)
         # MM2's rewrite: only the replicator writes to remote topics.
         workload.eventually(
@@ -233,7 +233,7 @@ class WholeFlow:
 
         done = apply_flow_groups(self._flow, self._topology)
 
-        _expect(list(done.plan.problems), [], "groups that were refused")
+        _expect(list(done.plan.problems), [], "rejected groups")
         end = workload.end_offset(self._target.servers, self._remote(self._orders), 1)
         found = workload.committed(self._target.servers, self._group)
         _expect(found, {(self._remote(self._orders), 1): end}, "committed offsets of the group")

@@ -118,7 +118,7 @@ after a migration. A return to MirrorMaker 2 needs them again.
   `__consumer_offsets`, expiry of producer ids (`mirror.old.records.in.transactions`), maximum transaction timeout, and
   retention of new topics. Without it Kafka's defaults are assumed, and no retention of new topics.
 - A cutover without DESCRIBE on all groups and transactional ids of the source, and READ on all topics, passes its gate
-  `belongs together` although it may split some: brokers silently omit those without DESCRIBE.
+  `not split` although it may split some: brokers silently omit those without DESCRIBE.
 - A backfill into other topics (`--into`, `--into-suffix`) needs CREATE, WRITE and READ on them.
 - The failback flow of a cutover is B->A: `mirror acls required --flow 'B->A'`.
 - Targets before Kafka 2.8 require IDEMPOTENT_WRITE on the cluster for idempotent producers; since then WRITE on any

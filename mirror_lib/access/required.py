@@ -312,7 +312,7 @@ def _cutover(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     if names.flow.acl_rules.stage_writes:
         why = "create staged grants"
         yield names.access(task, Side.TARGET, alter, why, mirror_maker=False)
-    # The gate `belongs together` checks groups and transactional ids that use other topics, too; with any names.
+    # The gate `not split` checks groups and transactional ids that use other topics, too; with any names.
     for resource, operation, why in (
         (Resource.GROUP, Operation.DESCRIBE, "list groups that would be split"),
         (Resource.TRANSACTIONAL_ID, Operation.DESCRIBE, "list transactional ids that would be split"),

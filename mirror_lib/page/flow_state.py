@@ -87,7 +87,7 @@ def _dangers(facts: FlowFacts) -> list[_Finding]:
     if seen is not None and seen.outlook == Outlook.WILL_BE_LOST:
         found.append((Level.DANGER, "falling behind", "Retention will delete records before they are copied."))
     if facts.different:
-        found.append((Level.DANGER, "differs", f"{_partitions(facts.different)} differ between source and target."))
+        found.append((Level.DANGER, "differs", f"Source and target differ in {_partitions(facts.different)}."))
     if facts.open_gaps:
         gaps = "1 open gap needs" if facts.open_gaps == 1 else f"{facts.open_gaps:,} open gaps need"
         found.append((Level.DANGER, "decision needed", f"{gaps} a decision."))

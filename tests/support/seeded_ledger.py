@@ -316,7 +316,7 @@ def _seed_groups(ledger: Ledger, story: Story, at: datetime) -> None:
                     read_again=100 + partition if behind else 0,
                     skipped=0,
                     reason="between-syncs" if behind else None,
-                    what="goes on at the last known offset before its own" if behind else None,
+                    what="continues at the last known offset before its own" if behind else None,
                 )
             )
     ledger.observations.save_groups(story.flow, rows)

@@ -75,7 +75,7 @@ export function askGap(detail, gap, after) {
   const flow = detail.flow;
   ask({
     title: `Resolve the gap in ${gap.topic}-${gap.partition}`,
-    text: [`${gap.detail} (${words(gap.cause)}, source offsets ${count(gap.first_offset)} to ${count(gap.next_offset - 1)}).`],
+    text: [`${capitalized(gap.detail)} (${words(gap.cause)}, source offsets ${count(gap.first_offset)} to ${count(gap.next_offset - 1)}).`],
     fields: h("div", {}, choices("decision", [
       ["accept", "Accept", `Starts a run of topic ${gap.topic} that continues after the lost records: they will never be on ` +
         "the target. It accepts every open gap of this topic."],
@@ -91,6 +91,10 @@ export function askGap(detail, gap, after) {
       after();
     },
   });
+}
+
+function capitalized(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function choices(name, options) {

@@ -66,7 +66,7 @@ function verificationPanel(proof) {
   return panel("Verifications", table("Verifications", [
     { label: "Started", plain: true, cell: (row) => [moment(row.started_at), h("span", { class: "detail mono" }, row.id)] },
     { label: "Mode", cell: (row) => row.mode },
-    { label: "Result", cell: (row) => row.different ? badge("danger", `${row.different} differ`)
+    { label: "Result", cell: (row) => row.different ? badge("danger", `${row.different} different`)
       : row.unverifiable ? badge("warning", `${row.unverifiable} not comparable`) : badge("ok", "equal") },
     { label: "Partitions", number: true, cell: (row) => count(row.partitions) },
     { label: "Records", number: true, cell: (row) => [count(row.records), h("span", { class: "detail" }, bytes(row.bytes))] },

@@ -51,17 +51,17 @@ export async function showFlow(main, detail, tab, query, again, signal) {
 function tiles(flow) {
   const uneasy = { tight: "uneasy", "will-be-lost": "bad", "already-lost": "bad" }[flow.outlook];
   return h("div", { class: isStale(flow.seen) ? "tiles stale-numbers" : "tiles" },
-    tile("Lag", short(flow.records_behind), `records, ${bytes(flow.bytes_behind)}`),
-    tile("Lag (time)", duration(flow.seconds_behind), flow.lagging === null ? "" :
+    tile("Lag (records)", short(flow.records_behind), flow.seen ? bytes(flow.bytes_behind) : "not observed"),
+    tile("Lag (time)", duration(flow.seconds_behind), flow.lagging === null ? "not observed" :
       `${count(flow.lagging)} of ${count(flow.partitions)} partitions lagging`),
-    tile("Time to catch up", duration(flow.catch_up_seconds), "at the rate of recent runs", flow.catch_up_seconds === "never" ? "bad" : null),
-    tile("Time until deletion", duration(flow.headroom_seconds), `outlook: ${words(flow.outlook)}`, uneasy),
+    tile("Time to catch up", duration(flow.catch_up_seconds), flow.seen ? "at the rate of recent runs" : "not observed", flow.catch_up_seconds === "never" ? "bad" : null),
+    tile("Time until deletion", duration(flow.headroom_seconds), flow.seen ? `outlook: ${words(flow.outlook)}` : "not observed", uneasy),
     tile("Stalled partitions", flow.stalled === null ? "–" : count(flow.stalled), Object.entries(flow.reasons)
-      .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") || "none", flow.stalled ? "bad" : null),
+      .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") || (flow.seen ? "none" : "not observed"), flow.stalled ? "bad" : null),
     tile("Duplicates on failover", known(flow, flow.read_again), flow.groups === null ? "not observed"
       : `${flow.read_again === null ? "" : "records · "}${count(flow.groups_behind)} of ${count(flow.groups)} groups not exact`),
     tile("Skipped on failover", known(flow, flow.skipped), flow.groups === null ? "not observed" : "records that no group would read", flow.skipped ? "bad" : null),
-    tile("Verified", flow.different ? `${flow.different} differ` : flow.verified_at ? "equal" : "never",
+    tile("Verified", flow.different ? `${flow.different} different` : flow.verified_at ? "equal" : "never",
       flow.verified_at ? ago(flow.verified_at) : "no recent verification", flow.different ? "bad" : null),
     tile("Open gaps", count(flow.open_gaps), flow.open_gaps ? "see Verification and gaps" : "none", flow.open_gaps ? "bad" : null));
 }

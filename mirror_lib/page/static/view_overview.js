@@ -123,7 +123,7 @@ function flowTable(data) {
       .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") }, count(flow.stalled)) : flow.seen ? "0" : "–" },
     { label: "Duplicates on failover", number: true, cell: (flow) => short(flow.read_again) },
     { label: "Skipped on failover", number: true, cell: (flow) => short(flow.skipped) },
-    { label: "Verified", cell: (flow) => flow.different ? badge("danger", `${flow.different} differ`) : ago(flow.verified_at) },
+    { label: "Verified", cell: (flow) => flow.different ? badge("danger", `${flow.different} different`) : ago(flow.verified_at) },
     { label: "Last run", cell: (flow) => flow.last_run_state ? [known("runs", flow.last_run_state), " ", ago(flow.last_run_at)] : "–" },
     { label: "Last observed", cell: (flow) => asOf(flow.seen, "") },
   ], rows, { rowOf: (flow) => (isStale(flow.seen) ? { class: "stale-numbers" } : {}) });

@@ -189,7 +189,7 @@ def test_a_copy_that_differs_fails_the_comparison(fault: dict[str, int]) -> None
         _measured(WORKLOADS[0], Copier.MIRROR, 1e5, **fault),
     )
 
-    goal = _goal(results, "Copies that equal")
+    goal = _goal(results, "Share of copies that equal")
     assert (goal.reached, goal.detail) == (False, "1 of 2")
 
 

@@ -95,14 +95,14 @@ def test_other_errors_end_the_wait_at_once() -> None:
 
 
 def test_a_copy_that_does_not_begin_is_given_up() -> None:
-    with pytest.raises(BenchError, match=r"t stands at 0 of 2 records"):
+    with pytest.raises(BenchError, match=r"t has 0 of 2 records"):
         _watch(_Scripted([[0, 0]]), 2)
 
 
 def test_a_copy_that_halts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_topics, "STALL_SECONDS", 0.1)
 
-    with pytest.raises(BenchError, match=r"t stands at 1 of 2 records"):
+    with pytest.raises(BenchError, match=r"t has 1 of 2 records"):
         _watch(_Scripted([[0, 0], [1, 0]]), 2)
 
 

@@ -69,7 +69,7 @@ def test_single_brokers_leave_out_what_needs_replicas() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--kinds", "earthquake"), "no such kind of fault: earthquake. Known: acknowledgement-lost"),
+        (("--kinds", "earthquake"), "unknown kind of fault: earthquake. Known: acknowledgement-lost"),
         (("--kinds", "target-leaders-moved", "--brokers", "1"), "target-leaders-moved needs clusters of three brokers"),
         (("--minutes", "0"), "--minutes must be above 0"),
         (("--set", "tasks.max"), "not KEY=VALUE: tasks.max"),

@@ -68,7 +68,7 @@ def test_an_interrupted_campaign_shows_the_table_so_far() -> None:
 
     assert "│ cut" in text
     assert "it was interrupted" in text
-    assert "not read completely" in text
+    assert "Not all records were read" in text
 
 
 def test_the_json_holds_every_fault_and_the_sums() -> None:

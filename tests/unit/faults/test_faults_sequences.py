@@ -106,14 +106,14 @@ def test_a_lost_tail_is_missing_and_lost_end_markers_are_found_in_the_input() ->
     records = _partition()
 
     assert compare(records, records[:-3]) == Findings(missing=3)
-    assert input_faults(records[:-1], _PRODUCERS) == ["the end marker of producer 2 is not where it belongs"]
+    assert input_faults(records[:-1], _PRODUCERS) == ["the end marker of producer 2 is at a wrong place"]
 
 
 def test_an_input_with_a_hole_or_a_bad_checksum_is_no_ground_for_a_judgement() -> None:
     records = _partition()
 
     assert input_faults(records[:2] + records[3:], _PRODUCERS) == ["the records of producer 1 are not in sequence"]
-    assert input_faults([_seen(1, 0, end=True, intact=False)], [1]) == ["records do not fit their checksums"]
+    assert input_faults([_seen(1, 0, end=True, intact=False)], [1]) == ["records do not match their checksums"]
 
 
 def test_a_late_record_moves_from_missing_to_out_of_order() -> None:

@@ -163,7 +163,7 @@ def test_without_a_measured_speed_the_verdict_is_open_unless_no_speed_can_help()
 @pytest.mark.parametrize(
     ("backlog", "retention", "reason"),
     [
-        (EVEN, None, "configs cannot be read"),
+        (EVEN, None, "configs of the topic cannot be read"),
         (replace(EVEN, marks=()), ONE_DAY, "age of the records is unknown"),
         (replace(EVEN, log_bytes=None), Retention(bytes=10**9), "does not report the size of its log"),
         (replace(EVEN, writes_per_second=None), Retention(bytes=10**9), "the write rate is unknown"),

@@ -57,4 +57,4 @@ def test_a_version_that_is_not_known_is_wrong_usage(capsys: pytest.CaptureFixtur
         parse_arguments(["--sources", "1.0"])
 
     assert ended.value.code == 2
-    assert "1.0 is not some of 2.8, 3.9, 4.3" in capsys.readouterr().err
+    assert "1.0 contains names other than 2.8, 3.9, 4.3" in capsys.readouterr().err
