@@ -45,7 +45,7 @@ def plan(
     tasks: TasksOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
+    """Show what a run would copy now; changes nothing. Exit code 3 if a partition needs operator action."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
