@@ -41,7 +41,7 @@ def metrics(
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Print metrics of all flows in Prometheus' text format. Only the ledger is asked, never a cluster."""
+    """Print metrics of all flows in Prometheus text format. Reads only the ledger."""
     with reporting(as_json) as output:
         with without_lookups():
             file = load(config)

@@ -32,9 +32,9 @@ def register(app: typer.Typer) -> None:
 
 
 def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
-    """Read both clusters once and note in the ledger how the flow stands, for `mirror metrics` and the page.
+    """Read both clusters once and store the lag of the flow in the ledger, for `mirror metrics` and the page.
 
-    Every run does the same at its end. Changes nothing on the clusters. Exit code 3 when a partition stands still.
+    Every run does the same at its end. Changes nothing on the clusters. Exit code 3 if a partition is stalled.
     """
 
     with reporting(as_json) as output:

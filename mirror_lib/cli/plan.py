@@ -45,7 +45,7 @@ def plan(
     tasks: TasksOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
+    """Show what a run would copy now; changes nothing. Exit code 3 if a partition needs operator action."""
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -78,7 +78,7 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     output.note(
         f"Flow {plan.flow}: {len(plan.partitions):,} partitions to copy in {len(plan.bins)} tasks, at most "
         f"{offsets:,} records, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} idle, "
-        f"{len(plan.problems):,} failed."
+        f"{len(plan.problems):,} cannot be copied."
     )
     if plan.expected is not None and plan.partitions:
         output.note(_expected(plan.expected))

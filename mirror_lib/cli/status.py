@@ -56,7 +56,7 @@ def status(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the newest runs, or one run with its partitions; changes nothing."""
+    """List the latest runs, or one run with its partitions; changes nothing."""
     with reporting(as_json) as output:
         url = _ledger_url(config)
         if _is_missing(url):

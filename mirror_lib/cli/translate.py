@@ -62,10 +62,11 @@ def translate(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Translate offsets by the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.
+    """Translate offsets with the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.
 
-    A landing is exact, a hole (nothing was copied from there: the next record that was), before (the map begins
-    later) or beyond (not copied yet). Exit code 3 when a partition has no map or a folder is not understood.
+    Result per offset: `exact`; `hole` (the record was not copied; the next copied record is returned); `before` (the
+    map starts later); `beyond` (not copied yet). Exit code 3 if a partition has no map or a folder is not a checkpoint
+    of a supported version.
     """
     of_partition = bool(offset or timestamp)
     with reporting(as_json) as output:

@@ -71,7 +71,7 @@ def verify(
     html: Annotated[Path | None, typer.Option("--html", help="Write the report as an HTML page to this file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the target with its source. Exit code 0: equal, 1: could not be verified, 3: different."""
+    """Compare the target with its source. Exit codes: 0 equal, 1 not verifiable, 3 different."""
     with reporting(as_json) as output:
         if mode not in list(VerifyMode):
             raise ConfigurationError(f"unknown --mode {mode}.", action=f"Use one of {', '.join(VerifyMode)}.")

@@ -145,7 +145,7 @@ def test_a_record_that_becomes_several_when_previewed_for_a_person_then_all_are_
     first = lines.index(f"to A.{topic_name}-carts-0 (1 of 2)")
     assert lines[first + 1 : first + 3] == ["* key 7-pen", "* value pen"]
     assert f"to A.{topic_name}-carts-0 (2 of 2)" in lines
-    assert lines[-1] == "1 record: 1 turned into several. Nothing was written."
+    assert lines[-1] == "1 record: 1 split into several records. Nothing was written."
     assert everything(kafka_pair) == before, "the target has nothing of the flow yet"
 
 

@@ -121,10 +121,10 @@ def import_settings(
     rebalance_listener_args: _ListenerArgumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a file of this program from Connect's connectors, Strimzi's resources, or MirrorMaker 1's files.
+    """Convert connectors of Kafka Connect, resources of Strimzi, or files of MirrorMaker 1 to a properties file.
 
-    Settings without effect here are comments with the reason. The file holds the passwords that the old ones held. Exit
-    code 2 when it still has errors, 3 while a question is open: each has an option that answers it.
+    Settings without effect here become comments with the reason. The file contains the passwords of its sources. Exit
+    code 2 if it still has errors, 3 while a question is open: an option answers each question.
     """
     from mirror_lib.cli.config.import_connectors import import_to_file
     from mirror_lib.config.importers import Answers, recognise

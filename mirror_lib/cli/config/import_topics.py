@@ -41,10 +41,10 @@ def import_topics(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put `source.replication.topic.X=Y`, which MirrorMaker 2 ignores, into settings that copy topic X to topic Y.
+    """Convert `source.replication.topic.X=Y`, which MirrorMaker 2 ignores, to settings that copy topic X to topic Y.
 
-    All other lines of the file stay as they are, also those with passwords. What has no counterpart becomes a comment
-    with the reason. Exit code 2 when the new file has errors, which are told.
+    All other lines of the file are unchanged, including passwords. Settings without a counterpart become comments with
+    the reason. Exit code 2 if the new file has errors, which are listed.
     """
     from mirror_lib.config.importers import translate_topic_map
 

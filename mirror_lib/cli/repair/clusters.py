@@ -55,7 +55,7 @@ def accept(
         bool, typer.Option("--same", help="Continue: the cluster has the same records at the same offsets.")
     ] = False,
     new: Annotated[
-        bool, typer.Option("--new", help="Discard earlier state and copy everything as a new flow.")
+        bool, typer.Option("--new", help="Archive earlier state and copy everything as a new flow.")
     ] = False,
     yes: YesOption = False,
     as_json: JsonOption = False,

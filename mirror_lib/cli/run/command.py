@@ -81,7 +81,7 @@ def run(
     master: Annotated[str, typer.Option("--master", help="Spark master URL.")] = LOCAL_MASTER,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it."""
+    """Copy new records once, then exit: a run of the flow's DAG without Airflow. Ctrl-C stops it."""
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         _refuse_loops(file, settings, topics)

@@ -54,7 +54,7 @@ def notice(cluster: str, name: str, topics: Mapping[str, MirrorError]) -> str:
     more = f" and {len(topics) - _TOPICS_SHOWN:,} more" if len(topics) > _TOPICS_SHOWN else ""
     said = next(iter(topics.values())).what.rstrip(".")
     return (
-        f"cluster {cluster} rejects the topic config {name}; created without it: {shown}{more} ({said}). Set "
+        f"cluster {cluster} rejects the topic config {name}; topics without it: {shown}{more} ({said}). Set "
         f"mirror.configs.never = {name} to skip it."
     )
 

@@ -181,12 +181,12 @@ def test_given_both_ends_of_a_topic_then_a_person_is_told_of_the_sample_and_of_e
 
     assert code == 1
     assert told.splitlines() == [
-        f"{scene.orders}: 20 of at most 100 records looked at",
-        f"  value id {old} (in 10 records): missing on the target, to be registered under A.{scene.orders}-value; the id "
-        "belongs to another schema there",
+        f"{scene.orders}: 20 of at most 100 records sampled",
+        f"  value id {old} (in 10 records): missing on the target, to be registered under A.{scene.orders}-value; "
+        "the id belongs to another schema there",
         f"  value id {new} (in 10 records): rewritten to 6 (A.{scene.orders}-value)",
         "Sample: 20 of at most 100 records of 1 topic, the oldest and the newest of all partitions. Other records "
-        "looked at may name other schemas.",
+        "may use other schemas.",
         "Schemas in use: 2. Correct on the target: 1, 1 missing.",
         "Nothing was written.",
     ]

@@ -80,7 +80,7 @@ def test_given_a_file_with_a_token_then_both_clients_are_let_in(
 def test_given_a_wrong_secret_then_both_clients_say_so_without_repeating_it(guarded: SecureCluster) -> None:
     for client in (records_client, admin_client):
         with pytest.raises(
-            AuthenticationError, match=r"cluster secure: the token endpoint .* refused client mirror"
+            AuthenticationError, match=r"cluster secure: the token endpoint .* rejected client mirror"
         ) as no:
             client(guarded.with_token(secret="wr0ng"))
         assert "wr0ng" not in str(no.value)

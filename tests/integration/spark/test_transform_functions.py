@@ -142,7 +142,7 @@ def test_functions_that_do_not_fit_are_refused_before_anything_is_read(
 
 @pytest.mark.parametrize("path", ["tests.support.frame_functions.nothing", "tests.support.no_module.f", "os.sep"])
 def test_a_function_that_cannot_be_imported_is_refused(spark: SparkSession, path: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"cannot be imported|is no function"):
+    with pytest.raises(ConfigurationError, match=r"cannot be imported|is not a function"):
         transformed(spark, RECORDS, named_function(path, FunctionKind.DATAFRAME))
 
 

@@ -104,10 +104,10 @@ def test_given_configs_that_the_target_refuses_then_topics_are_made_without_them
 
     # then the plan has said it, each config once, and nothing failed.
     positions, segments, message_bytes = sorted(planned.notices, key=lambda text: "-positions" not in text)
-    assert f"rejects the topic config segment.bytes, so {topic_name}-positions are without it" in positions
-    both = f"A.{topic_name}-0, A.{topic_name}-1 are without it"
-    assert {f"rejects the topic config {name}, so {both}" for name in ("max.message.bytes", "segment.bytes")} == {
-        text[text.index("refuses") : text.index(" (")] for text in (segments, message_bytes)
+    assert f"rejects the topic config segment.bytes; topics without it: {topic_name}-positions" in positions
+    both = f"topics without it: A.{topic_name}-0, A.{topic_name}-1"
+    assert {f"rejects the topic config {name}; {both}" for name in ("max.message.bytes", "segment.bytes")} == {
+        text[text.index("rejects") : text.index(" (")] for text in (segments, message_bytes)
     }
     assert "mirror.configs.never = segment.bytes" in positions
     assert planned.internal[0].state is InternalTopicState.MISSING
@@ -135,7 +135,7 @@ def test_given_configs_that_the_target_refuses_then_the_others_follow_the_source
 
     assert configs_of(managed.target, f"A.{topic_name}") == {"cleanup.policy": "compact", "retention.ms": "5000000"}
     assert (done["failed"], done["problems"]) == (0, [])
-    assert [text.split(",")[0] for text in done["notices"]] == [
+    assert [text.split(";")[0] for text in done["notices"]] == [
         "cluster B rejects the topic config max.message.bytes",
         "cluster B rejects the topic config segment.bytes",
     ]

@@ -44,7 +44,7 @@ def test_a_table_for_each_cluster_tells_task_right_and_reason(file: Path) -> Non
     assert "cluster A (source)" in shown
     assert "cluster B (target)" in shown
     rows = [line.split() for line in shown.splitlines()]
-    assert ["copy", "WRITE", "topic", "A.orders", "write", "the", "records", "yes"] in rows
+    assert ["copy", "WRITE", "topic", "A.orders", "produce", "the", "records", "yes"] in rows
     assert "hush" not in shown
 
 

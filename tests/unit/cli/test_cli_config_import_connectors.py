@@ -157,7 +157,10 @@ def test_remaining_errors_end_with_exit_code_2() -> None:
         ("foo=bar\n", "is unknown"),
         ("apiVersion: v1\nkind: Secret\n", "only Secret"),
         ("apiVersion: v1\nkind: [\n", "line 3"),
-        ("bootstrap.servers=a:9092\ngroup.id=g\n", "--producer.config and --include is missing"),
+        (
+            "bootstrap.servers=a:9092\ngroup.id=g\n",
+            "missing from the MirrorMaker 1 configuration: --producer.config and --include",
+        ),
     ],
 )
 def test_what_cannot_be_imported_says_why_and_what_to_do(given: str, told: str) -> None:

@@ -117,7 +117,7 @@ def test_the_console_shows_tasks_and_partitions(planner: Planner, tmp_path: Path
     lines = [line.split() for line in shown.splitlines()]
     assert ["0", "2", "1,500", "5.00"] in lines, "task, partitions, offsets, MB"
     assert ["orders", "1", "A.orders", "7", "8", "1", "0.25", "1"] in lines
-    assert "3 partitions to copy in 2 tasks, at most 1,501 records, about 5.25 MB; 3 idle, 0 failed" in shown
+    assert "3 partitions to copy in 2 tasks, at most 1,501 records, about 5.25 MB; 3 idle, 0 cannot" in shown
 
 
 def test_json_is_the_document_of_the_jobs_dry_run(planner: Planner, tmp_path: Path) -> None:

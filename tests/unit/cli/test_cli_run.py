@@ -186,7 +186,7 @@ def test_what_was_copied_is_shown(terminal: Terminal) -> None:
     assert code == 0
     lines = [line.split() for line in shown.splitlines()]
     assert ["t", "A.t", "1", "20", "2.00", "0.00", "0"] in lines
-    assert ["with", "nothing", "new", "4"] in lines
+    assert ["idle", "partitions", "4"] in lines
 
 
 @pytest.mark.integration
@@ -300,7 +300,7 @@ def test_nothing_new_is_said(terminal: Terminal) -> None:
     code, shown, _ = terminal.run()
 
     assert code == 0
-    assert "nothing new" in shown
+    assert "Nothing to copy" in shown
 
 
 def test_a_spark_home_without_spark_is_wrong_configuration(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,7 @@ def test_an_unknown_run_is_wrong_usage(file: Path, with_ledger: bool, request: p
     if with_ledger:
         request.getfixturevalue("ledger")
 
-    assert "no run r9" in _json("--config", file, "--run", "r9", expected=2)["error"]["what"]
+    assert "run r9 is not in the ledger" in _json("--config", file, "--run", "r9", expected=2)["error"]["what"]
 
 
 def test_a_run_that_ended_without_a_word_has_died(file: Path, ledger: Ledger) -> None:

@@ -156,7 +156,7 @@ def test_a_spark_checkpoint_folder_is_rewritten(terminal: Terminal, tmp_path: Pa
     assert (out / "offsets/0").read_text().endswith('{"A.orders":{"0":109}}')
     assert (out / "offsets/1").read_text().endswith('{"A.orders":{"0":120}}')
     assert (out / "sources/0/0").read_text().endswith('{"A.more":{"3":-1},"A.orders":{"0":100}}')
-    assert "up to 3 records again" in shown
+    assert "re-read up to 3 records" in shown
 
 
 def test_a_query_behind_the_map_may_miss_records_and_needs_a_person(terminal: Terminal, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_times(text: str, milliseconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "-5", "1969-12-31", "²"])
 def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="no time"):
+    with pytest.raises(ConfigurationError, match="not a valid time"):
         parse_time(text)
 
 

@@ -40,4 +40,4 @@ def test_a_flow_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
 def test_the_help_says_what_the_exit_codes_mean() -> None:
     result = CliRunner().invoke(app, ["verify", "--help"])
 
-    assert "could not be verified" in " ".join(result.output.split())
+    assert "1 not verifiable" in " ".join(result.output.split())

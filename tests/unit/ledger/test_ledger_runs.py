@@ -64,7 +64,7 @@ def test_an_unknown_run_is_none(ledger: Ledger) -> None:
 def test_starting_the_same_run_twice_is_refused_with_advice(ledger: Ledger) -> None:
     _start(ledger, "r1")
 
-    with pytest.raises(LedgerError, match="r1 exists already") as caught:
+    with pytest.raises(LedgerError, match="r1 already exists") as caught:
         _start(ledger, "r1")
 
     assert caught.value.action

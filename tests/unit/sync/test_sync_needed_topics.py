@@ -26,10 +26,10 @@ def told(*needed: NeededTopic, brokers: int, present: tuple[str, ...] = ()) -> l
 
 def test_all_factors_that_are_too_large_are_told_with_their_settings() -> None:
     assert told(POSITIONS, TRANSACTIONS, brokers=1) == [
-        "on cluster B mm2-offsets.A.internal would get 3 replicas (B.offset.storage.replication.factor), and the "
+        "on cluster B mm2-offsets.A.internal would get 3 replicas (B.offset.storage.replication.factor), but the "
         "cluster has 1 broker.",
         "on cluster B __transaction_state would get 3 replicas (transaction.state.log.replication.factor of the "
-        "brokers), and the cluster has 1 broker. Or run the flow without transactional ids: mirror.fencing=none.",
+        "brokers), but the cluster has 1 broker. Or run the flow without transactional ids: mirror.fencing=none.",
     ]
 
 

@@ -199,7 +199,7 @@ class TestTickets:
         assert (found.name, realm.by_keytab) == ("me@R", ["me@R"])
 
     def test_given_a_cache_only_then_its_failure_is_told(self, realm: StandIn, tickets: Any) -> None:
-        with pytest.raises(AuthenticationError, match="Kerberos refused me@R"):
+        with pytest.raises(AuthenticationError, match="Kerberos rejected me@R"):
             tickets.credentials(KerberosLogin("kafka", "me@R", ticket_cache=b"ticket"), WHERE)
 
     def test_given_a_fall_back_then_librdkafka_finds_the_ticket_got_by_the_keytab(

@@ -122,7 +122,7 @@ class TestClientCredentials:
         self, endpoint: TokenEndpoint
     ) -> None:
         endpoint.clients[CLIENT] = "another"
-        with pytest.raises(AuthenticationError, match=r"cluster A: .*/token refused client me: HTTP 401") as refusal:
+        with pytest.raises(AuthenticationError, match=r"cluster A: .*/token rejected client me: HTTP 401") as refusal:
             fetch(by_credentials(endpoint).source)
         assert "(invalid_client)" in str(refusal.value)
         assert "s3cret" not in str(refusal.value)
@@ -438,7 +438,7 @@ class TestSharing:
 
     def test_given_no_token_then_no_client_of_librdkafka_is_made(self, endpoint: TokenEndpoint) -> None:
         endpoint.clients.clear()
-        with pytest.raises(AuthenticationError, match="refused client me"):
+        with pytest.raises(AuthenticationError, match="rejected client me"):
             by_credentials(endpoint).librdkafka(WHERE)
 
 

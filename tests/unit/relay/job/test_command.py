@@ -121,7 +121,7 @@ def test_given_a_run_id_when_submitted_again_then_the_ledger_refuses_the_second(
     assert code == 1
     assert report.error is not None
     assert report.error.reason == "ledger"
-    assert "r1 exists already" in report.error.what
+    assert "r1 already exists" in report.error.what
 
 
 def test_a_dry_run_reports_its_plan_and_leaves_the_ledger_alone(here: Job, capsys: pytest.CaptureFixture[str]) -> None:

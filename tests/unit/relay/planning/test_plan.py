@@ -200,7 +200,7 @@ class TestGivenASourceThatLostRecords:
 
         assert loss.first_offset == 30
 
-    @pytest.mark.parametrize(("log_end", "held"), [(500, "0 to 499"), (0, "nothing yet")])
+    @pytest.mark.parametrize(("log_end", "held"), [(500, "0 to 499"), (0, "no records yet")])
     def test_another_topic_id_is_another_topic_whatever_its_size(self, log_end: int, held: str) -> None:
         error, loss = the_loss(facts(log_end=log_end, position=40, position_topic_id="id-0"))
 

@@ -76,7 +76,7 @@ def test_nothing_is_asked_for_no_topics() -> None:
 def test_a_notice_shows_three_topics_and_counts_the_others() -> None:
     topics = {f"t{number}": PolicyViolationError("no such config.") for number in range(5)}
     assert notice("B", "segment.bytes", topics) == (
-        "cluster B rejects the topic config segment.bytes; created without it: t0, t1, t2 and 2 more (no such config). "
+        "cluster B rejects the topic config segment.bytes; topics without it: t0, t1, t2 and 2 more (no such config). "
         "Set mirror.configs.never = segment.bytes to skip it."
     )
 

@@ -113,7 +113,7 @@ def test_a_changed_record_shows_what_changed_and_names_the_rest() -> None:
         "headers trace=1, absent=(null)",
         "to A.orders-2",
         "* value other",
-        "as it was: key, headers",
+        "unchanged: key, headers",
     ]
     assert summary(found) == "1 record: 1 changed."
 
@@ -123,7 +123,7 @@ def test_a_record_without_a_change_says_so() -> None:
 
     found = preview([given], PreviewResult({FIRST: (unchanged(given),)}))
 
-    assert lines(found)[-1] == "to A.orders-2, as it was"
+    assert lines(found)[-1] == "to A.orders-2, unchanged"
 
 
 def test_the_topic_and_the_partition_count_as_changed_where_a_transform_chose_others() -> None:
@@ -137,10 +137,10 @@ def test_the_topic_and_the_partition_count_as_changed_where_a_transform_chose_ot
     changes = [found.changes(given, each) for each in (made("A.orders", 2), made("late", 0), made(None, None))]
     assert changes == [(), (Change.TOPIC, Change.PARTITION), ()]
     shown = lines(found)
-    assert "to A.orders-2 (1 of 3), as it was" in shown
+    assert "to A.orders-2 (1 of 3), unchanged" in shown
     second = shown.index("to late-0 (2 of 3)")
     assert shown[second + 1 : second + 3] == ["* topic late", "* partition 0"]
-    assert summary(found) == "1 record: 1 turned into several."
+    assert summary(found) == "1 record: 1 split into several records."
 
 
 def test_a_dropped_record_names_what_drops_it_where_that_is_known() -> None:

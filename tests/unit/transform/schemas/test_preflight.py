@@ -409,7 +409,7 @@ class TestReport:
         )
 
         assert list(report.lines()) == [
-            "orders: 1,000 of at most 5,000 records looked at",
+            "orders: 1,000 of at most 5,000 records sampled",
             "  value id 8 (in 1 record): missing on the target, to be registered under A.orders-value",
             "  value id 7 (in 3 records): rewritten to 9 (A.orders-value)",
             "carts: 10 of at most 10 records sampled, 1 more could not be read",

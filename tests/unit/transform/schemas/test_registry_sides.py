@@ -83,7 +83,7 @@ def test_the_latest_version_of_the_subject_is_read_by(source: LocalSchemaRegistr
 def test_a_subject_of_another_format_is_refused(source: LocalSchemaRegistry) -> None:
     client(source).register("orders-value", NUMBER)
 
-    with pytest.raises(ConfigurationError, match=r"orders-value is AVRO, and decode\.value is protobuf"):
+    with pytest.raises(ConfigurationError, match=r"orders-value is AVRO, but decode\.value is protobuf"):
         reader_of("value", DataFormat.PROTOBUF, model.SchemaRegistry((source.url,)), TOPICS)
 
 

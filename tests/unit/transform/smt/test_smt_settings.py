@@ -234,7 +234,7 @@ def test_a_literal_that_connect_reads_otherwise_is_told_of() -> None:
     parsed = parse_settings(one("InsertHeader", header="h", value_literal="10:30"))
 
     assert parsed.chain is not None
-    assert any("arrives as 10" in problem.message for problem in parsed.problems)
+    assert any("is read as 10" in problem.message for problem in parsed.problems)
 
 
 def test_fields_need_a_converter_that_has_fields() -> None:

@@ -44,7 +44,8 @@ def test_formats(pattern: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "says"),
-    [("YYYY-MM-dd", "letter Y"), ("w", "letter w"), ("G", "letter G"), ("b", "b is not a letter"), ("'x", "is not closed"),
+    [("YYYY-MM-dd", "letter Y"), ("w", "letter w"), ("G", "letter G"), ("b", "b is not a letter"),
+     ("'x", "is not closed"),
      ("XXXX", "three times")],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_its_letter(pattern: str, says: str) -> None:
