@@ -14,12 +14,13 @@ from rich.console import Console
 from rich.text import Text
 
 from mirror_lib.errors import MirrorError
-from versions.clusters import RELEASES, SOURCES, TARGETS
+from versions.clusters import KFAKE, RELEASES, SOURCES, TARGETS
 from versions.matrix import run
 from versions.report import print_report
 from versions.results import PairResult
 
 _WIDTH = 150
+_NEWEST = SOURCES[-1]
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -29,11 +30,20 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         description="Replicate between real brokers of different versions of Kafka: topics, records, configs, ACLs, "
         "groups and heartbeats.",
     )
-    known = ", ".join(RELEASES)
-    parser.add_argument("--sources", type=_versions, default=SOURCES, metavar="A,B", help=f"of {known}")
-    parser.add_argument("--targets", type=_versions, default=TARGETS, metavar="A,B", help=f"of {known}")
+    known = ", ".join((*RELEASES, KFAKE))
+    parser.add_argument("--sources", type=_versions, metavar="A,B", help=f"of {known}")
+    parser.add_argument("--targets", type=_versions, metavar="A,B", help=f"of {known}")
+    parser.add_argument(
+        "--brokers",
+        choices=(KFAKE,),
+        help="other brokers as source and as target, with Kafka on the other side: kfake of franz-go (needs Go)",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything found to this file")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    other = (arguments.brokers, _NEWEST) if arguments.brokers else None
+    arguments.sources = arguments.sources or other or SOURCES
+    arguments.targets = arguments.targets or other or TARGETS
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,8 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _versions(text: str) -> tuple[str, ...]:
     named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not named or not set(named) <= set(RELEASES):
-        raise argparse.ArgumentTypeError(f"{text} is not some of {', '.join(RELEASES)}")
+    known = (*RELEASES, KFAKE)
+    if not named or not set(named) <= set(known):
+        raise argparse.ArgumentTypeError(f"{text} is not some of {', '.join(known)}")
     return named
 
 
