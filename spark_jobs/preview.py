@@ -21,6 +21,7 @@ from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
 from mirror_lib.transform.smt import model as smt
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_failure, words_of
+from spark_jobs.spark_versions import from_arrow_table, to_arrow
 from spark_jobs.transform_frame import frame_of
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class _Preview:
         import pyarrow as pa
 
         chosen = self._rows.take(pa.array(rows, pa.int64()))
-        return frame_of(self._spark.createDataFrame(chosen), chain, target_topic_of=self._remote_topics).toArrow()
+        return to_arrow(frame_of(from_arrow_table(self._spark, chosen), chain, target_topic_of=self._remote_topics))
 
     def _without_failing(self, error: Exception, rows: list[int]) -> list[list[int]]:
         """The next groups to try; a record that has failed alone is recorded."""

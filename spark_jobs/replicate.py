@@ -19,6 +19,7 @@ from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
+from spark_jobs.spark_versions import to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +36,7 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
         numbers = spark.range(0, count, 1, count)
         try:
             task = partial(copy_bins, *seal(job, COPY_CLASSES))
-            return from_arrow([numbers.mapInArrow(task, RESULT_DDL).toArrow()])
+            return from_arrow([to_arrow(numbers.mapInArrow(task, RESULT_DDL))])
         except spark_errors() as error:
             raise spark_failure(error, "the copy", str(job.flow)) from error
 

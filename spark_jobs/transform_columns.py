@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform import DataFormat, Decoding, mark
 from spark_jobs.hidden_columns import SOURCE
+from spark_jobs.spark_versions import is_valid_utf8, try_parse_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -55,7 +56,7 @@ def decoded(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame,
         return frame, F.col(side)
     text = F.col(side).cast("string")
     # As a Java string, invalid UTF-8 would silently become question marks.
-    checked = F.when(text.isNull() | F.is_valid_utf8(text), text).otherwise(_raised(side, "not UTF-8 text"))
+    checked = F.when(text.isNull() | is_valid_utf8(F.col(side)), text).otherwise(_raised(side, "not UTF-8 text"))
     # In its own projection, since expressions in the same projection as the JSON parser are interpreted, not compiled.
     texts = f"{_TEXT}{side}"
     frame = frame.withColumn(texts, _once(checked))
@@ -75,7 +76,7 @@ def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) ->
     only = F.concat(F.lit("["), text, F.lit("]"))
     if schema is None or schema.strip().lower() == "variant":
         malformed = F.when(only.isNotNull(), _raised(side, "not JSON"))
-        documents = F.coalesce(F.try_parse_json(only).cast("array<variant>"), malformed)
+        documents = F.coalesce(try_parse_json(only).cast("array<variant>"), malformed)
     else:
         frame, documents = _by_schema(frame, only, _as_type(schema), side)
     name = f"{_DOCUMENTS}{side}"

@@ -35,6 +35,7 @@ from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spa
 from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, read_rows, write_rows
 from spark_jobs.sealing import seal
 from spark_jobs.smt_row_tasks import copy_rows
+from spark_jobs.spark_versions import to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,9 +92,9 @@ class _TransformedCopy:
         if not self._chain.transforms:
             # Without Spark transforms, rows need not pass Spark's JVM: Python does all of the work.
             numbers = self._spark.range(0, len(job.copy.bins), 1, len(job.copy.bins))
-            return from_arrow([numbers.mapInArrow(partial(copy_rows, *sealed, self._rows.smts), RESULT_DDL).toArrow()])
+            return from_arrow([to_arrow(numbers.mapInArrow(partial(copy_rows, *sealed, self._rows.smts), RESULT_DDL))])
         made = self._rows.made(sealed, len(job.copy.bins))
-        return from_arrow([made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL).toArrow()])
+        return from_arrow([to_arrow(made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL))])
 
     def _finish(self) -> None:
         """End bins without a writing half: Spark starts no task if it knows beforehand that no rows remain.
@@ -114,14 +115,14 @@ class _TransformedCopy:
         if count:
             numbers = self._spark.range(0, count, 1, count)
             task = partial(finish_bins, *seal(self._job, ROW_CLASSES))
-            self._keep(from_arrow([numbers.mapInArrow(task, RESULT_DDL).toArrow()]))
+            self._keep(from_arrow([to_arrow(numbers.mapInArrow(task, RESULT_DDL))]))
 
     def _has_rows(self) -> bool:
         """True if the transforms return any rows for the bins."""
         job = replace(self._job, whole=True)
         sealed = seal(job, ROW_CLASSES)
         made = self._rows.made(sealed, len(job.copy.bins))
-        counted = made.mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+        counted = to_arrow(made.mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         return any(counted.column(0).to_pylist())
 
     # ------------------------------------------------------------ records that fail
@@ -158,7 +159,7 @@ class _TransformedCopy:
         job = replace(self._job, copy=replace(self._job.copy, bins=bins, settings=settings), secret=new_secret())
         sealed = seal(job, ROW_CLASSES)
         try:
-            self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+            to_arrow(self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         except spark_errors() as error:
             return Failure(error, failed_task(error, len(groups)))
         return None

@@ -16,6 +16,7 @@ from mirror_lib.transform import DataFormat, DecodeSettings, SchemaRegistry, Tra
 from mirror_lib.transform.schemas import SideReader, SideRenumbering, access_of, column_of, reader_of
 from spark_jobs.hidden_columns import DECODED
 from spark_jobs.sealing import seal
+from spark_jobs.spark_versions import from_arrow_table
 from spark_jobs.transform_columns import is_document
 from spark_jobs.transform_registry_tasks import REGISTRY_CLASSES, decode_sides, encode_sides, renumber_sides
 from spark_jobs.transform_state import SIDES, old, old_name, types_of
@@ -139,7 +140,7 @@ class RegistrySides:
 
         # Spark Connect needs at least one row.
         table = pa.table({"column": pa.nulls(1, column_of(reader).kind)})
-        return types_of(frame.sparkSession.createDataFrame(table))["column"]
+        return types_of(from_arrow_table(frame.sparkSession, table))["column"]
 
 
 def _format(decode: DecodeSettings, side: str) -> DataFormat:

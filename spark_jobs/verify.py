@@ -16,6 +16,7 @@ from mirror_lib.verify.planning import split_job
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
+from spark_jobs.spark_versions import to_arrow
 from spark_jobs.verify_task import VERIFY_CLASSES, verify_bins
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
         numbers = spark.range(0, count, 1, count)
         try:
             task = partial(verify_bins, *seal(job, VERIFY_CLASSES))
-            return from_arrow([numbers.mapInArrow(task, VERDICT_DDL).toArrow()])
+            return from_arrow([to_arrow(numbers.mapInArrow(task, VERDICT_DDL))])
         except spark_errors() as error:
             raise spark_failure(error, "the comparison", str(job.flow)) from error
 

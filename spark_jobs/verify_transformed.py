@@ -38,6 +38,7 @@ from mirror_lib.verify.transformed import (
 from spark_jobs.chain_rows import ChainRows
 from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.sealing import seal
+from spark_jobs.spark_versions import to_arrow
 from spark_jobs.verify_row_tasks import (
     DRAINED_DDL,
     ROW_VERIFY_CLASSES,
@@ -92,7 +93,7 @@ def read_targets_with(spark: SparkSession, job: StandingJob) -> list[Standing]:
     count = len(job.bins)
     try:
         task = partial(read_targets, *seal(job, STANDING_CLASSES))
-        return from_arrow([spark.range(0, count, 1, count).mapInArrow(task, VERDICT_DDL).toArrow()])
+        return from_arrow([to_arrow(spark.range(0, count, 1, count).mapInArrow(task, VERDICT_DDL))])
     except spark_errors() as error:
         raise spark_failure(error, "the comparison", job.flow) from error
 
@@ -117,7 +118,7 @@ class TransformedVerification:
             try:
                 sealed = seal(self._job, ROW_VERIFY_CLASSES)
                 made = self._rows.made(sealed, len(self._job.verify.bins))
-                return _parted(from_arrow([made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL).toArrow()]))
+                return _parted(from_arrow([to_arrow(made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL))]))
             except spark_errors() as error:
                 found = self._found(error) if left else None
                 if found is None:
@@ -138,7 +139,7 @@ class TransformedVerification:
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
             made = self._rows.made(sealed, len(verify.bins))
-            return from_arrow([made.mapInArrow(partial(find_rows, *sealed, dict(wanted)), VERDICT_DDL).toArrow()])
+            return from_arrow([to_arrow(made.mapInArrow(partial(find_rows, *sealed, dict(wanted)), VERDICT_DDL))])
         except spark_errors() as error:
             raise spark_failure(error, "the comparison", self._flow) from error
 
@@ -183,7 +184,7 @@ class TransformedVerification:
         job = replace(self._job, verify=verify, secret=new_secret())
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
-            self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+            to_arrow(self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         except spark_errors() as error:
             return Failure(error, failed_task(error, len(groups)))
         return None

@@ -16,6 +16,7 @@ from mirror_lib.spark import REMOTE_VARIABLE, ConnectAddress
 from spark_jobs.entry import leave
 from spark_jobs.failures import spark_failure
 from spark_jobs.session import connect_session
+from spark_jobs.spark_versions import to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +43,7 @@ def warm(address: ConnectAddress, tasks: int = 2) -> list[int]:
 
     session = connect_session(address, copies=True)
     try:
-        found = session.range(0, tasks, 1, tasks).mapInArrow(worker_ids, "pid bigint").toArrow()
+        found = to_arrow(session.range(0, tasks, 1, tasks).mapInArrow(worker_ids, "pid bigint"))
     except PySparkException as error:
         raise spark_failure(error, "a first task", None) from error
     return [int(pid) for pid in found.column(0).to_pylist()]

@@ -14,12 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 from mirror_lib.errors import MirrorError
-from versions.clusters import RELEASES, SOURCES, TARGETS
+from versions import spark
+from versions.clusters import KFAKE, RELEASES, SOURCES, TARGETS
 from versions.matrix import run
 from versions.report import print_report
 from versions.results import PairResult
 
 _WIDTH = 150
+_NEWEST = SOURCES[-1]
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -29,23 +31,28 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         description="Replicate between real brokers of different versions of Kafka: topics, records, configs, ACLs, "
         "groups and heartbeats.",
     )
-    known = ", ".join(RELEASES)
+    known = ", ".join((*RELEASES, KFAKE))
+    one_of = f"Kafka versions, separated by commas: {known}."
+    parser.add_argument("--sources", type=_versions, metavar="A,B", help=one_of)
+    parser.add_argument("--targets", type=_versions, metavar="A,B", help=one_of)
     parser.add_argument(
-        "--sources",
-        type=_versions,
-        default=SOURCES,
-        metavar="A,B",
-        help=f"Kafka versions, separated by commas: {known}.",
+        "--brokers",
+        choices=(KFAKE,),
+        help="Other brokers as source and as target, with Kafka on the other side: kfake of franz-go (needs Go).",
     )
     parser.add_argument(
-        "--targets",
-        type=_versions,
-        default=TARGETS,
+        "--spark",
+        type=_sparks,
         metavar="A,B",
-        help=f"Kafka versions, separated by commas: {known}.",
+        help=f"Run a copy and a transform with these versions of Spark instead: {', '.join(spark.SPARKS)}, or all. "
+        "Makes an environment for each in the state folder.",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write all findings to this file, as JSON.")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    other = (arguments.brokers, _NEWEST) if arguments.brokers else None
+    arguments.sources = arguments.sources or other or SOURCES
+    arguments.targets = arguments.targets or other or TARGETS
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,28 +70,45 @@ def main(argv: Sequence[str] | None = None) -> int:
         progress.print(line, highlight=False, soft_wrap=True)
 
     results: list[PairResult] = []
+    by_spark: list[spark.SparkResult] = []
     stopped: str | None = None
     try:
         with tempfile.TemporaryDirectory(prefix="mirror-versions-") as folder:
-            run(arguments.sources, arguments.targets, Path(folder), results, tell)
+            if arguments.spark:
+                spark.run(arguments.spark, Path(folder), by_spark, tell)
+            else:
+                run(arguments.sources, arguments.targets, Path(folder), results, tell)
     except MirrorError as error:
         stopped = str(error)
     except KeyboardInterrupt:
         stopped = "interrupted; all processes are stopped."
-    print_report(console, results)
+    if arguments.spark:
+        spark.print_report(console, by_spark)
+    else:
+        print_report(console, results)
     if stopped is not None:
         console.print(Text(f"Ended early: {stopped}", style="bold red"), soft_wrap=True)
+    all_results: list[PairResult] | list[spark.SparkResult] = by_spark if arguments.spark else results
     if arguments.json is not None:
-        text = json.dumps([result.to_dict() for result in results], indent=2)
+        text = json.dumps([result.to_dict() for result in all_results], indent=2)
         arguments.json.write_text(text + "\n", encoding="utf-8")
-    complete = len(results) == len(arguments.sources) * len(arguments.targets)
-    return 0 if stopped is None and complete and all(result.ok for result in results) else 1
+    wanted = len(arguments.spark or ()) or len(arguments.sources) * len(arguments.targets)
+    complete = len(all_results) == wanted
+    return 0 if stopped is None and complete and all(result.ok for result in all_results) else 1
+
+
+def _sparks(text: str) -> tuple[str, ...]:
+    named = tuple(spark.SPARKS) if text == "all" else tuple(dict.fromkeys(text.split(",")))
+    if not set(named) <= set(spark.SPARKS):
+        raise argparse.ArgumentTypeError(f"{text} is not some of {', '.join(spark.SPARKS)}, or all")
+    return named
 
 
 def _versions(text: str) -> tuple[str, ...]:
     named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not named or not set(named) <= set(RELEASES):
-        raise argparse.ArgumentTypeError(f"{text} contains names other than {', '.join(RELEASES)}")
+    known = (*RELEASES, KFAKE)
+    if not named or not set(named) <= set(known):
+        raise argparse.ArgumentTypeError(f"{text} contains names other than {', '.join(known)}")
     return named
 
 

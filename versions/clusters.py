@@ -1,4 +1,4 @@
-"""Real brokers of the versions that users migrate from and to."""
+"""Brokers of the versions that users migrate from and to, and one that is not Kafka's own code."""
 
 from __future__ import annotations
 
@@ -10,42 +10,48 @@ from pathlib import Path
 from mirror_lib.dev import jars
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import acl_settings, needs_zookeeper
+from versions import franz_go
 
 #: Kafka releases by their short names.
 RELEASES = {"2.8": "2.8.2", "3.9": "3.9.1", "4.3": jars.KAFKA_VERSION}
 SOURCES = ("2.8", "3.9", "4.3")
 TARGETS = ("3.9", "4.3")
+#: The fake cluster of franz-go: Kafka's protocol by other authors.
+KFAKE = "kfake"
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One cluster of a pair: its alias in the flow, and its brokers."""
+    """One cluster of a pair: its alias in the flow, and its bootstrap servers."""
 
     alias: str
     version: str
-    cluster: KafkaCluster
-
-    @property
-    def servers(self) -> str:
-        """Bootstrap servers."""
-        return self.cluster.bootstrap_servers
+    servers: str
 
 
 @contextmanager
 def running(alias: str, version: str, folder: Path, tell: Tell) -> Iterator[Side]:
-    """A cluster of one broker with an authorizer and no data, fetched if needed, for the duration of the context.
+    """A cluster of one broker without data, fetched or built if needed, for the duration of the context.
+
+    Kafka's own brokers have an authorizer.
 
     Raises:
         JarsUnavailableError: Kafka of this version could not be fetched.
         BrokerStartError: it does not come up.
+        KfakeError: kfake could not be built or started.
     """
+    if version == KFAKE:
+        tell(f"building and starting kfake as {alias}")
+        with franz_go.running() as servers:
+            yield Side(alias, version, servers)
+        return
     release = RELEASES[version]
     jars.fetch(jars.kafka_broker(release), report=lambda now: tell(f"fetching Kafka {now.jar_set}: {now.what}"))
     tell(f"starting Kafka {release} as {alias}" + (", with ZooKeeper" if needs_zookeeper(release) else ""))
     cluster = KafkaCluster(alias, directory=folder / alias, version=release, overrides=acl_settings(release))
     try:
-        yield Side(alias, version, cluster.start())
+        yield Side(alias, version, cluster.start().bootstrap_servers)
     finally:
         cluster.delete()

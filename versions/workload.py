@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -78,6 +79,15 @@ def produce(
             partition=number % partitions,
             timestamp=_FIRST_TIMESTAMP_MS + number,
         )
+    _flush(producer)
+
+
+def produce_documents(servers: str, topic: str, documents: Iterable[Mapping[str, Any]], *, partitions: int) -> None:
+    """Write JSON documents with keys, all partitions in turn."""
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "log_level": 3, "acks": "all"})
+    for number, document in enumerate(documents):
+        value = json.dumps(document).encode()
+        producer.produce(topic, key=b"key-%d" % number, value=value, partition=number % partitions)
     _flush(producer)
 
 

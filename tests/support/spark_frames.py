@@ -26,6 +26,7 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
+from spark_jobs.spark_versions import from_arrow_table, to_arrow
 from spark_jobs.transform_frame import frame_of
 
 _PROJECT = Path(__file__).resolve().parents[2]
@@ -102,12 +103,13 @@ def frame(spark: SparkSession, *records: Given) -> DataFrame:
         }
         for offset, each in enumerate(records, FIRST_OFFSET)
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, KAFKA_SCHEMA.append(pa.field("__mirror_source", _SOURCE))))
+    schema = KAFKA_SCHEMA.append(pa.field("__mirror_source", _SOURCE))
+    return from_arrow_table(spark, pa.Table.from_pylist(rows, schema))
 
 
 def made_of(source: DataFrame, chain: TransformChain, target_topic_of: Any = None) -> list[Made]:
     """What a chain makes of records."""
-    table = frame_of(source, chain, target_topic_of=target_topic_of or {"orders": "A.orders"}).toArrow()
+    table = to_arrow(frame_of(source, chain, target_topic_of=target_topic_of or {"orders": "A.orders"}))
     assert table.column_names == ["key", "value", "headers", "timestamp", "topic", "partition", "__mirror_source"]
     return [
         Made(

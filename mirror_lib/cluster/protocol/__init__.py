@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "acls": ["DESCRIBE_ACLS", "DESCRIBE_ACLS_VERSION", "encode_describe_acls", "parse_describe_acls"],
+        "api_names": ["api_name", "how_without"],
         "error_codes": ["ErrorCode", "LocalCode"],
         "fetch": [
             "EPOCH_CHECKING_VERSION",

@@ -2,6 +2,8 @@ from .acls import DESCRIBE_ACLS as DESCRIBE_ACLS
 from .acls import DESCRIBE_ACLS_VERSION as DESCRIBE_ACLS_VERSION
 from .acls import encode_describe_acls as encode_describe_acls
 from .acls import parse_describe_acls as parse_describe_acls
+from .api_names import api_name as api_name
+from .api_names import how_without as how_without
 from .error_codes import ErrorCode as ErrorCode
 from .error_codes import LocalCode as LocalCode
 from .fetch import encode_fetch as encode_fetch

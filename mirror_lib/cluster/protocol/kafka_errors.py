@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mirror_lib.cluster.protocol.api_names import api_name, how_without, key_in_librdkafka_text
 from mirror_lib.cluster.protocol.error_codes import RETRIABLE, ErrorCode, LocalCode
 from mirror_lib.errors import (
     AuthenticationError,
@@ -206,6 +207,14 @@ def error_for_code(
     if kind is AuthorizationError and needs is not None:
         return _not_allowed(code, where, doing, needs)
     message = f": {printable(detail)}" if detail else ""
+    lacking = key_in_librdkafka_text(detail) if kind is UnsupportedRequestError else None
+    if lacking is not None:
+        return kind(
+            f"could not {doing}: the cluster does not support {api_name(lacking)}: {code_name(code)} "
+            f"(error code {code}){message.rstrip('.')}.",
+            where=where,
+            action=f"{how_without(lacking)} {_ACTIONS[kind]}".lstrip(),
+        )
     return kind(
         f"could not {doing}: {code_name(code)} (error code {code}){message.rstrip('.')}.",
         where=where,

@@ -20,11 +20,18 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.protocol.metadata import MetadataRequest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.protocol import API_VERSIONS, API_VERSIONS_VERSION, UnsupportedRequestError
+from mirror_lib.cluster.protocol import (
+    API_VERSIONS,
+    API_VERSIONS_VERSION,
+    UnsupportedRequestError,
+    api_name,
+    how_without,
+)
 from mirror_lib.cluster.raw.connection import Buffer, DataConnection, frames_of_this_thread
 from mirror_lib.cluster.raw.handshake import SILENCE, Handshake, hide_logins, shake_hands
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, MirrorError, Where
 
+_FIND_COORDINATOR = 10
 _SURELY_NEAR_SECONDS = 0.005
 #: A busy broker, or a busy local machine, may be slow several times in a row, but mostly adds less than this. If two
 #: responses take longer, the broker is far away.
@@ -127,6 +134,11 @@ class DataLink(NamedTuple):
     def spoken(self, api_key: int) -> tuple[int, int]:
         """The lowest and highest version of a request that the broker supports; lowest above highest for none."""
         return self.handshake.versions.get(api_key, (0, -1))
+
+    def offers(self, api_key: int) -> bool:
+        """True if the broker supports any version of a request."""
+        low, high = self.spoken(api_key)
+        return low <= high
 
     def speaks(self, api_key: int, version: int) -> bool:
         """True if the broker supports this version of a request."""
@@ -280,10 +292,10 @@ class BrokerConnections:
             if over is not None and link.connection is not over:
                 raise ConnectionResetError("the connection that the request was for has ended")
             if not link.speaks(api_key, version):
-                low, high = link.spoken(api_key)
-                if low > high:
+                if not link.offers(api_key):
                     raise self._not_offered(node, api_key)
-                raise self._too_old(node, f"it supports versions {low} to {high} of request {api_key}, not {version}")
+                low, high = link.spoken(api_key)
+                raise self._too_old(node, f"it supports versions {low} to {high} of {api_name(api_key)}, not {version}")
             return await link.connection.request(api_key, version, body)
         except SILENCE as error:
             raise self.silent(node, error) from error
@@ -298,7 +310,13 @@ class BrokerConnections:
         try:
             return await self._client.send(node, request, group=group)
         except aiokafka_errors.IncompatibleBrokerVersion as error:
-            raise self._too_old(node, error) from error
+            if (await self.link(node)).offers(request.API_KEY):
+                raise self._too_old(node, error) from error
+            raise self._not_offered(node, request.API_KEY) from error
+        except NotImplementedError as error:
+            low, high = (await self.link(node)).spoken(request.API_KEY)
+            what = f"it supports versions {low} to {high} of {api_name(request.API_KEY)}, and aiokafka none of them"
+            raise self._unspoken(node, what) from error
         except SILENCE as error:
             raise self.silent(node, error) from error
 
@@ -335,6 +353,9 @@ class BrokerConnections:
             node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
         except aiokafka_errors.TransactionalIdAuthorizationFailed:
             raise
+        except aiokafka_errors.IncompatibleBrokerVersion as error:
+            # The lookup asks any of the brokers.
+            raise self._not_offered(self.brokers()[0], _FIND_COORDINATOR) from error
         except aiokafka_errors.CoordinatorNotAvailableError as error:
             # Brokers are up and respond.
             raise BrokerUnreachableError(
@@ -366,9 +387,16 @@ class BrokerConnections:
 
     def _not_offered(self, node: int, api_key: int) -> UnsupportedRequestError:
         return UnsupportedRequestError(
-            f"broker {node} does not support request {api_key}: it is too old, or the service does not offer it.",
+            f"broker {node} does not support {api_name(api_key)}: it is too old, or the service does not offer it.",
             where=Where(cluster=self.cluster),
-            action="See docs/clouds.md for the limits of managed services.",
+            action=f"{how_without(api_key)} See docs/clouds.md for the limits of managed services.".lstrip(),
+        )
+
+    def _unspoken(self, node: int, what: str) -> ClusterError:
+        return UnsupportedRequestError(
+            f"broker {node} is too new: {what}.",
+            where=Where(cluster=self.cluster),
+            action="Use a version of batch-mirror for this version of Kafka (docs/versions.md).",
         )
 
     def _too_old(self, node: int, why: object) -> ClusterError:

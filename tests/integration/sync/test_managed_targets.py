@@ -6,6 +6,7 @@ MSK Serverless takes a handful of configs and no `segment.bytes`; Confluent Clou
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,11 @@ from confluent_kafka.admin import ConfigResource
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.protocol.api_names import APIS
+from mirror_lib.cluster.protocol.kafka_errors import UnsupportedRequestError
+from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.config.model import ClientSettings
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
@@ -224,3 +230,61 @@ def test_given_requests_that_the_target_does_not_offer_then_the_run_does_without
     )
     assert len(consume(managed.target, f"A.{topic_name}")) == 5
     assert configs_of(managed.target, f"A.{topic_name}")["retention.ms"] == "9000000"
+
+
+def test_given_apis_that_a_cluster_does_not_offer_then_every_error_names_the_api_and_what_does_without(
+    managed: KafkaPair,
+) -> None:
+    bootstrap = {3, 18}
+    hidden = set(APIS) - bootstrap
+
+    async def errors(servers: str) -> dict[int, str]:
+        properties = {"bootstrap.servers": servers}
+        found = {}
+        async with RawClient(
+            Connection.from_settings(ClientSettings(cluster="B", role="test", properties=properties))
+        ) as client:
+            for key in hidden:
+                with pytest.raises(UnsupportedRequestError) as caught:
+                    await client.ask(client.brokers()[0], key, 0, [])
+                found[key] = str(caught.value)
+        return found
+
+    with hiding(managed.target, "FEWER", hidden) as servers:
+        found = asyncio.run(errors(servers))
+
+    assert {key: f"{APIS[key].name} (API key {key})" in text for key, text in found.items()} == dict.fromkeys(
+        hidden, True
+    )
+    assert {key: APIS[key].without in text for key, text in found.items()} == dict.fromkeys(hidden, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "setting"),
+    [(10, "FindCoordinator", "mirror.fencing=none"), (22, "InitProducerId", "no setting does without it")],
+)
+def test_given_a_target_without_an_api_for_transactions_then_the_run_names_it_and_the_setting(
+    managed: KafkaPair, topic_name: str, tmp_path: Path, key: int, name: str, setting: str
+) -> None:
+    create_topic(managed.source, topic_name)
+    produce(managed.source, topic_name, records(5))
+    with hiding(managed.target, "FEWER", (key,)) as target:
+        flow = a_flow(tmp_path, managed, topic_name, servers=(managed.source.bootstrap_servers, target))
+        (error,) = flow.run().errors
+
+    assert error.reason == "unsupported"
+    assert f"does not support {name} (API key {key})" in str(error)
+    assert setting in str(error)
+
+
+def test_given_a_target_without_coordinators_then_the_setting_in_the_error_does_without_them(
+    managed: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(managed.source, topic_name)
+    produce(managed.source, topic_name, records(5))
+    with hiding(managed.target, "FEWER", (10,)) as target:
+        servers = managed.source.bootstrap_servers, target
+        report = a_flow(tmp_path, managed, topic_name, servers=servers, mirror_fencing="none").run()
+
+    assert report.errors == ()
+    assert len(consume(managed.target, f"A.{topic_name}")) == 5

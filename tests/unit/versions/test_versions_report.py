@@ -58,3 +58,17 @@ def test_a_version_that_is_not_known_is_wrong_usage(capsys: pytest.CaptureFixtur
 
     assert ended.value.code == 2
     assert "1.0 contains names other than 2.8, 3.9, 4.3" in capsys.readouterr().err
+
+
+def test_other_brokers_come_as_source_and_as_target_beside_the_newest_kafka() -> None:
+    found = parse_arguments(["--brokers", "kfake"])
+
+    assert (found.sources, found.targets) == (("kfake", "4.3"), ("kfake", "4.3"))
+    assert parse_arguments(["--brokers", "kfake", "--sources", "2.8"]).sources == ("2.8",)
+
+
+def test_versions_of_spark_are_chosen_by_name() -> None:
+    assert parse_arguments(["--spark", "4.1,3.5"]).spark == ("4.1", "3.5")
+    assert parse_arguments(["--spark", "all"]).spark == ("3.5", "4.0", "4.1", "4.2", "4.3")
+    with pytest.raises(SystemExit):
+        parse_arguments(["--spark", "2.4"])

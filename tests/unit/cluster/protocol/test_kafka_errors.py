@@ -143,3 +143,25 @@ class TestClientErrors:
 def test_the_installed_client_is_the_one_these_rules_were_checked_with() -> None:
     """Refusals are told apart by librdkafka's words; a new major release may change them."""
     assert confluent_kafka.version().split(".")[0] == "2"
+
+
+@pytest.mark.parametrize(
+    ("detail", "named", "action"),
+    [
+        ("ACLs Admin API (KIP-140) not supported by broker", "CreateAcls", "acls"),
+        ("DescribeConfigs (KIP-133) not supported by broker", "DescribeConfigs", ""),
+        (
+            "Topic Admin API (KIP-4) not supported by broker",
+            "CreateTopics",
+            "hand",
+        ),
+    ],
+)
+def test_an_api_that_librdkafka_cannot_use_is_named_with_what_does_without(
+    detail: str, named: str, action: str
+) -> None:
+    error = error_for_code(LocalCode.UNSUPPORTED_FEATURE, where=HERE, doing="try", detail=detail)
+
+    assert error.reason == "unsupported"
+    assert f"does not support {named} (API key " in error.what
+    assert action in error.action
