@@ -6,7 +6,7 @@ import asyncio
 import struct
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK
@@ -63,11 +63,11 @@ def hiding(cluster: KafkaCluster, listener: str, keys: Collection[int]) -> Itera
         sink.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        broker, to_broker = await asyncio.open_connection(LOOPBACK, ports.listeners[listener])
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            await asyncio.gather(passed_on(reader, to_broker), first_answer(broker, writer))
-        writer.close()
-        to_broker.close()
+        # Also where the proxy ends while a client is still connected.
+        with closing(writer):
+            broker, to_broker = await asyncio.open_connection(LOOPBACK, ports.listeners[listener])
+            with closing(to_broker), suppress(ConnectionError, asyncio.IncompleteReadError):
+                await asyncio.gather(passed_on(reader, to_broker), first_answer(broker, writer))
 
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(asyncio.start_server(serve, LOOPBACK, ports.advertised[listener]))
