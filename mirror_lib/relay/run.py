@@ -78,7 +78,7 @@ def plan_flow(
         check_clusters(flow, ledger, clusters.ids())
         plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
-        policy, schedule = flow.copy_settings.poison_policy, flow.schedule
+        policy, schedule = flow.copy_settings.poison_policy, flow.periodic_schedule
         admins = clusters.source_admin, clusters.target_admin
         told = (
             *topic_warnings(

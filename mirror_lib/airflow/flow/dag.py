@@ -19,8 +19,9 @@ from mirror_lib.airflow.flow.step_operator import StepOperator
 from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
-from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
+from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.airflow.spark import pool_of
+from mirror_lib.airflow.watch import flow_schedule
 from mirror_lib.config import FlowConfig
 from mirror_lib.observe import dag_id_of
 
@@ -58,7 +59,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         dag_display_name=f"Mirror {source} → {target}",
         description=f"Copies new records of cluster {source} to cluster {target}",
         doc_md=documentation(flow, path, form),
-        schedule=airflow_schedule(flow.schedule),
+        schedule=flow_schedule(flow, path),
         start_date=_START,
         catchup=False,
         max_active_runs=1,

@@ -29,7 +29,27 @@ FLOW_KEYS: tuple[Definition, ...] = (
         Scope.FLOW,
         _SINCE,
         "Schedule of the flow's DAG: a cron expression with five fields, a preset such as `@hourly`, or an interval "
-        "such as `30s`, `5m`, `2h`, `1d`. Empty: manual runs only.",
+        "such as `30s`, `5m`, `2h`, `1d`. `on-new-records`: a run starts when the source "
+        "has new records. Empty: manual runs only.",
+    ),
+    Definition(
+        "mirror.schedule.longest",
+        STRING,
+        "10m",
+        Scope.FLOW,
+        _SINCE,
+        "With `mirror.schedule = on-new-records`: interval of runs that start without new records, for the sync steps "
+        "and heartbeats; an interval such as `10m`.",
+    ),
+    Definition(
+        "mirror.schedule.poll",
+        STRING,
+        "2s",
+        Scope.FLOW,
+        _SINCE,
+        "With `mirror.schedule = on-new-records`: interval at which the triggerer requests the latest offsets of the "
+        "source; an interval such as `2s`. Flows of a file with the same source share the requests, and the shortest "
+        "interval.",
     ),
     Definition(
         "mirror.verify.schedule",
