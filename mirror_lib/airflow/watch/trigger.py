@@ -15,7 +15,7 @@ from asgiref.sync import sync_to_async
 
 if TYPE_CHECKING:
     from mirror_lib.config import MirrorConfig
-    from mirror_lib.relay.watch import Start
+    from mirror_lib.relay.watch import FilePoller, Start
 
     _Starts = Mapping[str, Start]
 
@@ -43,9 +43,6 @@ class NewRecordsTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is u
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[_Starts]:
         """Yield the starts of all flows of the file after each poll. Errors never end it: the poller logs them."""
-        # Here, since Airflow imports this module to parse DAGs too.
-        from mirror_lib.relay.watch import FilePoller
-
         loop = asyncio.get_running_loop()
         path = Path(kwargs["config_path"])
         # Only the newest counts: it has the starts of all flows so far.
@@ -55,7 +52,9 @@ class NewRecordsTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is u
             # Airflow's secrets come over the triggerer's connection, which belongs to this loop.
             return asyncio.run_coroutine_threadsafe(sync_to_async(_load, thread_sensitive=False)(path), loop).result()
 
-        poller = FilePoller(path, load, lambda starts: _hand_over(loop, newest, starts))
+        # The import takes a second, in which no other trigger would run.
+        poller_class = await asyncio.to_thread(_poller_class)
+        poller = poller_class(path, load, lambda starts: _hand_over(loop, newest, starts))
         poller.start()
         try:
             while True:
@@ -76,6 +75,13 @@ class NewRecordsTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is u
         """As Airflow does it for triggers that share a stream, for this trigger alone."""
         async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
             yield event
+
+
+def _poller_class() -> type[FilePoller]:
+    # Airflow imports this module to parse DAGs too.
+    from mirror_lib.relay.watch import FilePoller
+
+    return FilePoller
 
 
 def _hand_over(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[_Starts], starts: _Starts) -> None:

@@ -81,6 +81,17 @@ FLOW_KEYS: tuple[Definition, ...] = (
         minimum=0,
     ),
     Definition(
+        "mirror.run.longest.seconds",
+        DOUBLE,
+        "43200",
+        Scope.FLOW,
+        _SINCE,
+        "A run that copies a large backlog ends about this long after its start, and succeeds; the next run continues. "
+        "Groups are translated in between. A DAG run may take twelve hours more before Airflow ends it. 0: no limit, "
+        "also none of the DAG run.",
+        minimum=0,
+    ),
+    Definition(
         "mirror.run.round.seconds",
         DOUBLE,
         "1",
