@@ -17,6 +17,7 @@ from mirror_lib.relay.job import main
 from mirror_lib.relay.planning import split_job
 from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.entry import OpenSession, start
+from spark_jobs.executor_wait import executors_within
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
 
@@ -40,6 +41,10 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
             raise spark_failure(error, "the copy", str(job.flow)) from error
 
     def run(job: CopyJob) -> list[PartitionResult]:
+        with executors_within(spark, job.settings.spark_executor_wait_seconds, str(job.flow)):
+            return run_here(job)
+
+    def run_here(job: CopyJob) -> list[PartitionResult]:
         raw, transformed = split_job(job)
         results = copy(raw) if raw.bins else []
         if not transformed:

@@ -138,6 +138,7 @@ class CopySettings(_Frozen):
     run_poll_seconds: float = 0.0
     run_round_seconds: float = 1.0
     run_longest_seconds: float = 43_200.0
+    spark_executor_wait_seconds: float = 600.0
     task_memory_bytes: int = 96 * 1024 * 1024
     retry_max_seconds: float = 120.0
     batch_passthrough_min_bytes: int = 16 * 1024

@@ -92,6 +92,16 @@ FLOW_KEYS: tuple[Definition, ...] = (
         minimum=0,
     ),
     Definition(
+        "mirror.spark.executor.wait.seconds",
+        DOUBLE,
+        "600",
+        Scope.FLOW,
+        _SINCE,
+        "Maximum time until Spark gives a copy its first executor; then the run fails with `no-executors`. Not with a "
+        "local master or Spark Connect. 0: no limit.",
+        minimum=0,
+    ),
+    Definition(
         "mirror.run.round.seconds",
         DOUBLE,
         "1",
