@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from mirror_lib.config.loader import load
+from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.relay.watch import FilePoller, Start
 from mirror_lib.relay.watch import poller as polling
 from tests.support.clusters import KafkaPair
-from tests.support.flows import Flow, pair_flow
+from tests.support.flows import Flow, make_flow, pair_flow
 from tests.support.kafka import create_topic, delete_topic, produce, records
 
 _SECONDS = 20.0
@@ -28,10 +30,14 @@ class Watch:
         self.poller = FilePoller(path, lambda: load(path), self._polls.put)
         self.poller.start()
 
-    def next_start(self, after: int, flow: str = "A->B") -> Start:
-        """The first start of a flow with a higher number."""
+    def next_start(self, after: int, flow: str = "A->B", seconds: float = _SECONDS) -> Start:
+        """The first start of a flow with a higher number.
+
+        Args:
+            seconds: between two polls.
+        """
         while True:
-            start = self._polls.get(timeout=_SECONDS).get(flow)
+            start = self._polls.get(timeout=seconds).get(flow)
             if start is not None and start.number > after:
                 return start
 
@@ -41,6 +47,14 @@ class Watch:
             self._polls.get()
         # One may be under way.
         return [self._polls.get(timeout=_SECONDS) for _ in range(count + 1)][-1]
+
+
+def wait_until(so: Callable[[], bool]) -> None:
+    """Wait for an event in the poller's thread."""
+    deadline = time.monotonic() + 90.0
+    while not so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -133,6 +147,29 @@ def test_a_cluster_that_is_down_is_logged_once_and_delays_no_other(
     (step,) = caught_up.ledger.observations.steps("C->B")
     assert (step.step, step.failed) == (polling.STEP, 1)
     assert not caught_up.ledger.observations.steps("A->B")
+
+
+def test_a_cluster_that_comes_back_is_watched_again(
+    kafka_jars: Path, cluster_folder: Path, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with KafkaCluster("restarting", directory=cluster_folder, jars=kafka_jars) as cluster:
+        create_topic(cluster, topic_name)
+        servers = cluster.bootstrap_servers
+        flow = make_flow(tmp_path, servers, servers, topics=topic_name, settings=_WATCHED)
+        watch = Watch(flow.path)
+        watch.polls(1)
+        (broker,) = cluster.node_ids
+        cluster.kill(broker)
+        wait_until(lambda: "cannot be watched" in caplog.text)
+        cluster.start()
+        produce(cluster, topic_name, records(1))
+
+        assert watch.next_start(0, seconds=90.0).payload["records"] == 1
+        watch.poller.stop()
+    assert caplog.text.count("cannot be watched") == caplog.text.count("is watched again") == 1
+    (step,) = flow.ledger.observations.steps("A->B")
+    assert (step.step, step.failed) == (polling.STEP, 0)
 
 
 def test_without_a_ledger_every_change_starts_a_run(
