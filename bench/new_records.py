@@ -124,11 +124,13 @@ def measure_delays(
         for dag_id in dag_ids.values():
             _until(partial(airflow.api.has_dag, dag_id), f"the DAG {dag_id}")
             airflow.api.unpause(dag_id)
+        show("Airflow: the first run of each flow")
         # Airflow makes the triggers of unpaused DAGs when it parses them; the time schedule begins with a run.
         for path in dags.glob("*.py"):
             path.touch()
         for dag_id in dag_ids.values():
             _until(partial(_has_run, airflow, dag_id), f"a run of {dag_id}")
+        show("Airflow: all flows are idle")
         time.sleep(30.0)
         found = []
         for topic, dag_id in dag_ids.items():
