@@ -25,6 +25,7 @@ from rich.table import Table
 from bench.errors import BenchError
 from bench.interrupt import exit_code
 from bench.machine import describe, java_version
+from bench.new_records import Poll, Polling, delay_text, measure_delays, poll_table, watched
 from bench.pair import Pair, started_pair
 from bench.process_tree import ProcessTree
 from bench.settings import TARGET_ALIAS, render
@@ -177,6 +178,40 @@ class _Bench:
         self.pair.forget("s")
         return Idle(flows, share * 60, mm2_minute, empty, flow)
 
+    def poll(self, flows: int) -> Poll:
+        """Measure the poller of flows that have copied a record each."""
+        config = self._watched_file(self.folder / f"poll-{flows}", flows)
+        _first_copies(config)
+        self.show(f"{flows} flows: the poller, {self.options.seconds:g} s")
+        with Polling(config) as polling:
+            found = polling.cost(flows, self.options.seconds)
+        self._forget(flows)
+        return found
+
+    def delays(self, flows: int) -> tuple[float, ...]:
+        """Measure how late a record arrives, once for each flow."""
+        folder = self.folder / f"delays-{flows}"
+        self._watched_file(folder, flows)
+        dags = {topic_of(number): flow_of(number) for number in range(flows)}
+        found = measure_delays(
+            folder, self.pair, settings(flows, self.pair), _first_copies, dag_ids=dags, show=self.show
+        )
+        self._forget(flows)
+        return found
+
+    def _watched_file(self, folder: Path, flows: int) -> Path:
+        folder.mkdir()
+        for number in range(flows):
+            self.pair.source.create(topic_of(number), 1)
+        config = folder / "mirror.properties"
+        file = {**watched(settings(flows, self.pair)), "mirror.ledger.url": f"sqlite:///{folder}/ledger.db"}
+        config.write_text(render(file))
+        return config
+
+    def _forget(self, flows: int) -> None:
+        self.pair.source.delete([topic_of(number) for number in range(flows)])
+        self.pair.forget("s")
+
     def _mm2(self, directory: Path, file: Mapping[str, str]) -> float:
         """Return CPU seconds a minute."""
         with MirrorMaker(directory, jvm_flags=KAFKA_DEFAULT_JVM) as maker:
@@ -323,11 +358,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="Seconds to measure Airflow without runs, and MM2 (60)."
     )
+    parser.add_argument(
+        "--on-new-records", action="store_true", help="Measure the poller instead, and the delay of new records."
+    )
+    parser.add_argument("--delays", type=int, default=5, metavar="N", help="Records whose delay is measured (5).")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write all measurements to this file, as JSON.")
     chosen = parser.parse_args(argv)
     options = Options(tuple(map(int, chosen.flows.split(","))), chosen.repeat, chosen.seconds)
     progress = Console(stderr=True)
+    if chosen.on_new_records:
+        return exit_code(lambda: _measure_new_records(options, chosen.delays, progress), progress)
     return exit_code(lambda: _measure(options, chosen.json, progress), progress)
+
+
+def _measure_new_records(options: Options, delays: int, progress: Console) -> int:
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+
+    def show(text: str) -> None:
+        progress.print(f"[dim]{text}[/]", highlight=False)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="mirror-new-records-", ignore_cleanup_errors=True) as name,
+        started_pair(Path(name)) as pair,
+    ):
+        bench = _Bench(options, pair, Path(name), show)
+        polls = [bench.poll(flows) for flows in options.flows]
+        seconds = bench.delays(delays) if delays else ()
+    console.print(describe(java=java_version(), kafka=KAFKA_VERSION).line(), style="dim")
+    console.print(poll_table(polls))
+    if seconds:
+        console.print(delay_text(seconds))
+    return 0
 
 
 def _measure(options: Options, file: Path | None, progress: Console) -> int:

@@ -386,6 +386,12 @@ class SparkJobError(MirrorError):
     retriable = True
 
 
+class NoExecutorsError(SparkJobError):
+    """Spark has given the job no executor in time."""
+
+    reason = "no-executors"
+
+
 class SparkUnreachableError(MirrorError):
     """The Spark Connect server does not respond."""
 

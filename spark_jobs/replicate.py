@@ -17,6 +17,7 @@ from mirror_lib.relay.job import main
 from mirror_lib.relay.planning import split_job
 from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.entry import OpenSession, start
+from spark_jobs.executor_wait import executors_within
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
@@ -41,6 +42,10 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
             raise spark_failure(error, "the copy", str(job.flow)) from error
 
     def run(job: CopyJob) -> list[PartitionResult]:
+        with executors_within(spark, job.settings.spark_executor_wait_seconds, str(job.flow)):
+            return run_here(job)
+
+    def run_here(job: CopyJob) -> list[PartitionResult]:
         raw, transformed = split_job(job)
         results = copy(raw) if raw.bins else []
         if not transformed:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
 from pydantic_core.core_schema import is_instance_schema, plain_serializer_function_ser_schema
 
 from mirror_lib.config.file import FileStamp
+from mirror_lib.config.schedule import ON_NEW_RECORDS
 from mirror_lib.config.secrets import is_secret
 from mirror_lib.problems import Problem as Problem
 from mirror_lib.problems import Severity as Severity
@@ -136,6 +137,8 @@ class CopySettings(_Frozen):
     run_max_seconds: float = 0.0
     run_poll_seconds: float = 0.0
     run_round_seconds: float = 1.0
+    run_longest_seconds: float = 43_200.0
+    spark_executor_wait_seconds: float = 600.0
     task_memory_bytes: int = 96 * 1024 * 1024
     retry_max_seconds: float = 120.0
     batch_passthrough_min_bytes: int = 16 * 1024
@@ -295,8 +298,13 @@ class FlowConfig(_Frozen):
     topic_first_starts: tuple[TopicFirstStart, ...] = ()
     #: `mirror.quarantine.topic`; "" takes `mm2-quarantine.<source>.internal`.
     quarantine_topic: str = ""
-    #: `mirror.schedule`: a cron expression, a preset such as `@hourly`, an interval such as `5m`; None: by hand only.
+    #: `mirror.schedule`: a cron expression, a preset such as `@hourly`, an interval such as `5m`, or
+    #: `on-new-records`; None: by hand only.
     schedule: str | None = None
+    #: `mirror.schedule.longest`, an interval: runs without new records, if `schedule` is `on-new-records`.
+    schedule_longest: str = "10m"
+    #: `mirror.schedule.poll` in seconds: how often the source is asked for new records then.
+    schedule_poll_seconds: float = 2.0
     #: `mirror.verify.schedule`: the same of the flow's verification.
     verify_schedule: str | None = None
     #: `mirror.way.back`: copies only topics whose writers a cutover has moved to its source.
@@ -315,6 +323,16 @@ class FlowConfig(_Frozen):
     transforms: _Transforms = Field(default=NO_TRANSFORMS, repr=False)
 
     clients: FlowClients
+
+    @property
+    def starts_on_new_records(self) -> bool:
+        """True if new records of the source start runs."""
+        return self.schedule == ON_NEW_RECORDS
+
+    @property
+    def periodic_schedule(self) -> str | None:
+        """The schedule of the runs that start without new records, as `parse_schedule` takes it."""
+        return self.schedule_longest if self.starts_on_new_records else self.schedule
 
     @property
     def source_alias(self) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from itertools import pairwise
+from typing import Final
 
 #: The presets that Airflow knows.
 PRESETS = ("@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
+
+#: `mirror.schedule`: a run starts when the source has new records (`mirror.schedule.poll`, `mirror.schedule.longest`).
+ON_NEW_RECORDS: Final = "on-new-records"
 
 _INTERVAL = re.compile(r"([1-9][0-9]*)([smhd])\Z", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -51,6 +55,25 @@ def parse_schedule(text: str | None) -> str | timedelta | None:
         return stripped
     _check_cron(stripped)
     return " ".join(stripped.split())
+
+
+def parse_flow_schedule(text: str | None) -> str | timedelta | None:
+    """As `parse_schedule`, for `mirror.schedule`, which may also be `on-new-records`."""
+    if (text or "").strip() == ON_NEW_RECORDS:
+        return ON_NEW_RECORDS
+    return parse_schedule(text)
+
+
+def parse_interval(text: str) -> timedelta:
+    """Return an interval such as `30s`.
+
+    Raises:
+        ValueError: the text is not an interval; the message completes "must be".
+    """
+    stripped = text.strip()
+    if _INTERVAL.match(stripped) and isinstance(parsed := parse_schedule(stripped), timedelta):
+        return parsed
+    raise ValueError("an interval such as 2s, 10m, 1h or 1d")
 
 
 def _check_cron(text: str) -> None:

@@ -249,7 +249,7 @@ def late_after_seconds(flow: FlowConfig) -> float:
     Flows without a schedule are assumed to run once a day, and those whose runs follow each other every five minutes.
     The time that a run may take for more rounds is added.
     """
-    interval = longest_interval_seconds(flow.schedule)
+    interval = longest_interval_seconds(flow.periodic_schedule)
     if interval is None:
         continuous = (flow.schedule or "").strip() == "@continuous"
         interval = _CONTINUOUS_SECONDS if continuous else _BY_HAND_SECONDS
@@ -285,7 +285,7 @@ _Value = (
 
 def _of_flow(flow: FlowConfig, figures: FlowFigures, now: datetime) -> Iterator[_Value]:
     late_after = late_after_seconds(flow)
-    interval = longest_interval_seconds(flow.schedule)
+    interval = longest_interval_seconds(flow.periodic_schedule)
     yield INFO, 1.0, flow.flow.source, flow.flow.target, flow.schedule or ""
     yield HEALTHY, float(is_healthy(figures, late_after, now))
     yield LATE_AFTER, late_after

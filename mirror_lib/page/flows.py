@@ -114,7 +114,7 @@ class FlowSource:
                         config=config,
                         dag_id=dag_id,
                         verify_dag_id=verify_dag_id_of(settings.flow),
-                        interval_seconds=interval_seconds(settings.schedule),
+                        interval_seconds=interval_seconds(settings.periodic_schedule),
                         broken=broken is not None,
                     ),
                 )

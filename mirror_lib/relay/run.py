@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, nullcontext
@@ -78,7 +79,7 @@ def plan_flow(
         check_clusters(flow, ledger, clusters.ids())
         plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
-        policy, schedule = flow.copy_settings.poison_policy, flow.schedule
+        policy, schedule = flow.copy_settings.poison_policy, flow.periodic_schedule
         admins = clusters.source_admin, clusters.target_admin
         told = (
             *topic_warnings(
@@ -319,11 +320,14 @@ class _Run:
         self._options = options
         self._results: list[PartitionResult] = []
         self._problems: dict[object, PartitionProblem] = {}
+        self._began = time.monotonic()
         self._rounds = 0
         self._idle = 0
         self._copy_seconds = 0.0
         self._caught_up = False
-        self._rate = RunRate(flow, ledger, run_id=options.run_id, bytes_per_second=options.bytes_per_second)
+        self._rate = RunRate(
+            flow, ledger, run_id=options.run_id, bytes_per_second=options.bytes_per_second, sliced=planner is None
+        )
         # An operator's request is copied as fast as possible.
         self._pace = RoundPace(0.0 if planner else flow.copy_settings.run_round_seconds)
         self._accounts: list[RoundAccount] = []
@@ -358,7 +362,9 @@ class _Run:
             until: the end of the time budget, by the monotonic clock.
         """
         if self._goes_on:
-            return True
+            # An operator's request is copied to its end.
+            longest = math.inf if self._planner else self._flow.copy_settings.run_longest_seconds or math.inf
+            return time.monotonic() < max(self._began + longest, until)
         start = self._pace.next_start()
         if max(start, time.monotonic()) >= until:
             return False
@@ -505,6 +511,15 @@ class _Run:
         for problem in problems:
             self._problems.setdefault(problem.source, problem)
 
+    def _left_for_the_next(self) -> tuple[str, ...]:
+        if not self._rate.left:
+            return ()
+        longest = self._flow.copy_settings.run_longest_seconds
+        return (
+            f"The run has ended after {longest:g} s (mirror.run.longest.seconds) before the end of its plan: "
+            f"{self._rate.left} offsets are left. The next run continues there.",
+        )
+
     def report(self, seconds: float) -> RunReport:
         return RunReport(
             run_id=self._options.run_id,
@@ -516,6 +531,6 @@ class _Run:
             results=tuple(self._results),
             problems=tuple(self._problems.values()),
             round_lags=tuple(account.row for account in self._accounts),
-            warnings=self._warnings,
+            warnings=(*self._warnings, *self._left_for_the_next()),
             deletions=tuple(self._deletions.values()),
         )

@@ -129,6 +129,9 @@ RUNS: Mapping[str, tuple[str, ...]] = {
     "broker-unreachable": (f"{_RUNS}::test_broker_unreachable",),
     "configuration": (f"{_RUNS}::test_configuration",),
     "ledger": (f"{_RUNS}::test_ledger",),
+    "no-executors": (
+        "tests/e2e/test_spark_no_executors.py::test_a_cluster_without_workers_ends_the_run_and_one_copies",
+    ),
     "run-died": (f"{_RUNS}::test_run_died",),
     "run-locked": (f"{_RUNS}::test_run_locked",),
     "spark-job": (f"{_RUNS}::test_spark_job",),

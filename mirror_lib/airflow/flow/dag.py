@@ -19,15 +19,16 @@ from mirror_lib.airflow.flow.step_operator import StepOperator
 from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
-from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
+from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.airflow.spark import pool_of
+from mirror_lib.airflow.watch import flow_schedule
 from mirror_lib.config import FlowConfig
 from mirror_lib.observe import dag_id_of
 
 #: Any moment in the past will do: with `catchup` off, runs begin when the DAG is unpaused.
 _START = datetime(2024, 1, 1, tzinfo=UTC)
-#: A first copy may take long, but a run that hangs for a day is stuck.
-_RUN_TIMEOUT = timedelta(hours=24)
+#: Time for the other tasks and for retries, in addition to the longest copy.
+_SLACK = timedelta(hours=12)
 #: Airflow then pauses the DAG. A failed run has used its retries, so this is far more than a short outage.
 _FAILED_RUNS_BEFORE_PAUSE = 10
 _CHECK_TIMEOUT = timedelta(minutes=10)
@@ -50,7 +51,6 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     Tasks get the file's path and the flow's name and read the file again when they run: a DAG holds no secrets.
     """
     source, target = flow.flow.source, flow.flow.target
-    budget = timedelta(seconds=flow.copy_settings.run_max_seconds)
     name, path = str(flow.flow), str(config_path)
     form = trigger_form(flow)
     with DAG(
@@ -58,13 +58,13 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         dag_display_name=f"Mirror {source} → {target}",
         description=f"Copies new records of cluster {source} to cluster {target}",
         doc_md=documentation(flow, path, form),
-        schedule=airflow_schedule(flow.schedule),
+        schedule=flow_schedule(flow, path),
         start_date=_START,
         catchup=False,
         max_active_runs=1,
         allowed_run_types=RUN_TYPES,
         max_consecutive_failed_dag_runs=_FAILED_RUNS_BEFORE_PAUSE,
-        dagrun_timeout=_RUN_TIMEOUT + budget,
+        dagrun_timeout=_timeout(flow),
         deadline=deadline_alert(flow, path),
         tags=sorted({"mirror", source, target}),
         default_args={"owner": "mirror", "retry_policy": ErrorClassRetryPolicy(), **_RETRIES},
@@ -131,6 +131,14 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         [replicate, heartbeats, commit, observe, *beside] >> report
     put_form(dag, form)
     return dag
+
+
+def _timeout(flow: FlowConfig) -> timedelta | None:
+    """Return when Airflow fails a DAG run; None for never. The copy ends before, so a run that takes longer hangs."""
+    copying = flow.copy_settings
+    if not copying.run_longest_seconds:
+        return None
+    return timedelta(seconds=max(copying.run_longest_seconds, copying.run_max_seconds)) + _SLACK
 
 
 def _python(function: Callable[..., Any], flow: str, config_path: str, **more: Any) -> StepOperator:

@@ -119,7 +119,7 @@ def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | 
             if (missing := _missing_topics(checked, ledger)) is not None:
                 _log.info("Flow %s: all tasks run: %s.", name, missing)
                 return None
-            emitted = _emit(checked)
+            emitted = _emit(checked, at_once=at_once)
             report = _replicate(checked, ledger, trigger)
             if report is None:
                 return None
@@ -171,11 +171,11 @@ def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
     return None
 
 
-def _emit(checked: CheckedFlow) -> dict[str, Any] | None:
+def _emit(checked: CheckedFlow, *, at_once: bool) -> dict[str, Any] | None:
     from mirror_lib.sync.heartbeats import emitting_flows
 
     try:
-        return emit(checked.config, emitting_flows(checked.config, checked.settings.flow))
+        return emit(checked.config, emitting_flows(checked.config, checked.settings.flow), at_once=at_once)
     except AirflowSkipException:
         return None
 

@@ -337,7 +337,7 @@ def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list
     from mirror_lib.relay.planning import limits_of_new_topics, topic_warnings
 
     remote = {topic: topology.remote_topic(topic) for topic in topics}
-    policy, schedule = clusters.flow.copy_settings.poison_policy, clusters.flow.schedule
+    policy, schedule = clusters.flow.copy_settings.poison_policy, clusters.flow.periodic_schedule
     admins = clusters.source_admin, clusters.target_admin
     new = partial(limits_of_new_topics, clusters.flow, *admins)
     return topic_warnings(*admins, remote, policy=policy, schedule=schedule, to_create=new)

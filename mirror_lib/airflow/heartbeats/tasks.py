@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ EMITTED_KEY = "emitted"
 _NONE_COPIED = "this run copies no heartbeats"
 
 
-def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Writes a heartbeat to the source, which the copy then replicates, and the flow's own heartbeat to the target.
 
     A failed write is logged and does not fail the run: heartbeats monitor the copy, they are not part of it.
@@ -35,7 +36,9 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> d
     if TriggerChoices.from_params(params).dry_run:
         raise AirflowSkipException("a dry run writes no heartbeats.")
     config, settings = load_flow(Path(config_path), flow)
-    return emit(config, emitting_flows(config, settings.flow))
+    # A cleared task ignores the interval, as every step.
+    at_once = "ti" in context and context["ti"].try_number > 1
+    return emit(config, emitting_flows(config, settings.flow), at_once=at_once)
 
 
 def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
@@ -127,19 +130,29 @@ def _skipped(instance: Any, why: str) -> AirflowSkipException:
     return AirflowSkipException(f"{why}.")
 
 
-def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
-    """Write a heartbeat of every pair, and log each result.
+def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...], *, at_once: bool = False) -> dict[str, Any]:
+    """Write a heartbeat of every pair whose interval has passed, and log each result.
+
+    Args:
+        at_once: ignore the interval.
 
     Raises:
         AirflowSkipException: there are no pairs.
     """
     from mirror_lib.ledger import open_ledger
+    from mirror_lib.sync.heartbeats import due_pairs, note_emitted
     from mirror_lib.sync.heartbeats import emit_heartbeats as write
 
     if not pairs:
         raise AirflowSkipException("emit.heartbeats.enabled is false.")
+    now = datetime.now(UTC)
     with open_ledger(config) as ledger:
-        emitted = write(pairs, ledger)
+        due = pairs if at_once else due_pairs(pairs, ledger, now)
+        emitted = write(due, ledger) if due else ()
+        note_emitted(emitted, ledger, now)
+    for pair in pairs:
+        if pair not in due:
+            _log.info("Heartbeat of %s is not due (emit.heartbeats.interval.seconds).", pair.flow)
     problems = [f"{each.pair}: {each.error}" for each in emitted if each.error is not None]
     for each in emitted:
         if each.error is None:

@@ -36,6 +36,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "error_text",
             "is_retriable",
         ],
+        "latest_offsets": ["encode_latest_offsets", "parse_latest_offsets"],
         "malformed": ["answer_of"],
         "produce": [
             "API_VERSIONS",

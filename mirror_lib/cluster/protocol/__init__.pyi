@@ -36,6 +36,8 @@ from .kafka_errors import RequestRefusedError as RequestRefusedError
 from .kafka_errors import SecurityDisabledError as SecurityDisabledError
 from .kafka_errors import TopicExistsError as TopicExistsError
 from .kafka_errors import UnsupportedRequestError as UnsupportedRequestError
+from .latest_offsets import encode_latest_offsets as encode_latest_offsets
+from .latest_offsets import parse_latest_offsets as parse_latest_offsets
 from .malformed import answer_of as answer_of
 from .produce import API_VERSIONS as API_VERSIONS
 from .produce import API_VERSIONS_VERSION as API_VERSIONS_VERSION

@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "client": ["FetchRequestPartition", "FetchedPartition", "ProducedPartition", "RawClient", "open_clients"],
         "connection": ["Buffer"],
         "describe_producers": ["producer_states"],
+        "latest_offsets": ["latest_offsets", "list_topics"],
         "open_transactions": ["HiddenRecords", "describe_hidden"],
         "partition_client": ["Patience"],
         "producer_ids": ["ProducerIdentity"],

@@ -17,7 +17,7 @@ from mirror_lib.config.model import (
     GroupTranslation,
     IsolationLevel,
 )
-from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
 from mirror_lib.config.settings import (
     MM2_BY_NAME,
     OWN_BY_NAME,
@@ -119,8 +119,10 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         return (lookup(name) or "").strip()
 
     schedule, verify_schedule = text("mirror.schedule"), text("mirror.verify.schedule")
-    for each in (schedule, verify_schedule):
-        parse_schedule(each)
+    parse_flow_schedule(schedule)
+    parse_schedule(verify_schedule)
+    longest = text("mirror.schedule.longest")
+    parse_interval(longest)
     return {
         "copy_settings": own_keys.copy_settings(lookup),
         "rename": own_keys.rename(lookup),
@@ -136,6 +138,8 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         "topic_first_starts": parse_topic_first_starts(text("mirror.first.start.topics")),
         "quarantine_topic": text("mirror.quarantine.topic"),
         "schedule": " ".join(schedule.split()) or None,
+        "schedule_longest": longest,
+        "schedule_poll_seconds": parse_interval(text("mirror.schedule.poll")).total_seconds(),
         "verify_schedule": " ".join(verify_schedule.split()) or None,
         "way_back": parse_raw_boolean(text("mirror.way.back")),
         "airflow_pool": text("mirror.airflow.pool") or None,

@@ -29,7 +29,27 @@ FLOW_KEYS: tuple[Definition, ...] = (
         Scope.FLOW,
         _SINCE,
         "Schedule of the flow's DAG: a cron expression with five fields, a preset such as `@hourly`, or an interval "
-        "such as `30s`, `5m`, `2h`, `1d`. Empty: manual runs only.",
+        "such as `30s`, `5m`, `2h`, `1d`. `on-new-records`: a run starts when the source "
+        "has new records. Empty: manual runs only.",
+    ),
+    Definition(
+        "mirror.schedule.longest",
+        STRING,
+        "10m",
+        Scope.FLOW,
+        _SINCE,
+        "With `mirror.schedule = on-new-records`: interval of runs that start without new records, for the sync steps "
+        "and heartbeats; an interval such as `10m`.",
+    ),
+    Definition(
+        "mirror.schedule.poll",
+        STRING,
+        "2s",
+        Scope.FLOW,
+        _SINCE,
+        "With `mirror.schedule = on-new-records`: interval at which the triggerer requests the latest offsets of the "
+        "source; an interval such as `2s`. Flows of a file with the same source share the requests, and the shortest "
+        "interval.",
     ),
     Definition(
         "mirror.verify.schedule",
@@ -58,6 +78,27 @@ FLOW_KEYS: tuple[Definition, ...] = (
         _SINCE,
         "Poll interval in seconds after a run has caught up, until `mirror.run.max.seconds` are used up. 0: the run "
         "ends when it has caught up.",
+        minimum=0,
+    ),
+    Definition(
+        "mirror.run.longest.seconds",
+        DOUBLE,
+        "43200",
+        Scope.FLOW,
+        _SINCE,
+        "A run that copies a large backlog ends about this long after its start, and succeeds; the next run continues. "
+        "Groups are translated in between. A DAG run may take twelve hours more before Airflow ends it. 0: no limit, "
+        "also none of the DAG run.",
+        minimum=0,
+    ),
+    Definition(
+        "mirror.spark.executor.wait.seconds",
+        DOUBLE,
+        "600",
+        Scope.FLOW,
+        _SINCE,
+        "Maximum time until Spark gives a copy its first executor; then the run fails with `no-executors`. Not with a "
+        "local master or Spark Connect. 0: no limit.",
         minimum=0,
     ),
     Definition(

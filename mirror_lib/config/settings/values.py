@@ -8,7 +8,7 @@ from collections.abc import Callable
 from mirror_lib.config.file import FOREIGN_CLASSES, AddressError, class_advice, parse_addresses
 from mirror_lib.config.first_start import OFFSET_RESET, parse_first_start, parse_offset_reset, parse_topic_first_starts
 from mirror_lib.config.model import IsolationLevel
-from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.config.schedule import parse_flow_schedule, parse_interval, parse_schedule
 from mirror_lib.config.settings import mirror_keys as own_keys
 from mirror_lib.config.settings import sync_keys
 from mirror_lib.config.settings.definitions import Definition
@@ -156,7 +156,9 @@ def _check_regex(text: str) -> None:
 
 _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
     "bootstrap.servers": check_bootstrap_servers,
-    "mirror.schedule": parse_schedule,
+    "mirror.schedule": parse_flow_schedule,
+    "mirror.schedule.longest": parse_interval,
+    "mirror.schedule.poll": parse_interval,
     "mirror.verify.schedule": parse_schedule,
     "topics": _check_regexes,
     "topics.exclude": _check_regexes,

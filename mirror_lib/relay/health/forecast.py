@@ -241,7 +241,7 @@ def _read_history(flow: FlowConfig, ledger: Ledger | None) -> _History:
 
 def _scheduled(flow: FlowConfig) -> float | None:
     """The interval in the configuration; for cron expressions and presets the ledger shows it."""
-    schedule = parse_schedule(flow.schedule)
+    schedule = parse_schedule(flow.periodic_schedule)
     return schedule.total_seconds() if isinstance(schedule, timedelta) else None
 
 

@@ -5,6 +5,9 @@ through the ledger (`ledger.tables.rate_claims`): a run claims its share when a 
 until the round's end. So that other runs need not wait long for theirs, a round under such a limit copies about a
 minute's worth; if there is more, the run continues with another round, regardless of its time budget, up to the end
 that the first one would have reached.
+
+A large plan without such limits is cut into rounds too, of about ten minutes each: between two rounds a run can end
+(`mirror.run.longest.seconds`), and leave the rest to the next one.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ _log = logging.getLogger(__name__)
 ROUND_SECONDS = 60
 #: A round that could finish within these seconds leaves the rest of the limit to others.
 _SHORT_SECONDS = 5
+#: Size of the first round of a large plan, when the speed is not known; then the time of a round.
+_FIRST_SLICE_BYTES = 4 * 1024**3
+_SLICE_SECONDS = 600.0
 #: Minimum claim: the remaining bytes are an estimate.
 _LEAST_WANTED = 1024 * 1024
 
@@ -50,6 +56,7 @@ class RunRate:
         bytes_per_second: int | None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        sliced: bool = True,
     ) -> None:
         """Args:
         flow: as configured.
@@ -58,6 +65,7 @@ class RunRate:
         bytes_per_second: replaces the flow's own limit; None keeps that.
         clock: monotonic seconds.
         sleep: waits for seconds.
+        sliced: cut large plans into several rounds.
         """
         self._own = bytes_per_second or flow.copy_settings.rate_limit_bytes or None
         self._asks = cluster_limits(flow)
@@ -71,8 +79,16 @@ class RunRate:
         #: Whether the round leaves a part of its plan for another round.
         self.goes_on = False
         self._ends: dict[TopicPartition, int] = {}
+        self._done: dict[TopicPartition, int] = {}
         self._began = 0.0
         self._free_at = 0.0
+        #: Maximum bytes of a round; None: no limit.
+        self._slice_bytes = _FIRST_SLICE_BYTES if sliced else None
+
+    @property
+    def left(self) -> int:
+        """Offsets of the whole plan that are not copied; 0 if none are left."""
+        return sum(end - self._done[source] for source, end in self._ends.items()) if self.goes_on else 0
 
     def begin(self, plan: RunPlan) -> RunPlan:
         """Claim a share of the limits for a plan; return the part of it that this round copies.
@@ -82,29 +98,40 @@ class RunRate:
         if (pause := self._free_at - self._clock()) > 0:
             self._sleep(pause)
         self._began = self._clock()
-        if not self._asks:
-            return plan
         if self.goes_on:
             plan = _up_to(plan, self._ends)
         self.goes_on = False
+        most = self._slice_bytes
+        if not self._asks and (most is None or plan.estimated_bytes <= most):
+            self._ends = {}
+            return plan
         self._ends = {each.source: each.end for each in plan.partitions}
+        if not self._asks:
+            assert most is not None
+            return _first_bytes(plan, most)
         claims = self._ledger.claim_rate(
             flow=self._flow, run_id=self._run_id, wanted=self._wanted(plan), asks=self._asks
         )
         self.bytes_per_second = claims[0].bytes_per_second
         _log.info("flow %s may copy %d bytes per second in this round", self._flow, self.bytes_per_second)
-        return _first_bytes(plan, self.bytes_per_second * ROUND_SECONDS)
+        share = self.bytes_per_second * ROUND_SECONDS
+        return _first_bytes(plan, share if most is None else min(share, most))
 
     def end(self, results: Sequence[PartitionResult]) -> None:
         """Release the share, and record how much of it the round has used."""
         if self.bytes_per_second:
             # Tasks may read a burst at once; over several rounds that must not add up.
             self._free_at = self._began + sum(result.bytes for result in results) / self.bytes_per_second
-        if self._asks:
+        copied, seconds = sum(result.bytes for result in results), self._clock() - self._began
+        if self._slice_bytes is not None and copied and seconds > 0:
+            self._slice_bytes = max(int(copied / seconds * _SLICE_SECONDS), 1)
+        if self._ends:
             # Partitions that failed or were not claimed are skipped until the next run.
             done = {each.source: each.source_next for each in results if each.error is None}
             self._ends = {source: end for source, end in self._ends.items() if done.get(source, end) < end}
+            self._done = done
             self.goes_on = bool(self._ends)
+        if self._asks:
             self._ledger.release_rate(flow=self._flow, run_id=self._run_id)
 
     def _wanted(self, plan: RunPlan) -> int | None:

@@ -1,3 +1,5 @@
+from .due import due_pairs as due_pairs
+from .due import note_emitted as note_emitted
 from .flow import check_flow_heartbeats as check_flow_heartbeats
 from .flow import emit_heartbeats as emit_heartbeats
 from .flow import EmittedHeartbeat as EmittedHeartbeat

@@ -183,7 +183,8 @@ def check_flow_heartbeats(
         MirrorError: the target cannot be used.
     """
     topology = flow_topology(flow)
-    allowed = default_max_age_seconds(flow.schedule) if max_age_seconds is None else max_age_seconds
+    usual = default_max_age_seconds(flow.periodic_schedule, flow.emit_heartbeats_interval_seconds)
+    allowed = usual if max_age_seconds is None else max_age_seconds
     admin_connection = Connection.from_settings(flow.clients.target_admin)
     with ClusterAdmin(admin_connection, flow.admin_timeout_ms / 1000) as admin:
         listed = admin.list_topics()

@@ -203,10 +203,11 @@ def check_upstreams(
     )
 
 
-def default_max_age_seconds(schedule: str | None) -> float:
+def default_max_age_seconds(schedule: str | None, emitted_every: float = 0.0) -> float:
     """Maximum age of a heartbeat: one minute, plus twice the longest interval of the flow's schedule.
 
     Args:
+        emitted_every: `emit.heartbeats.interval.seconds`; takes the place of the minute if it is longer.
         schedule: `mirror.schedule`; without one, manual runs are assumed to happen once a day.
     """
     parsed = parse_schedule(schedule)
@@ -216,7 +217,7 @@ def default_max_age_seconds(schedule: str | None) -> float:
         interval = _PRESET_SECONDS.get(parsed or "", _DAY)
     else:
         interval = _longest_cron_interval(parsed)
-    return _SHORTEST_MAX_AGE_SECONDS + 2 * interval
+    return max(_SHORTEST_MAX_AGE_SECONDS, emitted_every) + 2 * interval
 
 
 def newest_of(topic: str, heartbeats: Iterable[Heartbeat], *, unreadable: int = 0) -> HeartbeatTail:

@@ -31,6 +31,12 @@ tasks.max = 1
 mirror.ledger.url = sqlite:///{folder}/ledger.db
 """
 
+_WATCHED = """\
+U->V.mirror.schedule = on-new-records
+U->V.mirror.schedule.poll = 1s
+U->V.mirror.schedule.longest = 1d
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -45,6 +51,9 @@ class Files:
     #: Of the flow Q->R, with the same ledger.
     quiet: Path
     quiet_topic: str
+    #: Of the flow U->V, which new records start, with the same ledger.
+    watched: Path
+    watched_topic: str
     #: Of the flows A->B and B->A, with a ledger of their own.
     moving: Migration
     moving_topics: tuple[str, str, str]
@@ -59,19 +68,22 @@ class Files:
 def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     folder = tmp_path_factory.mktemp("one-airflow")
     servers = {"source": kafka_pair.source.bootstrap_servers, "target": kafka_pair.target.bootstrap_servers}
-    topic, others, quiet_topic = (unique_name(name) for name in ("orders", "others", "quiet"))
-    one, other, quiet = (folder / f"{name}.properties" for name in ("one", "other", "quiet"))
+    topic, others, quiet_topic, watched_topic = (unique_name(name) for name in ("orders", "others", "quiet", "watched"))
+    one, other, quiet, watched = (folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched"))
     one.write_text(_CONFIG.format(one="N", two="S", topic=topic, folder=folder, **servers))
     other.write_text(_CONFIG.format(one="C", two="D", topic=others, folder=folder, **servers))
     quiet.write_text(_CONFIG.format(one="Q", two="R", topic=quiet_topic, folder=folder, **servers))
+    watched.write_text(_CONFIG.format(one="U", two="V", topic=watched_topic, folder=folder, **servers) + _WATCHED)
     (folder / "moving").mkdir()
     moving_topics = unique_name("moving"), unique_name("lost"), unique_name("kept")
     moving = migration(folder / "moving", kafka_pair, ",".join(moving_topics))
-    yield Files(folder, one, topic, other, quiet, quiet_topic, moving, moving_topics)
+    yield Files(folder, one, topic, other, quiet, quiet_topic, watched, watched_topic, moving, moving_topics)
     moving.ledger.close()
 
 
 @pytest.fixture(scope="package")
 def airflow(files: Files) -> Iterator[SharedAirflow]:
-    with shared_airflow(files.folder, [files.one, files.other, files.quiet, files.moving.there.path]) as running:
+    with shared_airflow(
+        files.folder, [files.one, files.other, files.quiet, files.watched, files.moving.there.path]
+    ) as running:
         yield running

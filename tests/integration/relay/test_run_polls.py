@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.planning import rate_limits
+from mirror_lib.relay.run import plan_flow
+from mirror_lib.relay.run_options import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import copy_here, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records
@@ -91,4 +94,27 @@ def test_rounds_of_a_run_whose_writers_go_on_begin_so_far_apart(
 
     assert report.rounds == rounds
     flow.run(sync=False)
+    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+
+
+def test_a_long_copy_ends_in_good_time_and_the_next_run_continues(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(400))
+    settings = {"mirror.run.longest.seconds": "0.001"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    size = plan_flow(flow.config, RunOptions(), flow.ledger).estimated_bytes
+    monkeypatch.setattr(rate_limits, "_FIRST_SLICE_BYTES", size // 4)
+
+    first = flow.run()
+    assert (first.exit_code, first.rounds) == (0, 1)
+    assert 0 < first.records < 400
+    assert any("mirror.run.longest.seconds" in warning for warning in first.warnings)
+    # Without the limit a run copies all of it, in several rounds.
+    rest = flow.with_settings(run_longest_seconds=0.0).run()
+
+    assert first.records + rest.records == 400
+    assert rest.rounds > 1
+    assert not any("mirror.run.longest.seconds" in warning for warning in rest.warnings)
     assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)

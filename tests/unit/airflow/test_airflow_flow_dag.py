@@ -32,9 +32,21 @@ def test_the_schedule_is_the_flows(dag, make_flow):
     assert build_flow_dag(make_flow(), "f").schedule is None
 
 
-def test_a_run_may_take_its_time_budget_on_top_of_the_timeout(make_flow):
-    long = build_flow_dag(make_flow(copy_settings=CopySettings(run_max_seconds=7200)), "f")
-    assert long.dagrun_timeout - build_flow_dag(make_flow(), "f").dagrun_timeout == timedelta(hours=2)
+@pytest.mark.parametrize(
+    ("settings", "hours"),
+    [
+        ({}, 24),
+        ({"run_longest_seconds": 7200}, 14),
+        ({"run_longest_seconds": 7200, "run_max_seconds": 4 * 3600}, 16),
+    ],
+)
+def test_a_run_may_take_twelve_hours_more_than_its_copy(make_flow, settings, hours):
+    dag = build_flow_dag(make_flow(copy_settings=CopySettings(**settings)), "f")
+    assert dag.dagrun_timeout == timedelta(hours=hours)
+
+
+def test_a_copy_without_a_limit_is_never_ended_by_airflow(make_flow):
+    assert build_flow_dag(make_flow(copy_settings=CopySettings(run_longest_seconds=0)), "f").dagrun_timeout is None
 
 
 def test_tasks_are_those_of_the_design_in_their_order(dag):

@@ -12,7 +12,7 @@ from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dag, build_heartbeat_dags, heartbeat_dag_id
 from mirror_lib.config.loader import load
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.errors import ClusterError, ConfigurationError
 from mirror_lib.sync import heartbeats as flow_heartbeats
 from mirror_lib.sync.heartbeats.flow import EmittedHeartbeat, HeartbeatCheck
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
@@ -105,6 +105,41 @@ def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, 
     assert "Heartbeat of B->A: cluster A" in caplog.text
     with pytest.raises(AirflowFailException, match="B->A"):
         heartbeat_tasks.emit_all_heartbeats(str(write_config()))
+
+
+def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks(write_config, monkeypatch):
+    asked = []
+
+    def write(pairs, ledger):
+        asked.append([str(pair.flow) for pair in pairs])
+        return tuple(EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1) for pair in pairs)
+
+    monkeypatch.setattr(flow_heartbeats, "emit_heartbeats", write)
+    path = write_config("emit.heartbeats.interval.seconds = 3600", "B->A.emit.heartbeats.interval.seconds = 0")
+
+    heartbeat_tasks.emit_all_heartbeats(str(path))
+    done = heartbeat_tasks.emit_heartbeats("A->B", str(path), NO_CHOICE)
+    heartbeat_tasks.emit_heartbeats("A->B", str(path), NO_CHOICE, ti=SimpleNamespace(try_number=2))
+
+    assert [sorted(pairs) for pairs in asked] == [["A->B", "B->A"], ["B->A"], ["A->B", "B->A"]]
+    assert [each["pair"] for each in done["emitted"]] == ["B->A"]
+
+
+def test_a_heartbeat_that_could_not_be_written_is_due_at_once(write_config, monkeypatch):
+    asked = []
+
+    def write(pairs, ledger):
+        asked.append(len(pairs))
+        lost = ClusterError("no broker responds.")
+        return tuple(EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1, lost) for pair in pairs)
+
+    monkeypatch.setattr(flow_heartbeats, "emit_heartbeats", write)
+    path = str(write_config("emit.heartbeats.interval.seconds = 3600"))
+
+    heartbeat_tasks.emit_heartbeats("A->B", path, NO_CHOICE)
+    heartbeat_tasks.emit_heartbeats("A->B", path, NO_CHOICE)
+
+    assert asked == [2, 2]
 
 
 def test_a_dry_run_and_switched_off_heartbeats_are_skipped_visibly(write_config):

@@ -229,6 +229,8 @@ def test_the_newest_heartbeat_counts_whatever_the_order_and_all_writers_are_name
 )
 def test_the_allowed_age_follows_the_schedule(schedule: str | None, seconds: float) -> None:
     assert default_max_age_seconds(schedule) == seconds
+    # Rarer heartbeats may be older.
+    assert default_max_age_seconds(schedule, 3600) == seconds - 60 + 3600
 
 
 def test_an_upstream_cluster_is_plain_data_for_programs(tmp_path: Path) -> None:

@@ -104,10 +104,10 @@ def test_a_task_with_all_the_bytes_has_nearly_all_of_the_limit() -> None:
 
 
 def test_given_no_limits_then_the_plan_is_copied_as_it_is(tmp_path: Path, ledger: Ledger) -> None:
-    rate, plan = rate_of(configured(tmp_path), ledger), plan_of((partition(0, 0, 10, 1 << 40),))
+    rate, plan = rate_of(configured(tmp_path), ledger), plan_of((partition(0, 0, 10, 1 << 30),))
 
     assert rate.begin(plan) == plan
-    rate.end([result(plan.partitions[0], 1 << 40)])
+    rate.end([result(plan.partitions[0], 1 << 30)])
 
     assert (rate.bytes_per_second, rate.goes_on, ledger.rate_claims()) == (None, False, ())
 
@@ -260,3 +260,29 @@ def test_given_the_end_of_a_round_then_its_share_is_free(tmp_path: Path, ledger:
     rate.end([result(each, 100) for each in plan.partitions])
 
     assert ledger.rate_claims() == ()
+
+
+def test_a_large_plan_without_limits_is_cut_into_rounds_of_about_ten_minutes(tmp_path: Path, ledger: Ledger) -> None:
+    clock, size = Clock(), 1 << 40
+    rate = rate_of(configured(tmp_path), ledger, clock=clock)
+    first = rate.begin(plan_of((partition(0, 0, 1 << 30, size),))).partitions[0]
+    assert first.estimated_bytes == pytest.approx(4 << 30, rel=0.01)
+
+    clock.now += 100.0
+    rate.end([result(first, first.estimated_bytes)])
+    assert rate.goes_on
+    assert rate.left == (1 << 30) - first.end
+
+    # More has come since: the run copies the plan that it began with.
+    rest = partition(0, first.end, 2 << 30, 2 * size)
+    second = rate.begin(plan_of((rest,))).partitions[0]
+    assert second.estimated_bytes == pytest.approx(6 * first.estimated_bytes, rel=0.01)
+    # The network has become fast.
+    clock.now += 1.0
+    rate.end([result(second, 2 * size)])
+    assert rate.goes_on
+
+    third = rate.begin(plan_of((partition(0, second.end, 2 << 30, 2 * size),))).partitions[0]
+    assert third.end == 1 << 30
+    rate.end([result(third, size)])
+    assert (rate.goes_on, rate.left) == (False, 0)

@@ -1,0 +1,1 @@
+from .schedule import flow_schedule as flow_schedule

@@ -1,0 +1,2 @@
+from .poller import FilePoller as FilePoller
+from .poller import Start as Start

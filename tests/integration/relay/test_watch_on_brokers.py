@@ -1,0 +1,187 @@
+"""The poller that starts runs on new records, with real brokers."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.loader import load
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.relay.watch import FilePoller, Start
+from mirror_lib.relay.watch import poller as polling
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, make_flow, pair_flow
+from tests.support.kafka import create_topic, delete_topic, produce, records
+
+_SECONDS = 20.0
+_WATCHED = {"A->B.mirror.schedule": "on-new-records", "A->B.mirror.schedule.poll": "1s"}
+
+
+class Watch:
+    """A running poller, and what it says."""
+
+    def __init__(self, path: Path) -> None:
+        self._polls: queue.Queue[Mapping[str, Start]] = queue.Queue()
+        self.poller = FilePoller(path, lambda: load(path), self._polls.put)
+        self.poller.start()
+
+    def next_start(self, after: int, flow: str = "A->B", seconds: float = _SECONDS) -> Start:
+        """The first start of a flow with a higher number.
+
+        Args:
+            seconds: between two polls.
+        """
+        while True:
+            start = self._polls.get(timeout=seconds).get(flow)
+            if start is not None and start.number > after:
+                return start
+
+    def polls(self, count: int) -> Mapping[str, Start]:
+        """The last of some polls that begin after this call."""
+        while not self._polls.empty():
+            self._polls.get()
+        # One may be under way.
+        return [self._polls.get(timeout=_SECONDS) for _ in range(count + 1)][-1]
+
+
+def wait_until(so: Callable[[], bool]) -> None:
+    """Wait for an event in the poller's thread."""
+    deadline = time.monotonic() + 90.0
+    while not so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def caught_up(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+    """A flow that has copied two partitions."""
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(20))
+    flow = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}.*", settings=_WATCHED)
+    assert flow.run().records == 20
+    return flow
+
+
+@pytest.fixture
+def watch(caught_up: Flow, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
+    monkeypatch.setattr(polling, "_TOPICS_SECONDS", 1.0)
+    watch = Watch(caught_up.path)
+    yield watch
+    watch.poller.stop()
+
+
+def test_new_records_start_one_run_and_its_end_settles_them(
+    watch: Watch, caught_up: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    # Nothing is new since the last run.
+    assert not watch.polls(2)
+
+    produce(kafka_pair.source, topic_name, records(3))
+    start = watch.next_start(0)
+    assert (start.payload["topics"], start.payload["records"]) == ([topic_name], 3)
+    # Airflow has not begun the run yet: more records change nothing.
+    produce(kafka_pair.source, topic_name, records(2))
+    assert watch.polls(2)["A->B"].number == 1
+
+    assert caught_up.run().records == 5
+    assert watch.polls(2)["A->B"].number == 1
+    produce(kafka_pair.source, topic_name, records(1))
+    assert watch.next_start(1).payload["records"] == 1
+
+
+def test_records_of_the_time_without_a_poller_start_a_run(
+    caught_up: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    produce(kafka_pair.source, topic_name, records(4))
+
+    watch = Watch(caught_up.path)
+    assert watch.next_start(0).payload["records"] == 4
+    watch.poller.stop()
+
+
+def test_new_topics_are_found_and_deleted_ones_hold_up_nothing(
+    watch: Watch, kafka_pair: KafkaPair, topic_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    created = f"{topic_name}-new"
+    create_topic(kafka_pair.source, created)
+    produce(kafka_pair.source, created, records(1))
+    assert watch.next_start(0).payload["topics"] == [created]
+
+    with caplog.at_level(logging.INFO):
+        delete_topic(kafka_pair.source, created)
+        while f"no longer watched for new records: {created}" not in caplog.text:
+            watch.polls(1)
+        watch.polls(3)
+    assert caplog.text.count("no longer watched") == 1
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_cluster_that_is_down_is_logged_once_and_delays_no_other(
+    caught_up: Flow, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Nobody listens there.
+    more = {
+        "clusters": "A, B, C",
+        "C.bootstrap.servers": "127.0.0.1:1",
+        "C->B.enabled": "true",
+        "C->B.topics": topic_name,
+        "C->B.mirror.schedule": "on-new-records",
+    }
+    with caught_up.path.open("a") as file:
+        file.writelines(f"{key} = {value}\n" for key, value in more.items())
+    with caplog.at_level(logging.ERROR):
+        watch = Watch(caught_up.path)
+        produce(kafka_pair.source, topic_name, records(1))
+        assert watch.next_start(0)
+        while "cluster C cannot be watched" not in caplog.text:
+            watch.polls(1)
+        watch.polls(6)
+        watch.poller.stop()
+
+    assert caplog.text.count("cannot be watched") == 1
+    (step,) = caught_up.ledger.observations.steps("C->B")
+    assert (step.step, step.failed) == (polling.STEP, 1)
+    assert not caught_up.ledger.observations.steps("A->B")
+
+
+def test_a_cluster_that_comes_back_is_watched_again(
+    kafka_jars: Path, cluster_folder: Path, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with KafkaCluster("restarting", directory=cluster_folder, jars=kafka_jars) as cluster:
+        create_topic(cluster, topic_name)
+        servers = cluster.bootstrap_servers
+        flow = make_flow(tmp_path, servers, servers, topics=topic_name, settings=_WATCHED)
+        watch = Watch(flow.path)
+        watch.polls(1)
+        (broker,) = cluster.node_ids
+        cluster.kill(broker)
+        wait_until(lambda: "cannot be watched" in caplog.text)
+        cluster.start()
+        produce(cluster, topic_name, records(1))
+
+        assert watch.next_start(0, seconds=90.0).payload["records"] == 1
+        watch.poller.stop()
+    assert caplog.text.count("cannot be watched") == caplog.text.count("is watched again") == 1
+    (step,) = flow.ledger.observations.steps("A->B")
+    assert (step.step, step.failed) == (polling.STEP, 0)
+
+
+def test_without_a_ledger_every_change_starts_a_run(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(2))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_WATCHED)
+    flow.ledger.close()
+    (tmp_path / "ledger.sqlite3").unlink()
+
+    watch = Watch(flow.path)
+    assert watch.next_start(0).payload["records"] is None
+    watch.poller.stop()
+    assert caplog.text.count("The ledger cannot be read") == 1
