@@ -92,7 +92,7 @@ def test_the_driver_host_makes_no_file_through_a_link(tmp_path: Path) -> None:
 def test_the_driver_host_locks_in_no_folder_of_others(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 
-    with pytest.raises(ConfigurationError, match="not ours alone"), driver_host._alone(tmp_path / "socket"):
+    with pytest.raises(ConfigurationError, match="accessible to other users"), driver_host._alone(tmp_path / "socket"):
         pass
 
     assert list(tmp_path.iterdir()) == []
