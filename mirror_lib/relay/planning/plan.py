@@ -60,8 +60,8 @@ def hot_partition_warnings(hot: Sequence[HotPartition]) -> tuple[str, ...]:
         f"tasks of equal size. Such partitions: {named}{more}. A partition keeps its order and has one writer, so "
         "it is not split: more tasks do not help. Options: more partitions for the topic (for new records only, and "
         "keys move to other partitions); a separate flow for the topic, so that other topics do not wait for it; "
-        "larger batches at the producers (batch.size, linger.ms, compression.type); with a high round-trip time, larger "
-        "batches on the target (max.message.bytes of its topic, and mirror.batch.max.bytes) and larger fetches "
+        "larger batches at the producers (batch.size, linger.ms, compression.type); with a high round-trip time, "
+        "larger batches on the target (max.message.bytes of its topic, and mirror.batch.max.bytes) and larger fetches "
         "(mirror.fetch.max.bytes).",
     )
 
