@@ -57,11 +57,11 @@ def hot_partition_warnings(hot: Sequence[HotPartition]) -> tuple[str, ...]:
     return (
         f"The run lasts as long as its largest partition: {first.source} has {_amount(first, first.weight)}, "
         f"{first.times_fair_share:.1f} times the {_amount(first, first.fair_share)} per task with {first.tasks} "
-        f"equal tasks. Such partitions: {named}{more}. A partition keeps its order and has one writer, so it is not "
-        "split: more tasks do not help. Options: more partitions for the topic (for new records only, and keys move "
-        "to other partitions); a separate flow for the topic, so that other topics do not wait for it; larger "
-        "batches at the producers (batch.size, linger.ms, compression.type); with a high round-trip time, larger "
-        "batches on the target (max.message.bytes of its topic, and mirror.batch.max.bytes) and larger fetches "
+        f"tasks of equal size. Such partitions: {named}{more}. A partition keeps its order and has one writer, so "
+        "it is not split: more tasks do not help. Options: more partitions for the topic (for new records only, and "
+        "keys move to other partitions); a separate flow for the topic, so that other topics do not wait for it; "
+        "larger batches at the producers (batch.size, linger.ms, compression.type); with a high round-trip time, "
+        "larger batches on the target (max.message.bytes of its topic, and mirror.batch.max.bytes) and larger fetches "
         "(mirror.fetch.max.bytes).",
     )
 

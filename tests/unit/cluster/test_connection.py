@@ -234,18 +234,18 @@ class TestSasl:
         [
             ({"sasl.mechanism": "DIGEST-MD5"}, "DIGEST-MD5 is not supported"),
             ({"sasl.jaas.config": ""}, r"sasl\.jaas\.config is not set"),
-            ({"sasl.jaas.config": 'X required username="alice";'}, "does not give password"),
-            ({"sasl.jaas.config": "X required;"}, "does not give username and password"),
+            ({"sasl.jaas.config": 'X required username="alice";'}, "is missing password"),
+            ({"sasl.jaas.config": "X required;"}, "is missing username and password"),
             ({"sasl.jaas.config": 'X required password="s3cret'}, r"sasl\.jaas\.config cannot be read"),
             ({"sasl.jaas.config": 'X required tokenauth="true" username="a" password="s3cret";'}, "delegation token"),
             ({"sasl.mechanism": "OAUTHBEARER"}, r"sasl\.oauthbearer\.token\.endpoint\.url is not set"),
             (
                 {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://idp"},
-                "does not give clientId and clientSecret",
+                "is missing clientId and clientSecret",
             ),
             (
                 {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "ftp://idp"},
-                r"token\.endpoint\.url begins with ftp",
+                r"token\.endpoint\.url starts with ftp",
             ),
             (
                 {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "file:///nowhere/token"},

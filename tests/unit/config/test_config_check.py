@@ -236,7 +236,7 @@ def test_a_blank_that_disables_a_flow_is_a_warning(file: Path) -> None:
 def test_a_setting_that_another_layer_hides_is_a_warning(file: Path) -> None:
     problem = _one(file, "A->B.consumer.client.rack = a\nA.consumer.client.rack = b\n")
     assert problem.line == 5
-    assert "A.consumer.client.rack wins" in problem.message
+    assert "A.consumer.client.rack overrides it" in problem.message
     assert "A->B.source.consumer.client.rack" in (problem.suggestion or "")
 
 

@@ -255,7 +255,7 @@ def test_a_folder_that_is_gone_is_refused_before_anything_runs(host: StandInHost
     plain = host.request("ends", "0")
     request = DriverRequest(plain.module, plain.arguments, plain.environment, str(host.folder / "gone"), 0)
 
-    with pytest.raises(NoDriverHostError, match=r"refuses.*No such file"):
+    with pytest.raises(NoDriverHostError, match=r"rejected the request.*No such file"):
         Driver(host.socket, request, host.folder)
 
 

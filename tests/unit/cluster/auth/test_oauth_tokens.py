@@ -200,7 +200,7 @@ class TestClientCredentials:
 
     def test_given_a_token_that_is_over_then_the_error_says_so(self, endpoint: TokenEndpoint) -> None:
         endpoint.behaviour.lifetime_seconds = -60
-        with pytest.raises(AuthenticationError, match=r"ended 6\d s ago.*check the clocks"):
+        with pytest.raises(AuthenticationError, match=r"expired 6\d s ago.*check the clocks"):
             fetch(by_credentials(endpoint).source)
 
     @pytest.mark.parametrize("end", NO_NUMBERS)
@@ -210,13 +210,13 @@ class TestClientCredentials:
     ) -> None:
         value, lasts = (unsigned(f'{{"exp": {end}}}'), "null") if place == "exp" else ("opaque", end)
         endpoint.behaviour.raw = f'{{"access_token": "{value}", "expires_in": {lasts}}}'
-        with pytest.raises(AuthenticationError, match=r"claim exp|has no access_token"):
+        with pytest.raises(AuthenticationError, match=r"numeric exp claim|has no access_token"):
             fetch(by_credentials(endpoint).source)
 
     @pytest.mark.parametrize("end", ["-1e300", "-1", "0", "-" + "9" * 300])
     def test_given_an_end_long_ago_then_the_token_is_refused(self, endpoint: TokenEndpoint, end: str) -> None:
         endpoint.behaviour.answer = {"access_token": unsigned(f'{{"exp": {end}}}')}
-        with pytest.raises(AuthenticationError, match="ended"):
+        with pytest.raises(AuthenticationError, match="expired"):
             fetch(by_credentials(endpoint).source)
 
     @pytest.mark.parametrize("end", ["1e300", "9" * 300, "99999999999"])
@@ -481,7 +481,7 @@ class TestUnsecuredTokens:
         assert (token.principal, found.extensions) == ("thor", (("traceId", "123"),))
 
     def test_given_no_name_for_the_user_then_the_error_says_which_option_lacks(self) -> None:
-        with pytest.raises(ConfigurationError, match="does not give unsecuredLoginStringClaim_sub"):
+        with pytest.raises(ConfigurationError, match="is missing unsecuredLoginStringClaim_sub"):
             login('unsecuredLoginNumberClaim_n="3"')
 
 

@@ -310,7 +310,7 @@ def test_null_forgets_the_position(value: bytes | None) -> None:
         (b'{"offset":9223372036854775808}', "offset is not an integer"),
         (b'{"offset":1,"target_offset":-1}', "target_offset is negative"),
         (b'{"offset":1,"state":"ajar"}', "unknown state 'ajar'"),
-        (b'{"offset":1,"run_id":7}', "run_id is not a text"),
+        (b'{"offset":1,"run_id":7}', "run_id is not a string"),
         (b'{"offset":1,"left_out":{}}', "left_out is not a list"),
         (b'{"offset":1,"left_out":[[1,2]]}', "left_out contains something other"),
         (b'{"offset":1,"left_out":[[3,3,1,"corrupt-batch",false]]}', "left_out is not in ascending order"),

@@ -163,7 +163,7 @@ class TestTelling:
         [
             (PoisonPolicy.FAIL, "stops before the first such record"),
             (PoisonPolicy.QUARANTINE, "written to the quarantine topic"),
-            (PoisonPolicy.SKIP, "left out"),
+            (PoisonPolicy.SKIP, "skipped"),
         ],
     )
     def test_the_text_says_what_happens_under_the_flows_policy_and_what_to_do(
