@@ -130,12 +130,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, interrupt)
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         progress.print(f"[dim]{time.monotonic() - began:5.0f} s[/]  {text}", highlight=False)
 
     try:
         machine = describe(java=java_version(), kafka=KAFKA_VERSION)
-        results = run(options, tell)
+        results = run(options, log)
     except MirrorError as error:
         progress.print(str(error), style="red", markup=False)
         return error.exit_code

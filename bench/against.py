@@ -143,8 +143,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for workload in workloads:
                 came = compare(pair, Path(name), chosen.checkout.resolve(), workload, chosen.rounds, own)
                 found[workload.name] = came
-                told = ", ".join(f"{measure} {ratio}" for measure, ratio in came.items())
-                sys.stdout.write(f"{workload.title}: this / other: {told}\n")
+                ratio_texts = ", ".join(f"{measure} {ratio}" for measure, ratio in came.items())
+                sys.stdout.write(f"{workload.title}: this / other: {ratio_texts}\n")
                 sys.stdout.flush()
     except MirrorError as error:
         sys.stderr.write(f"{error}\n")

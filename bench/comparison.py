@@ -25,7 +25,7 @@ from bench.settings import Copier, CopySetup
 from bench.workloads import BatchKind, Workload
 
 #: Called with one sentence about the present step.
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 _Step = TypeVar("_Step")
 
@@ -87,20 +87,20 @@ def order(steps: Sequence[_Step], turn: int) -> tuple[_Step, ...]:
     return (*steps[shift:], *steps[:shift])
 
 
-def run(options: Options, tell: Tell) -> Results:
+def run(options: Options, log: Log) -> Results:
     """Measure everything; everything that was started has ended when this returns or raises.
 
     Raises:
         BenchError: a copy failed.
         MirrorError: a cluster or MirrorMaker could not be started.
     """
-    with _folder(keep=options.keep, tell=tell) as folder:
-        tell("starting two clusters and a Spark session")
+    with _folder(keep=options.keep, log=log) as folder:
+        log("starting two clusters and a Spark session")
         with (
             RelayHost(cores=options.processes, directory=folder) as host,
             started_pair(folder, full_page_cache=options.warm_up) as pair,
         ):
-            return _Comparison(options, tell, folder, pair, host).run()
+            return _Comparison(options, log, folder, pair, host).run()
 
 
 #: Each way of a half is measured this often before the fastest is chosen.
@@ -110,9 +110,9 @@ _CHOOSING_TURNS = 3
 class _Comparison:
     """Everything that is running, and the measurements so far."""
 
-    def __init__(self, options: Options, tell: Tell, folder: Path, pair: Pair, host: RelayHost) -> None:
+    def __init__(self, options: Options, log: Log, folder: Path, pair: Pair, host: RelayHost) -> None:
         self._options = options
-        self._tell = tell
+        self._log = log
         self._folder = folder
         self._pair = pair
         self._host = host
@@ -155,11 +155,11 @@ class _Comparison:
             measure(number)
 
     def _measure_limit(self, workload: Workload, number: int) -> None:
-        self._tell(f"{workload.name}: fetching alone and producing alone, round {number}")
+        self._log(f"{workload.name}: fetching alone and producing alone, round {number}")
         runs = self._halves(workload, number, self._ways)
         self._limit_runs += runs
         for run in runs:
-            self._tell(f"{workload.name}: {run.half.value} {run.way}, {run.records / run.seconds:,.0f} records/s")
+            self._log(f"{workload.name}: {run.half.value} {run.way}, {run.records / run.seconds:,.0f} records/s")
 
     def _halves(self, workload: Workload, number: int, chosen: Ways | None = None) -> tuple[LimitRun, ...]:
         partitions, processes = self._options.partitions, self._options.processes
@@ -169,12 +169,12 @@ class _Comparison:
 
     def _load(self, workload: Workload) -> None:
         self._ways = None
-        self._tell(f"{workload.name}: writing {workload.records:,} records")
+        self._log(f"{workload.name}: writing {workload.records:,} records")
         self._pair.source.create(workload.name, self._options.partitions)
         shape = load(self._pair.source.bootstrap_servers, workload, self._options.partitions)
-        self._tell(f"{workload.name}: {shape.batches:,} batches of {shape.mean_batch_bytes:,.0f} bytes on average")
+        self._log(f"{workload.name}: {shape.batches:,} batches of {shape.mean_batch_bytes:,.0f} bytes on average")
         if self._options.warm_up:
-            self._tell(f"{workload.name}: warming the brokers up")
+            self._log(f"{workload.name}: warming the brokers up")
             self._warm_up(workload)
 
     def _warm_up(self, workload: Workload) -> None:
@@ -191,7 +191,7 @@ class _Comparison:
             compiled = broker_work(brokers).compiled_since(before)
             warm_up.copied(compiled)
             copies += 1
-        self._tell(
+        self._log(
             f"{workload.name}: after {copies} copies the brokers' compilers take {warm_up.share:.1%} of their CPU"
         )
         if self._options.measures_limit(workload):
@@ -205,17 +205,17 @@ class _Comparison:
         runs = [run for turn in range(_CHOOSING_TURNS) for run in self._halves(workload, turn)]
         chosen = fastest_ways(runs, workload)
         names = ", ".join(way.name for way in (*chosen.fetching, *chosen.producing))
-        self._tell(f"{workload.name}: the limit is measured by {names}")
+        self._log(f"{workload.name}: the limit is measured by {names}")
         return chosen
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
         self._pair.settle()
-        self._tell(f"{workload.name}: copying with {copier.label}, round {number}")
+        self._log(f"{workload.name}: copying with {copier.label}, round {number}")
         measurement, idle_seconds = self._copy_by(workload, copier, number)
         self._measured.append(measurement)
         if idle_seconds is not None:
             self._idle_seconds.append(idle_seconds)
-        self._tell(f"{workload.name}: {copier.label}, {measurement.window.rate:,.0f} records/s")
+        self._log(f"{workload.name}: {copier.label}, {measurement.window.rate:,.0f} records/s")
 
     def _copy_by(self, workload: Workload, copier: Copier, number: int) -> tuple[Measurement, float | None]:
         """Copy, and delete the copy; return also how long this project's run with nothing to copy took."""
@@ -248,12 +248,12 @@ class _Comparison:
 
 
 @contextmanager
-def _folder(*, keep: bool, tell: Tell) -> Iterator[Path]:
+def _folder(*, keep: bool, log: Log) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="mirror-bench-"))
     try:
         yield folder
     finally:
         if keep:
-            tell(f"logs and data are in {folder}")
+            log(f"logs and data are in {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)

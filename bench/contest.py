@@ -152,8 +152,8 @@ def _sync_topics(contestant: Contestant) -> None:
     """Do what the previous task of the flow's DAG does."""
     flow = load(contestant.config).flow(contestant.setup.flow)
     done = apply_flow_topics(flow, flow_topology(flow))
-    if done.failed:
-        raise BenchError(f"cannot create the topics of {contestant.label}: {done.failed[0].error}.")
+    if done.failures:
+        raise BenchError(f"cannot create the topics of {contestant.label}: {done.failures[0].error}.")
 
 
 class WarmSession:

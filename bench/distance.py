@@ -51,7 +51,7 @@ from testbed.wan_direction import LineQuality
 _FIRST_RECORD_SECONDS, _COMMIT_SECONDS = 180.0, 120.0
 _MM2_HEAP_MEGABYTES = 2048
 _WIDTH = 220
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,20 @@ class _Loaded:
     batch_bytes: int
 
 
-def run(options: Options, sites: Sites, folder: Path, tell: Tell) -> tuple[Copied, ...]:
+def run(options: Options, sites: Sites, folder: Path, log: Log) -> tuple[Copied, ...]:
     """Make every copy; a failed one is among the results, and the others continue.
 
     Raises:
         BenchError: the source cannot be filled.
     """
     with CopyProcesses(options.processes) as processes:
-        return _Bench(options, sites, processes, folder, tell).run()
+        return _Bench(options, sites, processes, folder, log).run()
 
 
 class _Bench:
-    def __init__(self, options: Options, sites: Sites, processes: CopyProcesses, folder: Path, tell: Tell) -> None:
+    def __init__(self, options: Options, sites: Sites, processes: CopyProcesses, folder: Path, log: Log) -> None:
         self._options, self._sites, self._processes = options, sites, processes
-        self._folder, self._tell = folder, tell
+        self._folder, self._log = folder, log
         self._copies = 0
         self._loaded: dict[str, _Loaded] = {}
 
@@ -112,7 +112,7 @@ class _Bench:
             loaded.batch_bytes,
             self._allowed(case, copier),
         )
-        self._tell(f"{copier.label}, {case.value}, {'warm-up' if number == 0 else f'round {number}'}")
+        self._log(f"{copier.label}, {case.value}, {'warm-up' if number == 0 else f'round {number}'}")
         self._sites.pair.settle()
         try:
             with self._sites.line(case, self._options.quality, seed=number) as line:
@@ -122,7 +122,7 @@ class _Bench:
         except MirrorError as error:
             copied = replace(copied, failure=str(error))
         self._sites.pair.forget(f"{setup.source_alias}.")
-        self._tell(f"  {copied.failure or f'{copied.per_second(copied.bytes / 1e6):,.1f} MB/s, equal: {copied.equal}'}")
+        self._log(f"  {copied.failure or f'{copied.per_second(copied.bytes / 1e6):,.1f} MB/s, equal: {copied.equal}'}")
         return copied
 
     def _measure(self, setup: CopySetup, workload: Workload, copied: Copied) -> Copied:
@@ -171,7 +171,7 @@ class _Bench:
                 yield driver
             except MirrorError as error:
                 # From outside only the lack of progress is visible; the run knows the reason.
-                self._tell("  no progress; waiting for the report of the run")
+                self._log("  no progress; waiting for the report of the run")
                 found = driver.result().errors
                 if found and found[0] is not error:
                     raise BenchError(f"{error.what} Report of the run: {found[0]}") from error
@@ -227,7 +227,7 @@ class _Bench:
 
     def _load(self, workload: Workload) -> _Loaded:
         if workload.name not in self._loaded:
-            self._tell(f"{workload.name}: writing {workload.records:,} records")
+            self._log(f"{workload.name}: writing {workload.records:,} records")
             source = self._sites.pair.source
             source.create(workload.name, self._options.partitions)
             shape = load(source.bootstrap_servers, workload, self._options.partitions)
@@ -238,8 +238,8 @@ class _Bench:
 def _sync_topics(flow: FlowConfig) -> None:
     """Do what the previous task of the flow's DAG does."""
     done = apply_flow_topics(flow, flow_topology(flow))
-    if done.failed:
-        raise BenchError(f"cannot create the topics of {flow.flow}: {done.failed[0].error}.")
+    if done.failures:
+        raise BenchError(f"cannot create the topics of {flow.flow}: {done.failures[0].error}.")
 
 
 def _running(driver: Future[RunReport]) -> None:
@@ -269,7 +269,7 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         progress.print(f"{time.monotonic() - began:5.0f} s  {text}", highlight=False, markup=False)
 
     options = make_options(chosen)
@@ -278,9 +278,9 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
         tempfile.TemporaryDirectory(prefix="mirror-distance-", ignore_cleanup_errors=True) as name,
         started_sites(Path(name)) as sites,
     ):
-        results = run(options, sites, Path(name), tell)
+        results = run(options, sites, Path(name), log)
     console.print(machine.line(), style="dim")
-    console.print(f"{options.workload.title}; line: {_told(options.quality)}")
+    console.print(f"{options.workload.title}; line: {_quality_text(options.quality)}")
     console.print(distance_table(results))
     for each in results:
         if each.failure:
@@ -292,7 +292,7 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     return 0 if all(each.equal for each in results) else 1
 
 
-def _told(quality: LineQuality) -> str:
+def _quality_text(quality: LineQuality) -> str:
     width = f"{quality.bytes_per_second / 1e6:,.0f} MB/s" if quality.bytes_per_second else "of any width"
     window = f"{quality.window_bytes / 1e6:g} MB" if quality.window_bytes else "any size"
     return (

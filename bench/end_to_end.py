@@ -43,7 +43,7 @@ from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.dev.spark_connect import SparkConnectServer
 
 _WIDTH = 118
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 #: How a warm run is started, and how a cold one.
 SESSION, CONNECT, HOSTED = "session", "connect", "connect-hosted"
 _WARM_WAYS = (SESSION, CONNECT, HOSTED)
@@ -76,13 +76,13 @@ class Options:
     warm_up: bool = True
 
 
-def run(options: Options, pair: Pair, folder: Path, tell: Tell) -> tuple[Result, ...]:
+def run(options: Options, pair: Pair, folder: Path, log: Log) -> tuple[Result, ...]:
     """Measure the selected races.
 
     Raises:
         BenchError: a copy failed.
     """
-    return _Bench(options, pair, folder, tell).run()
+    return _Bench(options, pair, folder, log).run()
 
 
 @dataclass
@@ -90,7 +90,7 @@ class _Bench:
     options: Options
     pair: Pair
     folder: Path
-    tell: Tell
+    log: Log
     _results: list[Result] = field(default_factory=list)
     _copies: int = 0
 
@@ -108,7 +108,7 @@ class _Bench:
         return tuple(self._results)
 
     def _load(self, workload: Workload) -> None:
-        self.tell(f"{workload.name}: writing {workload.records:,} records")
+        self.log(f"{workload.name}: writing {workload.records:,} records")
         self.pair.source.create(workload.name, self.options.partitions)
         load(self.pair.source.bootstrap_servers, workload, self.options.partitions)
         if self.options.warm_up:
@@ -146,7 +146,7 @@ class _Bench:
     @contextmanager
     def _warm_start(self, way: str) -> Iterator[Callable[[Contestant], Started]]:
         with ExitStack() as stack:
-            self.tell(f"warming a session for {way}")
+            self.log(f"warming a session for {way}")
             if way == SESSION:
                 directory = self.folder / f"session-{self._copies}"
                 directory.mkdir()
@@ -191,10 +191,10 @@ class _Bench:
 
     def _measure(self, race: Race, workload: Workload, number: int, contestants: Sequence[Contestant]) -> None:
         names = " and ".join(each.label for each in contestants)
-        self.tell(f"{workload.name}, {race.value}, round {number}: {names}")
+        self.log(f"{workload.name}, {race.value}, round {number}: {names}")
         for timing in self._timings(workload, contestants):
             self._results.append(Result(race, workload.name, number, timing))
-            self.tell(f"  {timing.label}: last record {timing.last_record:.2f} s, done {timing.done:.2f} s")
+            self.log(f"  {timing.label}: last record {timing.last_record:.2f} s, done {timing.done:.2f} s")
 
     def _measure_none(self, workload: Workload, contestant: Contestant) -> None:
         self._timings(workload, [contestant])
@@ -264,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         progress.print(text, highlight=False)
 
     options = make_options(chosen)
@@ -273,7 +273,7 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
         tempfile.TemporaryDirectory(prefix="mirror-end-to-end-", ignore_cleanup_errors=True) as name,
         started_pair(Path(name), full_page_cache=options.warm_up) as pair,
     ):
-        results = run(options, pair, Path(name), tell)
+        results = run(options, pair, Path(name), log)
     console.print(machine.line(), style="dim")
     console.print(timing_table(results))
     console.print(goal_table(goals(results)))

@@ -48,7 +48,7 @@ _HEAP_MEGABYTES = 3072
 #: Indexes are preallocated with this size; 20,000 of the default's 10 MB exceed the disk.
 _OVERRIDES = {"log.index.size.max.bytes": "1048576"}
 _BUSY_PARTITIONS = 8
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def wanted(series: Sequence[Series], sizes: Sizes) -> tuple[_Wanted, ...]:
     return tuple(point for one in series for point in known[one])
 
 
-def run(options: Options, pair: Pair, host: RelayHost, folder: Path, tell: Tell) -> tuple[Point, ...]:
+def run(options: Options, pair: Pair, host: RelayHost, folder: Path, log: Log) -> tuple[Point, ...]:
     """Measure every point.
 
     Raises:
@@ -111,9 +111,9 @@ def run(options: Options, pair: Pair, host: RelayHost, folder: Path, tell: Tell)
     """
     points = []
     for number, each in enumerate(wanted(options.series, options.sizes), 1):
-        tell(f"{each.series.name}: {each.amount:,g} {each.series.unit}")
+        log(f"{each.series.name}: {each.amount:,g} {each.series.unit}")
         point = _Bench(options, pair, host, folder, number).measure(each)
-        tell(f"  copy {point.copy.seconds:.2f} s, nothing new {point.idle.seconds:.2f} s")
+        log(f"  copy {point.copy.seconds:.2f} s, nothing new {point.idle.seconds:.2f} s")
         points.append(point)
     return tuple(points)
 
@@ -236,7 +236,7 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         progress.print(f"[dim]{time.monotonic() - began:5.0f} s[/]  {text}", highlight=False)
 
     options = make_options(chosen)
@@ -250,7 +250,7 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
             ) as pair,
         ):
             host.wait_started()
-            points = run(options, pair, host, folder, tell)
+            points = run(options, pair, host, folder, log)
     console.print(machine.line(), style="dim")
     for series in options.series:
         console.print(series_table(series, points))

@@ -181,8 +181,10 @@ def series_table(series: Series, points: Sequence[Point]) -> Table:
 def _title(series: Series, points: Sequence[Point]) -> str:
     grown = exponent([(point.amount, point.copy.seconds) for point in points])
     idle = exponent([(point.amount, point.idle.seconds) for point in points])
-    told = [f"{what} ~ amount^{value:.2f}" for what, value in (("copy", grown), ("idle", idle)) if value is not None]
-    return f"Seconds against {series.name}" + (f" (between the last two: {', '.join(told)})" if told else "")
+    exponents = [
+        f"{what} ~ amount^{value:.2f}" for what, value in (("copy", grown), ("idle", idle)) if value is not None
+    ]
+    return f"Seconds against {series.name}" + (f" (between the last two: {', '.join(exponents)})" if exponents else "")
 
 
 def to_plain(points: Sequence[Point]) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ _POLL_SECONDS = 0.02
 #: Records that every copier copies before the load begins.
 _BEFORE_SECONDS, _BEFORE_RECORDS_PER_SECOND = 0.5, 200
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Options:
     processes: int = 2
 
 
-def run(options: Options, pair: Pair, host: RelayHost, folder: Path, tell: Tell) -> tuple[Sustained, ...]:
+def run(options: Options, pair: Pair, host: RelayHost, folder: Path, log: Log) -> tuple[Sustained, ...]:
     """Measure the selected copiers.
 
     Raises:
@@ -88,7 +88,7 @@ def run(options: Options, pair: Pair, host: RelayHost, folder: Path, tell: Tell)
             tasks=options.processes,
         )
         pair.source.create(setup.topic, options.partitions)
-        bench = _Bench(options, pair, setup, folder / setup.topic, tell)
+        bench = _Bench(options, pair, setup, folder / setup.topic, log)
         bench.directory.mkdir()
         measured.append(bench.mirror(host) if copier is Copier.MIRROR else bench.mm2())
         pair.forget(f"{setup.source_alias}.")
@@ -105,7 +105,7 @@ class _Bench:
     pair: Pair
     setup: CopySetup
     directory: Path
-    tell: Tell
+    log: Log
 
     @property
     def _load(self) -> Load:
@@ -135,7 +135,7 @@ class _Bench:
             if maker.process is None:
                 raise BenchError(f"MirrorMaker ended. The end of its log:\n{maker.log_tail()}")
 
-        self.tell(f"{self.setup.copier.label}: starting")
+        self.log(f"{self.setup.copier.label}: starting")
         with self._observer() as observer, maker:
             maker.start(render(properties(self.setup)))
             tree = ProcessTree(maker.pid)
@@ -147,7 +147,7 @@ class _Bench:
         before = self._write_before()
         config = self.directory / "mirror.properties"
         write_config(self.setup, config)
-        self.tell(f"{self.setup.copier.label}: starting")
+        self.log(f"{self.setup.copier.label}: starting")
         host.prepare(str(config), self.setup.flow)
         host.warm()
         runs = _Runs(host, str(config), self.setup.flow, self.options.seconds)
@@ -166,7 +166,7 @@ class _Bench:
     ) -> tuple[Written, float]:
         """Write the load, and wait until the target has all of it; return also the cost meanwhile."""
         load = self._load
-        self.tell(f"{self.setup.copier.label}: {load.bytes_per_second / 1e6:g} MB/s for {load.seconds:g} s")
+        self.log(f"{self.setup.copier.label}: {load.bytes_per_second / 1e6:g} MB/s for {load.seconds:g} s")
         with _writing(load) as writing:
             used = tree.cpu_seconds()
             _until(lambda: writing.poll() is not None, keep_going, load.seconds + _FIRST_SECONDS, "the end of the load")
@@ -189,7 +189,7 @@ class _Bench:
         lag = _lag(arrivals, judged_from, written.ended + 1)
         if lag is None:
             raise BenchError("the load was over before its start-up phase.", action="Give it more --seconds.")
-        self.tell(f"{self.setup.copier.label}: p99 {lag.p99:.2f} s, most {lag.most:.2f} s")
+        self.log(f"{self.setup.copier.label}: p99 {lag.p99:.2f} s, most {lag.most:.2f} s")
         return Sustained(
             copier=self.setup.copier,
             written=written,
@@ -315,7 +315,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         progress.print(str(error), style="red", markup=False)
         return 2
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         progress.print(text, highlight=False)
 
     try:
@@ -324,7 +324,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             folder = Path(name)
             with RelayHost(cores=options.processes, directory=folder) as host, started_pair(folder) as pair:
                 host.wait_started()
-                measured = run(options, pair, host, folder, tell)
+                measured = run(options, pair, host, folder, log)
     except MirrorError as error:
         progress.print(str(error), style="red", markup=False)
         return error.exit_code

@@ -140,7 +140,7 @@ class _Session:
 def _prepare(request: Prepare) -> Answer:
     flow = load(Path(request.config)).flow(request.flow)
     done = apply_flow_topics(flow, flow_topology(flow))
-    refused = [f"{result.step.name}: {result.error}" for result in done.failed]
+    refused = [f"{result.step.name}: {result.error}" for result in done.failures]
     return Answer(errors=(*(str(conflict) for conflict in done.plan.conflicts), *refused))
 
 

@@ -41,7 +41,7 @@ _PRACTICE_RECORDS = 500
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 #: Of a long-lived session, like those of a Spark Connect server.
 SESSION_SETTINGS: Mapping[str, str] = {_JAVA_OPTIONS: CONNECT_SETTINGS[_JAVA_OPTIONS]}
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ class Options:
         return tuple(each for each in case.contenders if self.contenders is None or each in self.contenders)
 
 
-def run(options: Options, pair: Pair, host: RelayHost, folder: Path, tell: Tell) -> Results:
+def run(options: Options, pair: Pair, host: RelayHost, folder: Path, log: Log) -> Results:
     """Measure the selected cases.
 
     Raises:
         BenchError: a copy failed.
     """
-    return _Bench(options, pair, host, folder, tell).run()
+    return _Bench(options, pair, host, folder, log).run()
 
 
 @dataclass
@@ -80,7 +80,7 @@ class _Bench:
     pair: Pair
     host: RelayHost
     folder: Path
-    tell: Tell
+    log: Log
     _measured: list[Result] = field(default_factory=list)
     _copies: int = 0
     _jars: Path | None = None
@@ -100,7 +100,7 @@ class _Bench:
         few = workload.scaled(_PRACTICE_RECORDS * partitions)
         practice = replace(case, workload=replace(few, name=f"practice-{workload.name}"))
         for each in (workload, practice.workload):
-            self.tell(f"{case.name}: writing {each.records:,} records")
+            self.log(f"{case.name}: writing {each.records:,} records")
             self.pair.source.create(each.name, partitions)
             load(self.pair.source.bootstrap_servers, each, partitions)
         everything = all_kept(workload, partitions)
@@ -113,7 +113,7 @@ class _Bench:
         return kept, practice
 
     def _warm_up(self, case: Case, kept: Kept) -> None:
-        self.tell(f"{case.name}: warming brokers and session up")
+        self.log(f"{case.name}: warming brokers and session up")
         options = self.options
         measure_limit(self.pair, case.workload, partitions=options.partitions, processes=options.processes, number=0)
         for contender in options.contenders_of(case):
@@ -132,14 +132,14 @@ class _Bench:
             # Idle Python workers end after a minute, less than the copies of others take.
             self._practise(practice, contender, kept[Outcome.SAME])
         self.pair.settle()
-        self.tell(f"{case.name}: copying with {contender.label}, round {number}")
+        self.log(f"{case.name}: copying with {contender.label}, round {number}")
         copy = self._planned(case, contender, number, kept[case.outcome(contender)])
         if contender in (Contender.TRANSFORMED, Contender.RAW):
             result = measure_mirror(self.pair, self.host, copy)
         else:
             result = measure_mm2(self.pair, copy, self._jars_of(case))
         self._measured.append(result)
-        self.tell(f"{case.name}: {contender.label}, {result.rate:,.0f} records/s")
+        self.log(f"{case.name}: {contender.label}, {result.rate:,.0f} records/s")
         self.pair.forget(f"{copy.setup.source_alias}.")
 
     def _jars_of(self, case: Case) -> Path | None:
@@ -243,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         progress.print(text, highlight=False)
 
     compiled = has_compiler()
@@ -251,13 +251,13 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     machine = describe(java=java_version(), kafka=KAFKA_VERSION)
     with tempfile.TemporaryDirectory(prefix="mirror-transforms-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        tell("starting two clusters and a Spark session")
+        log("starting two clusters and a Spark session")
         with (
             RelayHost(cores=options.processes, directory=folder, spark_settings=settings) as host,
             started_pair(folder, full_page_cache=options.warm_up) as pair,
         ):
             host.wait_started()
-            results = run(options, pair, host, folder, tell)
+            results = run(options, pair, host, folder, log)
     session = ", ".join(f"{key}={value}" for key, value in settings.items())
     console.print(Text(f"{machine.line()}\nSpark session: {session}", style="dim"))
     console.print(speed_table(results))

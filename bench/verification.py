@@ -111,23 +111,23 @@ def measured(records: int, value_bytes: int, work: Callable[[], None]) -> Speed:
     return Speed(records, value_bytes, time.monotonic() - began, time.process_time() - used)
 
 
-def run(workloads: Sequence[Workload], *, partitions: int, tamper_records: int, tell: Callable[[str], None]) -> Any:
+def run(workloads: Sequence[Workload], *, partitions: int, tamper_records: int, log: Callable[[str], None]) -> Any:
     """Measure the workloads, then tamper; everything that was started has ended when this returns or raises."""
     results: list[Result] = []
     with _folder() as folder, started_pair(folder) as pair:
         for workload in workloads:
-            tell(f"{workload.name}: writing and copying {workload.records:,} records")
+            log(f"{workload.name}: writing and copying {workload.records:,} records")
             flow, ledger, remote = _copied(pair, workload, partitions, folder)
             pair.settle()
             results.append(_measure(pair, workload, partitions, flow, ledger, remote))
-            tell(f"{workload.name}: {results[-1].ours.megabytes_per_core:,.0f} MB/s per core")
+            log(f"{workload.name}: {results[-1].ours.megabytes_per_core:,.0f} MB/s per core")
             pair.source.delete([workload.name])
             pair.target.delete([remote])
         findings = None
         if tamper_records:
             # A separate topic: positions of a deleted one would refer to that.
             workload = replace(select("100b-lz4", quick=False)[0].scaled(tamper_records), name="tampered")
-            tell(f"tampering with a copy of {tamper_records:,} records")
+            log(f"tampering with a copy of {tamper_records:,} records")
             flow, ledger, remote = _copied(pair, workload, partitions, folder)
             _tamper(pair, remote, partitions)
             findings = _findings(_verify(flow, ledger), tamper_records)
@@ -364,19 +364,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     workloads = tuple(each.scaled(max(round(each.records * arguments.scale), 1)) for each in workloads)
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
     try:
         machine = describe(java=java_version(), kafka=KAFKA_VERSION)
-        results, findings = run(workloads, partitions=arguments.partitions, tamper_records=arguments.tamper, tell=tell)
+        results, findings = run(workloads, partitions=arguments.partitions, tamper_records=arguments.tamper, log=log)
     except MirrorError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     document = {
         "machine": asdict(machine),
         "goals": {"megabytes_per_core": GOAL_MEGABYTES, "ratio": GOAL_RATIO},
-        "speeds": [_told(result) for result in results],
+        "speeds": [_result_row(result) for result in results],
         "tampering": None if findings is None else {**asdict(findings), "complete": findings.complete},
     }
     text = json.dumps(document, indent=2)
@@ -386,7 +386,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if findings is None or findings.complete else 1
 
 
-def _told(result: Result) -> dict[str, Any]:
+def _result_row(result: Result) -> dict[str, Any]:
     return {
         "workload": result.workload,
         "ours": {**asdict(result.ours), "megabytes_per_core": round(result.ours.megabytes_per_core, 1)},

@@ -98,14 +98,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, _interrupt)
     results, began = Results(options.seed), time.monotonic()
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         line = Text.assemble((f"{time.monotonic() - began:5.0f} s  ", "dim"), text)
         progress.print(line, highlight=False, soft_wrap=True)
 
     exit_code = 1
     try:
-        tell(f"seed {options.seed}")
-        run(options, results, tell)
+        log(f"seed {options.seed}")
+        run(options, results, log)
         exit_code = 0 if results.clean else 1
     except MirrorError as error:
         results.stopped = " ".join([*(f"{note}:" for note in getattr(error, "__notes__", ())), str(error)])

@@ -25,7 +25,7 @@ from faults.scene import Scene
 from faults.schedule import schedule
 from faults.sequences import Findings
 from faults.side import Side
-from faults.world import Configs, Tell, World
+from faults.world import Configs, Log, World
 
 #: Topics of the input with their partitions at the start; the first one's number may be chosen.
 _TOPICS = {f"{flow_config.INPUT_PREFIX}{name}": count for name, count in (("orders", 4), ("audit", 3), ("clicks", 2))}
@@ -71,18 +71,18 @@ class Options:
         return _TOPICS if self.partitions is None else {**_TOPICS, first: self.partitions}
 
 
-def run(options: Options, results: Results, tell: Tell) -> None:
+def run(options: Options, results: Results, log: Log) -> None:
     """Play the faults; everything that was started has ended when this returns or raises.
 
     Args:
         results: filled during the campaign, so that an interrupt keeps the results so far.
-        tell: called with one sentence about the present step.
+        log: called with one sentence about the present step.
 
     Raises:
         MirrorError: something could not be started, or the flow did not catch up any more.
     """
-    with _folder(keep=options.keep, tell=tell) as folder, ExitStack() as stack:
-        world = _start(options, folder, stack, tell)
+    with _folder(keep=options.keep, log=log) as folder, ExitStack() as stack:
+        world = _start(options, folder, stack, log)
         deadline = None if options.seconds is None else time.monotonic() + options.seconds
         for number, kind in enumerate(schedule(options.kinds, options.seed, options.faults), 1):
             if deadline is not None and time.monotonic() > deadline:
@@ -90,12 +90,12 @@ def run(options: Options, results: Results, tell: Tell) -> None:
             # Each fault has its own random numbers: its draws do not change the others.
             strike = _play(world, kind, random.Random(f"{options.seed}/{number}"))
             results.strikes.append(strike)
-            tell(_sentence(number, strike))
+            log(_sentence(number, strike))
         results.complete = _finish(world)
 
 
-def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> World:
-    tell(f"starting two clusters of {options.brokers} brokers and two Spark sessions in {folder}")
+def _start(options: Options, folder: Path, stack: ExitStack, log: Log) -> World:
+    log(f"starting two clusters of {options.brokers} brokers and two Spark sessions in {folder}")
     drivers = stack.enter_context(Drivers(folder))
     brokers = {"source": _REMEMBERING, "target": _FORGETTING} if options.age_seconds else {"source": {}, "target": {}}
     source, target = (
@@ -124,13 +124,13 @@ def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> Worl
         configs=_configs(folder, source, target, postgres, options.settings),
         postgres=postgres,
         reader=stack.enter_context(Reader(target.topics.bootstrap_servers, prefix=flow_config.TARGET_PREFIX)),
-        tell=tell,
+        log=log,
         forget_seconds=2 * _FORGET_SECONDS if options.age_seconds else 0.0,
     )
     scene = Scene(world, random.Random(options.seed))
     scene.prepare()
     scene.catch_up()
-    tell(
+    log(
         f"all processes run; the input writes {options.rate:.0f} records/s into {sum(options.topics.values())} "
         "partitions"
     )
@@ -179,10 +179,10 @@ def _play(world: World, kind: Kind, rng: random.Random) -> Strike:
 
 
 def _finish(world: World) -> Complete:
-    world.tell("writing the end markers, copying the rest")
+    world.log("writing the end markers, copying the rest")
     written = world.input.finish()
     Scene(world, random.Random()).catch_up()
-    world.tell("reading all records on both clusters")
+    world.log("reading all records on both clusters")
     return check_everything(world.source.topics, world.target.topics, written.streams)
 
 
@@ -196,12 +196,12 @@ def _sentence(number: int, strike: Strike) -> str:
 
 
 @contextmanager
-def _folder(*, keep: bool, tell: Tell) -> Iterator[Path]:
+def _folder(*, keep: bool, log: Log) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="mirror-faults-"))
     try:
         yield folder
     finally:
         if keep:
-            tell(f"logs and data are in {folder}")
+            log(f"logs and data are in {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)

@@ -131,7 +131,7 @@ def _prepare(request: Prepare) -> RunEnd:
     _, flow = load_flow(request.config, request.flow)
     done = apply_flow_topics(flow, flow_topology(flow))
     errors = [RunError("conflict", str(conflict)) for conflict in done.plan.conflicts]
-    errors += [RunError("refused", f"{each.step.name}: {each.error}") for each in done.failed]
+    errors += [RunError("refused", f"{each.step.name}: {each.error}") for each in done.failures]
     return RunEnd(errors=tuple(errors))
 
 

@@ -16,7 +16,7 @@ from faults.sequences import ArrivalCheck, Findings
 from faults.side import Side
 
 #: Called with one sentence about the present step.
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class World:
     configs: Configs
     postgres: PostgresServer | None
     reader: Reader
-    tell: Tell
+    log: Log
     #: After this time the target's brokers have forgotten the producers of old records.
     forget_seconds: float = 0.0
     arrivals: ArrivalCheck = field(default_factory=ArrivalCheck)

@@ -61,13 +61,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         line = Text.assemble((f"{time.monotonic() - began:5.0f} s  ", "dim"), text)
         progress.print(line, highlight=False, soft_wrap=True)
 
     def one(name: str) -> TargetResult:
-        result = fuzz(target_named(name), shares[name], arguments.seed, tell)
-        tell(f"{name}: {result.cases:,} cases, {len(result.failures)} failures, {result.seconds:.0f} s")
+        result = fuzz(target_named(name), shares[name], arguments.seed, log)
+        log(f"{name}: {result.cases:,} cases, {len(result.failures)} failures, {result.seconds:.0f} s")
         return result
 
     shares = share(targets, arguments.cases)

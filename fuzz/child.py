@@ -51,7 +51,7 @@ def main(name: str, seed: int, first: int, stop: int, progress_file: Path) -> No
         base, address_space = _peak(), _address_space()
         resource.setrlimit(resource.RLIMIT_AS, (address_space + _ADDRESS_SPACE, resource.RLIM_INFINITY))
         outcomes: Counter[str] = Counter()
-        told = base
+        reported_peak = base
         for number in range(first, stop):
             PROGRESS.pack_into(progress, 0, number)
             data = case(target, seed, number)
@@ -60,17 +60,17 @@ def main(name: str, seed: int, first: int, stop: int, progress_file: Path) -> No
             outcomes[outcome] += 1
             found = [failure] if failure else []
             peak = _peak()
-            if peak > max(base + LARGEST_GROWTH, told):
+            if peak > max(base + LARGEST_GROWTH, reported_peak):
                 found.append((Kind.MEMORY, f"{(peak - base) >> 20} MiB more than before the first case"))
-                told = peak
+                reported_peak = peak
             if time.process_time() - began > SLOWEST_SECONDS:
                 found.append((Kind.SLOW, f"{time.process_time() - began:.1f} s of processor time"))
             for kind, detail in found:
-                _tell(failure=Failure(name, number, seed, kind, detail, b"").to_dict())
+                _emit(failure=Failure(name, number, seed, kind, detail, b"").to_dict())
             if (number - first + 1) % _TOLD_EVERY == 0 or number + 1 == stop:
-                _tell(cases=sum(outcomes.values()), outcomes=dict(outcomes), peak=_peak() - base)
+                _emit(cases=sum(outcomes.values()), outcomes=dict(outcomes), peak=_peak() - base)
                 outcomes.clear()
-        _tell(done=True)
+        _emit(done=True)
 
 
 def _outcome(target: Target, data: bytes) -> tuple[str, tuple[Kind, str] | None]:
@@ -93,7 +93,7 @@ def _shape(text: str) -> str:
     return re.sub(r"\d+", "N", re.sub(r"'[^']*'|\"[^\"]*\"|b'.*", "…", text))[:80]
 
 
-def _tell(**what: Any) -> None:
+def _emit(**what: Any) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 

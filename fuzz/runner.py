@@ -31,7 +31,7 @@ def share(targets: Sequence[Target], cases: int) -> dict[str, int]:
     return {target.name: ceil(cases * target.weight / whole) for target in targets}
 
 
-def fuzz(target: Target, cases: int, seed: int, tell: Callable[[str], None]) -> TargetResult:
+def fuzz(target: Target, cases: int, seed: int, log: Callable[[str], None]) -> TargetResult:
     """Run all cases of one target."""
     result = TargetResult(target.name, target.what)
     began = time.monotonic()
@@ -39,7 +39,7 @@ def fuzz(target: Target, cases: int, seed: int, tell: Callable[[str], None]) -> 
     while first < cases and len(result.failures) < _MOST_FAILURES:
         first = _one_process(target, first, cases, seed, result)
         if first < cases:
-            tell(f"{target.name}: going on at case {first}")
+            log(f"{target.name}: going on at case {first}")
     result.seconds = time.monotonic() - began
     return result
 

@@ -22,7 +22,7 @@ from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import RecordError, read_records, reframe
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules, lacks_key
 from mirror_lib.cluster.batches.spans import read_spans
-from mirror_lib.cluster.batches.split import halves, left_out_batch, readable
+from mirror_lib.cluster.batches.split import halves, readable, skipped_batch
 from mirror_lib.errors import MirrorError, OversizedBatchError
 from tests.support.record_batches import (
     LOG_APPEND_TIME,
@@ -135,12 +135,12 @@ class CopiedBatches(_Batches):
             target_max_message_bytes=choice.choice((150, 1 << 20)),
             read_committed=choice.random() < 0.5,
             rules=rules,
-            leave_out=choice.random() < 0.5,
+            skip=choice.random() < 0.5,
             now_ms=lambda: 1_700_000_000_000,
         )
         before = assembler.next_offset
         ready = assembler.feed(data, [(9, _FIRST)])
-        left_out = assembler.take_left_out()
+        left_out = assembler.take_skipped()
         last = assembler.flush()
         ready += [last] if last is not None else []
         if assembler.next_offset < before:
@@ -165,7 +165,7 @@ def _split(ready: ReadyBatch) -> None:
         parts = halves(ready)
         if sound != (parts is not None) or (parts and parts[0].count + parts[1].count != ready.count):
             raise Wrong("the halves of a batch are not the batch")
-    left_out_batch(ready, MirrorError("refused"))
+    skipped_batch(ready, MirrorError("refused"))
 
 
 class ComparedBatches(_Batches):

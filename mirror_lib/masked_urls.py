@@ -18,10 +18,10 @@ def masked_urls(text: str) -> str:
 
     A password may contain characters that end the host (`http://me:a/b?c@host`): user information ends at the last `@`.
     """
-    return _URL.sub(_masked, text)
+    return _URL.sub(_mask, text)
 
 
-def _masked(url: re.Match[str]) -> str:
+def _mask(url: re.Match[str]) -> str:
     user, at, rest = url["rest"].rpartition("@")
     if at:
         name, colon, _ = user.partition(":")

@@ -111,8 +111,8 @@ class _Model:
                 if self.failed and chosen.without:
                     break
         if chosen.times:
-            _tell("\n".join(self._times.table()))
-        _tell(self._results.summary(chosen.steps))
+            _log("\n".join(self._times.table()))
+        _log(self._results.summary(chosen.steps))
         return 1 if self.failed else 0
 
     def _taken(self) -> int:
@@ -121,10 +121,10 @@ class _Model:
 
     def _one(self, seed: int, steps: list[Step], *, shrinks: bool) -> None:
         began, before = time.monotonic(), self.steps
-        violation = self._play(steps, tell=not shrinks, counts=True)
+        violation = self._play(steps, verbose=not shrinks, counts=True)
         script: Sequence[Step] = ()
         taken, seconds = self.steps - before, time.monotonic() - began
-        _tell(f"seed {seed}: {taken} steps, {seconds:.0f} s" + (f", VIOLATION {violation}" if violation else ""))
+        _log(f"seed {seed}: {taken} steps, {seconds:.0f} s" + (f", VIOLATION {violation}" if violation else ""))
         if violation is not None:
             self.failed += 1
             script = steps
@@ -157,7 +157,7 @@ class _Model:
         enough = steps if violation.step is None else steps[: violation.step + 1]
         return shrink(enough, fails, self._arguments.shrink_seconds), newest
 
-    def _play(self, steps: Sequence[Step], *, tell: bool = False, counts: bool = False) -> ViolationError | None:
+    def _play(self, steps: Sequence[Step], *, verbose: bool = False, counts: bool = False) -> ViolationError | None:
         self._plays += 1
         # The process id keeps names apart from those of another run on clusters that still exist.
         name = f"m{os.getpid()}x{self._plays}"
@@ -169,8 +169,8 @@ class _Model:
             violation.add_note("\n".join(play.said))
             return violation
         finally:
-            if tell:
-                _tell("\n".join(play.said))
+            if verbose:
+                _log("\n".join(play.said))
             play.end()
             shutil.rmtree(self._folder / name, ignore_errors=True)
         return None
@@ -182,8 +182,8 @@ class _Model:
         file = state_dir() / "model" / f"violation-{self._results.code}-{seed}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(list(script), indent=1) + "\n", encoding="utf-8")
-        _tell("\n".join([str(violation), *getattr(violation, "__notes__", ()), *texts_of(script)]))
-        _tell(f"{len(script)} steps; repeat: ./run model --replay {file}")
+        _log("\n".join([str(violation), *getattr(violation, "__notes__", ()), *texts_of(script)]))
+        _log(f"{len(script)} steps; repeat: ./run model --replay {file}")
 
 
 def _in_parallel(argv: Sequence[str] | None, servers: Sequence[str], count: int) -> int:
@@ -198,7 +198,7 @@ def _in_parallel(argv: Sequence[str] | None, servers: Sequence[str], count: int)
             each.wait()
 
 
-def _tell(text: str) -> None:
+def _log(text: str) -> None:
     print(text, flush=True)
 
 

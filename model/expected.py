@@ -261,7 +261,7 @@ def check_range(what: str, history: History, found: Sequence[Seen], *, committed
 
 def check_verdict(
     what: str,
-    told: Mapping[str, object],
+    verdict: Mapping[str, object],
     history: History,
     copy: Copy,
     copied: Set[str],
@@ -275,7 +275,7 @@ def check_verdict(
     """Raise if the verdict of a verification on a partition is wrong.
 
     Args:
-        told: the verdict.
+        verdict: the verdict.
         copied: ids that were ever copied.
         by_state: True if it compared the newest record of each key.
         plain: True if no operator has decided anything about the partition.
@@ -285,7 +285,7 @@ def check_verdict(
     if by_state:
         wrong = [f"key {key!r} lives on" for key in outlived(history, copy)]
     else:
-        ranges: Any = told.get("ranges") or ()
+        ranges: Any = verdict.get("ranges") or ()
         gone = set() if history.compacted else set(lost(history, copy, copied, committed=committed))
         wrong = [
             f"{each.id} is gone"
@@ -297,8 +297,8 @@ def check_verdict(
             if any(one["target_first"] <= each.offset < one["target_next"] for one in ranges)
         ]
         wrong = [] if history.compacted else wrong
-    told_text = f"{what}: {told}"
-    if told["verdict"] == "equal" and wrong:
+    told_text = f"{what}: {verdict}"
+    if verdict["verdict"] == "equal" and wrong:
         raise ViolationError("verify", f"{told_text}, and {wrong[:5]}")
     # An unexpected record after everything that was copied may be found or not.
     excused = history.held_by_deleted & history.excused - copy.ids()
@@ -307,7 +307,7 @@ def check_verdict(
     is_clean = is_clean and not any(each.id in strangers for each in copy.held())
     # Where nothing was copied there is nothing to compare.
     must_be_equal = complete and bool(copy.held())
-    if is_clean and (told["verdict"] == "different" or (must_be_equal and told["verdict"] != "equal")):
+    if is_clean and (verdict["verdict"] == "different" or (must_be_equal and verdict["verdict"] != "equal")):
         raise ViolationError("verify", f"{told_text}, and both sides hold the same")
 
 

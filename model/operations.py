@@ -323,8 +323,8 @@ class Operations(Happenings):
 
     def _check_groups(self, said: Said) -> None:
         """Check groups; rows without a reason are in sync."""
-        told = {(row["group"], row["topic"], row["partition"]): row for row in _rows(said)}
-        for (group, topic, partition), row in told.items():
+        reported = {(row["group"], row["topic"], row["partition"]): row for row in _rows(said)}
+        for (group, topic, partition), row in reported.items():
             if row.get("reason"):
                 continue
             place = (str(topic).removeprefix(self._name + "-"), int(str(partition)))

@@ -36,7 +36,7 @@ def _without_tail() -> None:
 
     async def nothing_there(self: Any, _end: int) -> Any:
         await asyncio.sleep(0)
-        return TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), left_out=()), ()
+        return TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), skipped=()), ()
 
     _put(recovery._Recovery, _match=nothing_there)  # noqa: SLF001
 

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         line = Text.assemble((f"{time.monotonic() - began:5.0f} s  ", "dim"), text)
         progress.print(line, highlight=False, soft_wrap=True)
 
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stopped: str | None = None
     try:
         with tempfile.TemporaryDirectory(prefix="mirror-security-") as folder:
-            run(arguments.mechanisms, Path(folder), results, tell, by_spark=_SPARK[arguments.spark])
+            run(arguments.mechanisms, Path(folder), results, log, by_spark=_SPARK[arguments.spark])
     except (MirrorError, KerberosClientError) as error:
         stopped = str(error)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from tests.support.pki import PASSWORD, Certified
 from tests.support.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster, secure_cluster
 from tests.support.token_endpoint import TokenEndpoint
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Brokers:
 
 
 @contextmanager
-def running(folder: Path, tell: Tell, *, kerberos: bool) -> Iterator[Brokers]:
+def running(folder: Path, log: Log, *, kerberos: bool) -> Iterator[Brokers]:
     """Start everything, and stop it at the end.
 
     Args:
@@ -42,13 +42,13 @@ def running(folder: Path, tell: Tell, *, kerberos: bool) -> Iterator[Brokers]:
         JarsUnavailableError: Kafka could not be fetched.
         BrokerStartError: a broker does not come up.
     """
-    broker_jars = jars.fetch(jars.kafka_broker(), report=lambda now: tell(f"fetching Kafka {now.jar_set}: {now.what}"))
+    broker_jars = jars.fetch(jars.kafka_broker(), report=lambda now: log(f"fetching Kafka {now.jar_set}: {now.what}"))
     root, other_root = Certified.root("Root"), Certified.root("Identity Root")
     with ExitStack() as stack:
         provider = other_root.issue("identity", addresses=(LOOPBACK,))
         tokens = stack.enter_context(TokenEndpoint({SERVICE: SERVICE_SECRET}, provider))
         realm = stack.enter_context(Realm("MIRROR.TEST", folder / "realm")) if kerberos else None
-        tell("starting two brokers")
+        log("starting two brokers")
         source, target = (
             stack.enter_context(
                 secure_cluster(folder / name, broker_jars, name=name, root=root, tokens=tokens, realm=realm)

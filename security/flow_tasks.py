@@ -111,7 +111,7 @@ class _Flow:
 
         done = apply_flow_topics(self._flow, self._topology)
 
-        _expect([str(failed.error) for failed in done.failed], [], "rejected topics")
+        _expect([str(failed.error) for failed in done.failures], [], "rejected topics")
         _expect(workload.config(self._row.target, self._remote, "retention.ms"), "-1", "retention.ms")
 
     def copy(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import javaproperties
 
-from security.brokers import Brokers, Tell, running
+from security.brokers import Brokers, Log, running
 from security.flow_tasks import Row, try_tasks
 from security.results import TaskResult, WayResult
 from security.ways import WAYS, Way, properties
@@ -26,7 +26,7 @@ SPARK_WAY = Way("SASL_SSL", "OAUTHBEARER")
 
 
 def run(
-    ways: Sequence[Way], folder: Path, results: list[WayResult], tell: Tell, *, by_spark: Collection[Way] = WAYS
+    ways: Sequence[Way], folder: Path, results: list[WayResult], log: Log, *, by_spark: Collection[Way] = WAYS
 ) -> None:
     """Test every mechanism; each result is added to `results` at once, so that an interruption loses nothing.
 
@@ -39,16 +39,16 @@ def run(
         KerberosClientError: a client for Kerberos could not be built.
     """
     kerberos = any(way.needs_kerberos for way in ways)
-    site = kerberos_site(tell) if kerberos else None
-    with running(folder, tell, kerberos=kerberos) as brokers:
+    site = kerberos_site(log) if kerberos else None
+    with running(folder, log, kerberos=kerberos) as brokers:
         for number, way in enumerate(ways):
-            tell(way.name)
+            log(way.name)
             row = _row(way, number, folder, brokers, spark=way in by_spark)
-            result = _in_child(row, brokers, site) if way.needs_kerberos and site is not None else _here(row, tell)
+            result = _in_child(row, brokers, site) if way.needs_kerberos and site is not None else _here(row, log)
             results.append(result)
             for each in result.tasks:
                 if each.failure is not None:
-                    tell(f"  {each.task}: {each.failure}")
+                    log(f"  {each.task}: {each.failure}")
 
 
 def _row(way: Way, number: int, folder: Path, brokers: Brokers, *, spark: bool) -> Row:
@@ -93,12 +93,12 @@ def _cluster(alias: str, cluster: SecureCluster, way: Way, brokers: Brokers, *, 
     return {f"{alias}.{name}": value for name, value in found.items()}
 
 
-def _here(row: Row, tell: Tell) -> WayResult:
+def _here(row: Row, log: Log) -> WayResult:
     began = time.monotonic()
     result = WayResult(row.way)
     for each in try_tasks(row):
         result.tasks.append(each)
-        tell(f"  {each.task}: {each.cell}")
+        log(f"  {each.task}: {each.cell}")
     result.seconds = time.monotonic() - began
     return result
 

@@ -46,7 +46,7 @@ class WayResult:
         }
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        tasks = [TaskResult(task, None if said == "ok" else said) for task, said in told["tasks"].items()]
-        return cls(told["way"], tasks, told["seconds"])
+        tasks = [TaskResult(task, None if said == "ok" else said) for task, said in data["tasks"].items()]
+        return cls(data["way"], tasks, data["seconds"])

@@ -46,7 +46,7 @@ class ChainRows:
         #: Connect's transforms of the chain; None if it has none.
         self.smts = None if chain.smt is None else sealed_smts(chain.smt, targets)
 
-    def made(self, sealed: tuple[str, bytes], bins: int) -> DataFrame:
+    def transform(self, sealed: tuple[str, bytes], bins: int) -> DataFrame:
         """The transformed records of a job, as returned by `transform_frame.frame_of`.
 
         Args:

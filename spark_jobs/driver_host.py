@@ -79,7 +79,7 @@ def serve(path: Path, *, modules: Sequence[str] = MODULES, preloaded: Sequence[s
     # Before anything is loaded: files that change meanwhile must not count as loaded.
     greeting = Greeting(code=code_stamp(), python=python_stamp(sys.executable))
     _load(preloaded)
-    with _alone(path) as lock, _listening(path) as listener, _asked_to_end() as (ending, wake):
+    with _alone(path) as lock, _listen(path) as listener, _asked_to_end() as (ending, wake):
         _log.info("driver host of batch-mirror %s listens on %s", greeting.code, path)
         while True:
             ready, _, _ = select.select([listener, ending], [], [])
@@ -157,7 +157,7 @@ def _alone(path: Path) -> Iterator[Opened]:
 
 
 @contextmanager
-def _listening(path: Path) -> Iterator[socket.socket]:
+def _listen(path: Path) -> Iterator[socket.socket]:
     _remove(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         with socket_address(path) as address:

@@ -117,7 +117,7 @@ def _wait(connection: socket.socket, woken: socket.socket, pid: int) -> int:
         if woken in ready:
             woken.recv(4096)
         if connection in ready:
-            numbers = _received(connection)
+            numbers = _receive(connection)
             if not numbers:
                 watched.remove(connection)
             for number in numbers:
@@ -126,7 +126,7 @@ def _wait(connection: socket.socket, woken: socket.socket, pid: int) -> int:
                     os.kill(pid, number)
 
 
-def _received(connection: socket.socket) -> bytes:
+def _receive(connection: socket.socket) -> bytes:
     try:
         return connection.recv(64)
     except OSError:

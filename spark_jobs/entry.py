@@ -16,7 +16,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from mirror_lib.spark import END_WITH_INPUT_VARIABLE, REMOTE_VARIABLE, ConnectAddress, expanded, is_connect
+from mirror_lib.spark import END_WITH_INPUT_VARIABLE, REMOTE_VARIABLE, ConnectAddress, expand, is_connect
 from spark_jobs.job_log import configure_log
 from spark_jobs.session import connect_session, submitted_session
 
@@ -43,7 +43,7 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
         copies: whether its tasks write.
     """
     configure_log()
-    remote, rest = take_remote(expanded(argv), os.environ)
+    remote, rest = take_remote(expand(argv), os.environ)
     if remote is None:
         return run(rest, partial(submitted_session, copies=copies))
     # These imports take seconds, while the configuration is read and both clusters respond.

@@ -90,13 +90,13 @@ def words_of(error: Exception) -> str:
     """The message of a Spark error, without its location in Spark."""
     marked = read_mark(str(error))
     if marked is not None:
-        said = marked.what
+        message = marked.what
     else:
         # The exception itself is the first line after the frames of a Python worker's last traceback.
         _, found, trace = str(error).rpartition(_TRACEBACK)
         behind = (line for line in trace.splitlines() if line and not line[0].isspace()) if found else iter(())
-        said = next(behind, None) or in_short(error)
-    return _SQL_STATE.sub("", said).rstrip(". ")
+        message = next(behind, None) or in_short(error)
+    return _SQL_STATE.sub("", message).rstrip(". ")
 
 
 def blames_no_record(error: Exception) -> bool:
@@ -104,8 +104,8 @@ def blames_no_record(error: Exception) -> bool:
 
     The project's own errors about a record have its mark.
     """
-    told = str(error)
-    return read_mark(told) is None and (_lost_its_jvm(error) or _NO_RECORD.search(told) is not None)
+    message = str(error)
+    return read_mark(message) is None and (_lost_its_jvm(error) or _NO_RECORD.search(message) is not None)
 
 
 def failed_task(error: Exception, tasks: int) -> int | None:
@@ -124,5 +124,5 @@ def in_short(error: Exception) -> str:
     if known is not None:
         return known[0].rstrip(". ")
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Job aborted" in line or "Exception: " in line]
-    return (told or lines or [type(error).__name__])[0].rstrip(".")
+    causes = [line for line in lines if "Job aborted" in line or "Exception: " in line]
+    return (causes or lines or [type(error).__name__])[0].rstrip(".")

@@ -25,7 +25,7 @@ def to_the_end(rows: Iterable[Any], *, must_know: bool) -> Iterator[Any]:
         MirrorError: they are incomplete, because an earlier stage has failed.
     """
     yield from rows
-    ended = _ended()
+    ended = _has_ended()
     if ended is False:
         raise MirrorError(
             "the rows of a Spark task ended early, because the part that produces them failed.",
@@ -39,7 +39,7 @@ def to_the_end(rows: Iterable[Any], *, must_know: bool) -> Iterator[Any]:
         )
 
 
-def _ended() -> bool | None:
+def _has_ended() -> bool | None:
     """True if Spark has marked the end of the rows, False if they broke off, None if that cannot be seen."""
     connection = _connection()
     if connection is None:

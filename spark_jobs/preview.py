@@ -72,16 +72,16 @@ class _Preview:
         while waiting:
             rows = waiting.pop()
             try:
-                self._keep(self._transformed(self._chain, rows))
+                self._keep(self._transform(self._chain, rows))
             except (PySparkException, Py4JError) as error:
-                told = _whatever_the_record(error, self._flow)
-                if told is not None:
-                    raise told from error
+                failure = _whatever_the_record(error, self._flow)
+                if failure is not None:
+                    raise failure from error
                 waiting += self._without_failing(error, rows)
         made = {place: tuple(records) for place, records in self._made.items()}
         return PreviewResult(made, self._failed, self._dropped_by())
 
-    def _transformed(self, chain: TransformChain, rows: Sequence[int]) -> pa.Table:
+    def _transform(self, chain: TransformChain, rows: Sequence[int]) -> pa.Table:
         import pyarrow as pa
 
         chosen = self._rows.take(pa.array(rows, pa.int64()))
@@ -154,7 +154,7 @@ class _Preview:
         from pyspark.errors import PySparkException
 
         try:
-            return set(places_of(self._transformed(_first_of(self._chain, members), rows)))
+            return set(places_of(self._transform(_first_of(self._chain, members), rows)))
         except (PySparkException, Py4JError, MirrorError):
             # The rows between two members may be invalid, although the whole chain writes valid ones.
             return None
@@ -164,9 +164,11 @@ def _whatever_the_record(error: Exception, flow: str) -> MirrorError | None:
     """The error if no record is the cause, None if one may be."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
-    told = spark_failure(error, "the preview", flow)
-    if isinstance(told, ConfigurationError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)):
-        return told
+    failure = spark_failure(error, "the preview", flow)
+    if isinstance(failure, ConfigurationError) or (
+        isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+    ):
+        return failure
     ours = _OURS.match(words_of(error))
     if ours is None:
         return None

@@ -59,14 +59,14 @@ def connect_session(address: ConnectAddress, *, copies: bool) -> SparkSession:
 
     address.require_listener()
     try:
-        session = _opened(address)
+        session = _open(address)
         _check(session, address, copies=copies)
     except PySparkException as error:
-        raise _refused(address, error) from error
+        raise _rejection(address, error) from error
     return session
 
 
-def _opened(address: ConnectAddress) -> ConnectSession:
+def _open(address: ConnectAddress) -> ConnectSession:
     from pyspark.errors import PySparkException
 
     if address.names_session:
@@ -129,15 +129,15 @@ def _refuse_speculation(setting: object, whose: str) -> None:
         )
 
 
-def _refused(address: ConnectAddress, error: PySparkException) -> MirrorError:
-    told = in_short(error)
+def _rejection(address: ConnectAddress, error: PySparkException) -> MirrorError:
+    reason = in_short(error)
     if "UNAUTHENTICATED" in str(error) or "PERMISSION_DENIED" in str(error):
         return ConfigurationError(
-            f"the Spark Connect server {address} rejected the login: {told}.",
+            f"the Spark Connect server {address} rejected the login: {reason}.",
             action="Check the token of its Airflow connection (the password), or `token` of its address.",
         )
     return SparkUnreachableError(
-        f"the Spark Connect server {address} did not open a session: {told}.",
+        f"the Spark Connect server {address} did not open a session: {reason}.",
         action="See its log; test it with `python -m spark_jobs.warm` and its address.",
     )
 

@@ -40,7 +40,7 @@ class SealedSmts(NamedTuple):
     chain: bytes
     target_topics: TargetTopicOf
 
-    def opened(self) -> SmtStage:
+    def open(self) -> SmtStage:
         """The chain, ready for rows.
 
         Raises:
@@ -68,7 +68,7 @@ def read_through_smts(
         UntransformableRecordError: an SMT fails for a record; the error has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
-    return _through(smts.opened(), read(stamp, sealed, number))
+    return _through(smts.open(), read(stamp, sealed, number))
 
 
 def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -88,12 +88,12 @@ def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Itera
     from mirror_lib.relay.copy import to_arrow
     from mirror_lib.relay.transformed import read_bin, write_bin
 
-    stage, attempt = None if smts is None else smts.opened(), task_place().attempt
+    stage, attempt = None if smts is None else smts.open(), task_place().attempt
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             made = _through(stage, read_bin(job, number, attempt))
             with closing(made):
-                yield to_arrow(write_bin(job, number, attempt, map(_written, made)))
+                yield to_arrow(write_bin(job, number, attempt, map(_to_written, made)))
 
 
 def _through(stage: SmtStage | None, rows: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch]:
@@ -116,7 +116,7 @@ def _with_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.append_column(TOPIC, pa.nulls(batch.num_rows, pa.string()))
 
 
-def _written(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _to_written(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows for the writing half (`cluster.rows.layout.WRITTEN_DDL`)."""
     import pyarrow as pa
 

@@ -39,7 +39,7 @@ _AS_JSON = frozenset({"struct", "map", "array", "variant"})
 _AS_TEXT = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal", "boolean"})
 
 
-def decoded(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame, Column]:
+def decode(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame, Column]:
     """Decode bytes for expressions; null stays null, and bytes that are not of the format fail.
 
     Args:
@@ -56,7 +56,7 @@ def decoded(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame,
         return frame, F.col(side)
     text = F.col(side).cast("string")
     # As a Java string, invalid UTF-8 would silently become question marks.
-    checked = F.when(text.isNull() | is_valid_utf8(F.col(side)), text).otherwise(_raised(side, "not UTF-8 text"))
+    checked = F.when(text.isNull() | is_valid_utf8(F.col(side)), text).otherwise(_raise_error(side, "not UTF-8 text"))
     # In its own projection, since expressions in the same projection as the JSON parser are interpreted, not compiled.
     texts = f"{_TEXT}{side}"
     frame = frame.withColumn(texts, _once(checked))
@@ -75,14 +75,14 @@ def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) ->
 
     only = F.concat(F.lit("["), text, F.lit("]"))
     if schema is None or schema.strip().lower() == "variant":
-        malformed = F.when(only.isNotNull(), _raised(side, "not JSON"))
+        malformed = F.when(only.isNotNull(), _raise_error(side, "not JSON"))
         documents = F.coalesce(try_parse_json(only).cast("array<variant>"), malformed)
     else:
         frame, documents = _by_schema(frame, only, _as_type(schema), side)
     name = f"{_DOCUMENTS}{side}"
     found = F.col(name)
     document = F.when(F.size(found) == 1, found[0]).otherwise(
-        F.when(found.isNotNull(), _raised(side, "not JSON")),
+        F.when(found.isNotNull(), _raise_error(side, "not JSON")),
     )
     return frame.withColumn(name, _once(documents)), document
 
@@ -99,7 +99,7 @@ def _by_schema(frame: DataFrame, array: Column, kind: str, side: str) -> tuple[D
     schema = f"struct<{_WRAPPED}: array<{kind}>, {_CORRUPT}: string>"
     name = f"{_PARSED}{side}"
     found = F.col(name)
-    malformed = _raised(side, "not JSON of its schema")
+    malformed = _raise_error(side, "not JSON of its schema")
     elements = F.when(found[_CORRUPT].isNull(), found[_WRAPPED]).otherwise(malformed)
     # Only expressions in their own projection are computed for each record, regardless of a filter.
     return frame.withColumn(name, _once(F.from_json(wrapped, schema, _FROM_JSON))), elements
@@ -121,7 +121,7 @@ def _as_type(schema: str) -> str:
     return schema.strip() if is_type else f"struct<{schema}>"
 
 
-def _raised(side: str, what: str) -> Column:
+def _raise_error(side: str, what: str) -> Column:
     """An error with the record's mark, in an expression of any type."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -137,7 +137,7 @@ def _mark_column() -> Column:
     return F.concat(F.lit(before), place, F.lit(between), offset, F.lit(after))
 
 
-def written(column: Column, kind: DataType, what: str) -> Column:
+def to_bytes(column: Column, kind: DataType, what: str) -> Column:
     """A value that a transform has set, as bytes.
 
     Args:

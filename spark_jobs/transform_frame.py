@@ -22,16 +22,16 @@ from mirror_lib.transform import (
 from mirror_lib.transform.smt import SmtChain
 from spark_jobs.hidden_columns import NEW, TOPIC
 from spark_jobs.sealing import seal
-from spark_jobs.transform_columns import decoded
+from spark_jobs.transform_columns import decode
 from spark_jobs.transform_functions import apply_batch_function, apply_dataframe_function
 from spark_jobs.transform_registry import RegistrySides
 from spark_jobs.transform_state import (
     CARRIED,
     SIDES,
-    begun,
-    closed,
-    opened,
-    outgoing,
+    begin,
+    close_frame,
+    open_frame,
+    outgoing_frame,
     speaking_of,
     types_of,
 )
@@ -70,15 +70,15 @@ def frame_of(
     """
     # For the whole session: Spark Connect analyses a plan again when it runs.
     source.sparkSession.conf.set(_FILES_AS_TABLES, "false")
-    frame = begun(source, has_topic=through_smts)
+    frame = begin(source, has_topic=through_smts)
     if through_smts:
         frame = _seen_under_new_topic(frame)
     elif chain.smt is not None and chain.smt.settings.stages:
         frame = _through_smts(frame, chain.smt, target_topic_of)
     registry = RegistrySides(chain, target_topic_of)
     for transform in chain.transforms:
-        frame = _transformed(frame, transform, registry)
-    return outgoing(registry.renumbered(frame))
+        frame = _transform(frame, transform, registry)
+    return outgoing_frame(registry.renumber(frame))
 
 
 def _through_smts(frame: DataFrame, chain: SmtChain, target_topic_of: TargetTopicOf) -> DataFrame:
@@ -94,32 +94,32 @@ def _seen_under_new_topic(frame: DataFrame) -> DataFrame:
     return frame.withColumn("topic", F.coalesce(TOPIC, "topic"))
 
 
-def _transformed(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
+def _transform(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
     with speaking_of(transform):
-        read = _decoded(frame, transform, registry)
+        read = _decode(frame, transform, registry)
     if transform.select is not None:
-        return _selected(read, transform, transform.select, registry)
+        return _select(read, transform, transform.select, registry)
     if transform.function is not None:
         is_batches = transform.function.kind is FunctionKind.ARROW
         apply = apply_batch_function if is_batches else apply_dataframe_function
         return apply(read, transform, transform.function, registry)
-    return _computed(read, transform, registry)
+    return _compute(read, transform, registry)
 
 
-def _decoded(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
+def _decode(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
     """The frame as the transform sees it. A side that it does not read may have any format."""
     decodings = {"key": transform.decode.key, "value": transform.decode.value}
     sides = [side for side in SIDES if transform.reads is None or side in transform.reads]
-    by_registry = [side for side in registry.needed(transform.decode) if side in sides]
+    by_registry = [side for side in registry.needed_sides(transform.decode) if side in sides]
     others = {}
     for side in sides:
         if side not in by_registry:
-            frame, others[side] = decoded(frame, decodings[side], side)
-    more, seen = registry.decoded(frame, transform, by_registry)
-    return opened(more, {**others, **seen})
+            frame, others[side] = decode(frame, decodings[side], side)
+    more, seen = registry.decode(frame, transform, by_registry)
+    return open_frame(more, {**others, **seen})
 
 
-def _computed(read: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
+def _compute(read: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
     """Apply a filter and column expressions."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F  # noqa: N812
@@ -139,15 +139,15 @@ def _computed(read: DataFrame, transform: Transform, registry: RegistrySides) ->
                 with speaking_of(transform, name):
                     types_of(named.select(F.expr(text)))
             raise
-    return closed(registry.encoded(made, transform, new, replaces=True), transform, new)
+    return close_frame(registry.encode(made, transform, new, replaces=True), transform, new)
 
 
-def _selected(read: DataFrame, transform: Transform, select: SelectStatement, registry: RegistrySides) -> DataFrame:
+def _select(read: DataFrame, transform: Transform, select: SelectStatement, registry: RegistrySides) -> DataFrame:
     """Apply a SELECT to the records. Columns that only a `*` names are not set."""
     # sqlglot is imported only if there is SQL to parse.
-    from mirror_lib.transform.sql import carrying
+    from mirror_lib.transform.sql import carry_columns
 
-    statement = carrying(select, CARRIED)
+    statement = carry_columns(select, CARRIED)
     with speaking_of(transform, "sql.file"):
         result = read.sparkSession.sql(statement.text, frame=read)
         outputs = [name.lower() for name in result.columns[len(CARRIED) :]]
@@ -155,4 +155,4 @@ def _selected(read: DataFrame, transform: Transform, select: SelectStatement, re
     made = result.toDF(*CARRIED, *(f"{NEW}{number}" for number in range(len(outputs))))
     last = {name: f"{NEW}{number}" for number, name in enumerate(outputs)}
     new = {name: last[name] for name in TARGET_COLUMNS if outputs.count(name) > statement.stars}
-    return closed(registry.encoded(made, transform, new, replaces=True), transform, new)
+    return close_frame(registry.encode(made, transform, new, replaces=True), transform, new)

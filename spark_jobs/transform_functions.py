@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform import SOURCE_COLUMNS, TARGET_COLUMNS, FunctionReference, Transform
 from spark_jobs.hidden_columns import BYTES, FROM, NEW, PARTITION, SOURCE, TOPIC
-from spark_jobs.transform_columns import is_document, set_column, written
+from spark_jobs.transform_columns import is_document, set_column, to_bytes
 from spark_jobs.transform_registry import RegistrySides
 from spark_jobs.transform_state import (
     CARRIED,
     SIDES,
-    closed,
+    close_frame,
     old,
     old_name,
     speaking_of,
     types_of,
 )
-from spark_jobs.transform_tasks import apply_arrow_function, imported
+from spark_jobs.transform_tasks import apply_arrow_function, import_function
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -84,9 +84,9 @@ def apply_dataframe_function(
     from pyspark.sql import DataFrame
 
     read_types = types_of(read)
-    sides = _documents(read_types, registry.needed(transform.decode))
-    function = imported(reference.module, reference.name)
-    given = _packed(read, sides)
+    sides = _documents(read_types, registry.needed_sides(transform.decode))
+    function = import_function(reference.module, reference.name)
+    given = _pack(read, sides)
     with speaking_of(transform, "function"):
         try:
             result = function(given)
@@ -103,8 +103,8 @@ def apply_dataframe_function(
         types = types_of(result)
     _check_columns(reference, types, types_of(given))
     _check_plan(reference, given, result)
-    made = _unpacked(result, sides, types)
-    return _closed(made, transform, [name for name in TARGET_COLUMNS if name in types], sides, registry)
+    made = _unpack(result, sides, types)
+    return _close(made, transform, [name for name in TARGET_COLUMNS if name in types], sides, registry)
 
 
 def apply_batch_function(
@@ -118,7 +118,7 @@ def apply_batch_function(
     from pyspark.sql import functions as F  # noqa: N812
 
     types = types_of(read)
-    sides = _documents(types, registry.needed(transform.decode))
+    sides = _documents(types, registry.needed_sides(transform.decode))
     given = read.select("*", *(F.col(side).alias(f"{_SEEN}{side}") for side in sides))
     carried = (*CARRIED, *(f"{_SEEN}{side}" for side in sides))
     plain = [side for side in SIDES if side not in sides]
@@ -134,7 +134,7 @@ def apply_batch_function(
         apply_arrow_function, reference.module, reference.name, (*SOURCE_COLUMNS, SOURCE), carried, tuple(sides)
     )
     result = given.mapInArrow(task, schema)
-    return _closed(result, transform, TARGET_COLUMNS, sides, registry)
+    return _close(result, transform, TARGET_COLUMNS, sides, registry)
 
 
 def _documents(types: Mapping[str, DataType], by_registry: Collection[str]) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def _documents(types: Mapping[str, DataType], by_registry: Collection[str]) -> t
     return tuple(side for side in SIDES if is_document(types[side]) or side in by_registry)
 
 
-def _packed(read: DataFrame, sides: Sequence[str]) -> DataFrame:
+def _pack(read: DataFrame, sides: Sequence[str]) -> DataFrame:
     """The argument of a function of DataFrames: all that must be returned with a row is in one column."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -162,34 +162,34 @@ def _packed(read: DataFrame, sides: Sequence[str]) -> DataFrame:
     return read.select(*SOURCE_COLUMNS, F.struct(*packed).alias(SOURCE))
 
 
-def _unpacked(result: DataFrame, sides: Sequence[str], types: Mapping[str, DataType]) -> DataFrame:
-    """The result of a function, with the hidden columns that `closed` needs."""
+def _unpack(result: DataFrame, sides: Sequence[str], types: Mapping[str, DataType]) -> DataFrame:
+    """The result of a function, with the hidden columns that `close_frame` needs."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    def kept(name: str) -> Column:
+    def kept_column(name: str) -> Column:
         return F.col(f"{SOURCE}.{name}")
 
     # A side that was not decoded has only the returned value.
-    present = F.when(kept("has_value"), F.lit(b""))
+    present = F.when(kept_column("has_value"), F.lit(b""))
     before = {
-        "key": kept("key") if "key" in sides else F.lit(None).cast("binary"),
-        "value": kept("value") if "value" in sides else present,
-        **{name: kept(name) for name in ("topic", "partition", "offset", "timestampType")},
+        "key": kept_column("key") if "key" in sides else F.lit(None).cast("binary"),
+        "value": kept_column("value") if "value" in sides else present,
+        **{name: kept_column(name) for name in ("topic", "partition", "offset", "timestampType")},
         "timestamp": F.col("timestamp"),
         "headers": F.col("headers"),
     }
     return result.select(
-        F.struct(kept("place").alias("place"), kept("offset").alias("offset")).alias(SOURCE),
-        kept("from").alias(FROM),
-        kept("target_topic").alias(TOPIC),
-        kept("target_partition").alias(PARTITION),
+        F.struct(kept_column("place").alias("place"), kept_column("offset").alias("offset")).alias(SOURCE),
+        kept_column("from").alias(FROM),
+        kept_column("target_topic").alias(TOPIC),
+        kept_column("target_partition").alias(PARTITION),
         *(before[name].alias(old_name(name)) for name in SOURCE_COLUMNS),
-        *(kept(f"seen_{side}").alias(f"{_SEEN}{side}") for side in sides),
+        *(kept_column(f"seen_{side}").alias(f"{_SEEN}{side}") for side in sides),
         *(F.col(name).alias(f"{NEW}{name}") for name in TARGET_COLUMNS if name in types),
     )
 
 
-def _closed(
+def _close(
     made: DataFrame,
     transform: Transform,
     returned: Collection[str],
@@ -206,14 +206,14 @@ def _closed(
     for side in sides:
         # An unchanged value need not match the schema.
         made = made.withColumn(f"{NEW}{side}", F.when(~F.col(f"{_SAME}{side}"), F.col(f"{NEW}{side}")))
-    made = registry.encoded(made, transform, {side: f"{NEW}{side}" for side in SIDES}, replaces=False)
+    made = registry.encode(made, transform, {side: f"{NEW}{side}" for side in SIDES}, replaces=False)
     types = types_of(made)
     columns = {}
     for name in returned:
         found, kind = F.col(f"{NEW}{name}"), types[f"{NEW}{name}"]
         what = f"the {name} that the transform {transform.name} returns"
         if name in SIDES:
-            found = written(found, kind, what)
+            found = to_bytes(found, kind, what)
             if f"{BYTES}{name}" in types:
                 content = F.col(f"{BYTES}{name}")
                 found = F.when(content.isNotNull(), content.content).otherwise(found)
@@ -226,7 +226,7 @@ def _closed(
         columns[name] = found
     with speaking_of(transform, "function"):
         after = made.select(*CARRIED, *(column.alias(f"{NEW}{name}") for name, column in columns.items()))
-    return closed(after, transform, {name: f"{NEW}{name}" for name in columns})
+    return close_frame(after, transform, {name: f"{NEW}{name}" for name in columns})
 
 
 def _is_same(types: Mapping[str, DataType], side: str) -> Column:
@@ -239,7 +239,7 @@ def _is_same(types: Mapping[str, DataType], side: str) -> Column:
     columns = [F.col(f"{_SEEN}{side}"), F.col(f"{NEW}{side}")]
     if is_document(given):
         # Spark cannot compare maps.
-        columns = [written(column, given, side) for column in columns]
+        columns = [to_bytes(column, given, side) for column in columns]
     is_same = columns[0].eqNullSafe(columns[1])
     return is_same & F.col(f"{BYTES}{side}").isNull() if f"{BYTES}{side}" in types else is_same
 
@@ -274,11 +274,11 @@ def _check_plan(reference: FunctionReference, given: DataFrame, result: DataFram
 
 def _operators(frame: DataFrame) -> list[str]:
     """The names of the physical operators of a frame's plan."""
-    plan = explained(frame).partition("== Physical Plan ==")[2].splitlines()
+    plan = explain(frame).partition("== Physical Plan ==")[2].splitlines()
     return [found[1] for line in plan if (found := _OPERATOR.match(line)) is not None]
 
 
-def explained(frame: DataFrame) -> str:
+def explain(frame: DataFrame) -> str:
     """The output of `DataFrame.explain`."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):

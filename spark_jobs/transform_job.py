@@ -72,7 +72,7 @@ class _TransformedCopy:
                 self._finish()
                 return self._results
             except spark_errors() as error:
-                found = self._found(error)
+                found = self._find(error)
                 if found is None or not left:
                     raise spark_failure(error, "the copy", self._flow) from error
                 self._job = self._without(found, last=left == 1)
@@ -93,7 +93,7 @@ class _TransformedCopy:
             # Without Spark transforms, rows need not pass Spark's JVM: Python does all of the work.
             numbers = self._spark.range(0, len(job.copy.bins), 1, len(job.copy.bins))
             return from_arrow([to_arrow(numbers.mapInArrow(partial(copy_rows, *sealed, self._rows.smts), RESULT_DDL))])
-        made = self._rows.made(sealed, len(job.copy.bins))
+        made = self._rows.transform(sealed, len(job.copy.bins))
         return from_arrow([to_arrow(made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL))])
 
     def _finish(self) -> None:
@@ -121,13 +121,13 @@ class _TransformedCopy:
         """True if the transforms return any rows for the bins."""
         job = replace(self._job, whole=True)
         sealed = seal(job, ROW_CLASSES)
-        made = self._rows.made(sealed, len(job.copy.bins))
+        made = self._rows.transform(sealed, len(job.copy.bins))
         counted = to_arrow(made.mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         return any(counted.column(0).to_pylist())
 
     # ------------------------------------------------------------ records that fail
 
-    def _found(self, error: Exception) -> Found | None:
+    def _find(self, error: Exception) -> Found | None:
         """The record for which a Spark job has failed; None if the cause was another one."""
         if blames_no_record(error):
             return None
@@ -147,9 +147,9 @@ class _TransformedCopy:
     def _range(self, opened: OpenPartition) -> OffsetRange:
         """The range of a partition that the job reads."""
         source, start, end = opened.plan.source, reading_start(opened), opened.plan.end
-        leave_out = self._job.copy.settings.poison_policy is not PoisonPolicy.FAIL
+        skip = self._job.copy.settings.poison_policy is not PoisonPolicy.FAIL
         failed = self._job.failed.get(source, ())
-        return OffsetRange(source, start, first_stop(failed, leave_out=leave_out, start=start, end=end))
+        return OffsetRange(source, start, first_stop(failed, skip=skip, start=start, end=end))
 
     def _probe(self, groups: Sequence[Sequence[OffsetRange]]) -> Failure | None:
         """Transform ranges of the source without writing; each group is a task."""
@@ -159,7 +159,7 @@ class _TransformedCopy:
         job = replace(self._job, copy=replace(self._job.copy, bins=bins, settings=settings), secret=new_secret())
         sealed = seal(job, ROW_CLASSES)
         try:
-            to_arrow(self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
+            to_arrow(self._rows.transform(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         except spark_errors() as error:
             return Failure(error, failed_task(error, len(groups)))
         return None
@@ -172,14 +172,14 @@ class _TransformedCopy:
         """
         where = Where(flow=self._flow, topic=found.source.topic, partition=found.source.partition, offset=found.offset)
         many = f" It is failure number {_MOST_TRIES - 1} of this run; the run stops searching." if last else ""
-        told = UntransformableRecordError(
+        failure = UntransformableRecordError(
             f"the record cannot be transformed ({', '.join(self._chain.names)}): {words_of(found.error)}.{many}",
             where=where,
             action="Correct the transform, or skip such records: mirror.poison.policy=quarantine keeps a copy of them, "
             "skip does not. `mirror transform preview` shows the result for a record.",
         )
         known = dict(self._job.failed)
-        record = FailedRecord(found.offset, told, ends_partition=last)
+        record = FailedRecord(found.offset, failure, ends_partition=last)
         known[found.source] = tuple(sorted((*known.get(found.source, ()), record), key=lambda each: each.offset))
         bins = tuple(tuple(from_earlier_attempt(opened) for opened in bin_) for bin_ in self._job.copy.bins)
         return replace(self._job, copy=replace(self._job.copy, bins=bins), failed=known, secret=new_secret())

@@ -43,11 +43,11 @@ class RegistrySides:
         self._topics = target_topic_of
         self._readers: dict[str, SideReader] = {}
 
-    def needed(self, decode: DecodeSettings) -> tuple[str, ...]:
+    def needed_sides(self, decode: DecodeSettings) -> tuple[str, ...]:
         """The sides that are decoded with a registry."""
         return tuple(side for side in SIDES if _format(decode, side).needs_registry)
 
-    def decoded(
+    def decode(
         self, frame: DataFrame, transform: Transform, sides: Sequence[str]
     ) -> tuple[DataFrame, dict[str, Column]]:
         """The frame between transforms with additional columns: some of these sides, decoded.
@@ -67,7 +67,7 @@ class RegistrySides:
         made = frame.mapInArrow(task, _schema(frame, types))
         return made, {side: F.col(f"{DECODED}{side}") for side in sides}
 
-    def encoded(self, made: DataFrame, transform: Transform, new: Mapping[str, str], *, replaces: bool) -> DataFrame:
+    def encode(self, made: DataFrame, transform: Transform, new: Mapping[str, str], *, replaces: bool) -> DataFrame:
         """The frame with values that were set, as bytes, if they are encoded with a schema.
 
         Args:
@@ -83,7 +83,7 @@ class RegistrySides:
 
         types = types_of(made)
         readers = []
-        for side in self.needed(transform.decode):
+        for side in self.needed_sides(transform.decode):
             if side not in new:
                 continue
             reader, kind = self._reader(transform.decode, side), types[new[side]]
@@ -102,10 +102,10 @@ class RegistrySides:
         schema = _schema(made, {column: BinaryType() for column, _ in readers})
         return made.mapInArrow(partial(encode_sides, *seal(readers, REGISTRY_CLASSES)), schema)
 
-    def renumbered(self, frame: DataFrame) -> DataFrame:
+    def renumber(self, frame: DataFrame) -> DataFrame:
         """The frame with the schema ids of the target, after the last transform."""
         source, target = self._chain.source_registry, self._chain.target_registry
-        needed = {side for each in self._chain.transforms for side in self.needed(each.decode)}
+        needed = {side for each in self._chain.transforms for side in self.needed_sides(each.decode)}
         if source is None or target is None or not needed or access_of(source) == access_of(target):
             return frame
         topics = self._known_topics()

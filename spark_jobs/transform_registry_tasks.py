@@ -38,7 +38,7 @@ def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[
         for column, codecs in stages:
             kind = next(iter(codecs.values())).column.kind
             side = column.removeprefix(DECODED)
-            changed = _with_column(changed, side, column, kind, partial(_decoded, codecs))
+            changed = _with_column(changed, side, column, kind, partial(_decode, codecs))
         yield changed
 
 
@@ -51,7 +51,7 @@ def encode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[
     for batch in batches:
         changed = batch
         for column, codecs in stages:
-            changed = _with_column(changed, column, column, pa.binary(), partial(_encoded, codecs))
+            changed = _with_column(changed, column, column, pa.binary(), partial(_encode, codecs))
         yield changed
 
 
@@ -73,15 +73,15 @@ def renumber_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterato
     for batch in batches:
         changed = batch
         for column, renumbering in stages:
-            changed = _with_column(changed, column, column, pa.binary(), renumbering.renumbered)
+            changed = _with_column(changed, column, column, pa.binary(), renumbering.renumber)
         yield changed
 
 
-def _decoded(codecs: Mapping[str, SideCodec], topic: str, value: bytes | None) -> Any:
+def _decode(codecs: Mapping[str, SideCodec], topic: str, value: bytes | None) -> Any:
     return codecs[topic].decode(value)
 
 
-def _encoded(codecs: Mapping[str, SideCodec], topic: str, value: Any) -> bytes | None:
+def _encode(codecs: Mapping[str, SideCodec], topic: str, value: Any) -> bytes | None:
     return codecs[topic].encode(value)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform import SOURCE_COLUMNS, TARGET_COLUMNS, Transform
 from spark_jobs.hidden_columns import FROM, OLD, PARTITION, SOURCE, TOPIC
-from spark_jobs.transform_columns import set_column, written
+from spark_jobs.transform_columns import set_column, to_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +26,7 @@ CARRIED = (SOURCE, FROM, TOPIC, PARTITION, *(f"{OLD}{name}" for name in SOURCE_C
 SIDES = ("key", "value")
 
 
-def begun(source: DataFrame, *, has_topic: bool = False) -> DataFrame:
+def begin(source: DataFrame, *, has_topic: bool = False) -> DataFrame:
     """The source's frame before the first transform.
 
     Args:
@@ -44,7 +44,7 @@ def begun(source: DataFrame, *, has_topic: bool = False) -> DataFrame:
     )
 
 
-def opened(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:
+def open_frame(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:
     """The frame while a transform runs.
 
     Args:
@@ -74,7 +74,7 @@ def types_of(frame: DataFrame) -> dict[str, DataType]:
     return {field.name: field.dataType for field in frame.schema.fields}
 
 
-def closed(made: DataFrame, transform: Transform, new: Mapping[str, str]) -> DataFrame:
+def close_frame(made: DataFrame, transform: Transform, new: Mapping[str, str]) -> DataFrame:
     """The frame after a transform.
 
     A tombstone stays a tombstone: it deletes the earlier record with its key, and would not if a transform made an
@@ -99,7 +99,7 @@ def closed(made: DataFrame, transform: Transform, new: Mapping[str, str]) -> Dat
             found, kind = F.col(new[name]), types[new[name]]
             what = f"the {name} that the transform {transform.name} sets"
             if name in SIDES:
-                columns[name] = written(found, kind, what)
+                columns[name] = to_bytes(found, kind, what)
             else:
                 columns[name] = set_column(found, kind, name, what)
             if name == "value":
@@ -119,7 +119,7 @@ def closed(made: DataFrame, transform: Transform, new: Mapping[str, str]) -> Dat
     return result
 
 
-def outgoing(frame: DataFrame) -> DataFrame:
+def outgoing_frame(frame: DataFrame) -> DataFrame:
     """The frame to be written."""
     from pyspark.sql import functions as F  # noqa: N812
 

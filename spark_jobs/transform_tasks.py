@@ -62,14 +62,14 @@ class SmtStage:
         """The remaining rows of a batch, as changed by the chain."""
         import pyarrow as pa
 
-        made = self._made(batch)
+        made = self._run(batch)
         if made.kept is not None:
             batch = batch.take(made.kept)
         new = {TOPIC if name == "topic" else name: column for name, column in made.columns.items()}
         columns = [new.get(name, batch.column(number)) for number, name in enumerate(batch.schema.names)]
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
-    def _made(self, batch: pa.RecordBatch) -> MadeRows:
+    def _run(self, batch: pa.RecordBatch) -> MadeRows:
         from mirror_lib.transform.smt.rows import RefusedRowError
 
         try:
@@ -102,13 +102,13 @@ def apply_arrow_function(
         UntransformableRecordError: the function fails for a record; the error has the record's mark.
         ConfigurationError: it cannot be imported here, or returns an invalid result.
     """
-    stage = _ArrowFunction(imported(module, name), f"{module}:{name}", given, carried, documents)
+    stage = _ArrowFunction(import_function(module, name), f"{module}:{name}", given, carried, documents)
     for batch in batches:
         if batch.num_rows:
             yield stage.run(batch)
 
 
-def imported(module: str, name: str) -> Callable[[Any], Any]:
+def import_function(module: str, name: str) -> Callable[[Any], Any]:
     """Import a user's function.
 
     Raises:

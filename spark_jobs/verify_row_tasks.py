@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster import Connection
 from mirror_lib.verify import PartitionVerdict
-from mirror_lib.verify.routed import FoundRow, Place, RoutedFindings, Standing, StandingJob
+from mirror_lib.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests
 from mirror_lib.verify.transformed import RowVerifyJob
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Classes that are sent to the workers, and back.
 ROW_VERIFY_CLASSES = (RowVerifyJob, PartitionVerdict, Connection, RoutedFindings, FoundRow)
-STANDING_CLASSES = (StandingJob, Standing, Connection)
+DIGEST_CLASSES = (DigestsJob, TargetDigests, Connection)
 #: Schema of `drain_rows`.
 DRAINED_DDL = "batches bigint"
 
@@ -69,17 +69,17 @@ def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[
     """Read the target partitions of routed records; yield one row for each bin.
 
     Args:
-        stamp: result of `spark_jobs.sealing.seal` for `STANDING_CLASSES`.
-        sealed: the `StandingJob`.
+        stamp: result of `spark_jobs.sealing.seal` for `DIGEST_CLASSES`.
+        sealed: the `DigestsJob`.
         numbers: numbers of bins, as Arrow batches.
     """
-    job: StandingJob = unseal(stamp, sealed, STANDING_CLASSES)
+    job: DigestsJob = unseal(stamp, sealed, DIGEST_CLASSES)
     from mirror_lib.verify import to_arrow
-    from mirror_lib.verify.routed import read_standing
+    from mirror_lib.verify.routed import read_target_digests
 
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            yield to_arrow(read_standing(job, number))
+            yield to_arrow(read_target_digests(job, number))
 
 
 def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:

@@ -26,8 +26,8 @@ from mirror_lib.verify import (
     VerifyJob,
     from_arrow,
 )
-from mirror_lib.verify.planning import ChainChecks, searched
-from mirror_lib.verify.routed import FoundRow, Place, RoutedFindings, Standing, StandingJob, judge_routed
+from mirror_lib.verify.planning import ChainChecks, for_second_read
+from mirror_lib.verify.routed import DigestsJob, FoundRow, Place, RoutedFindings, TargetDigests, judge_routed
 from mirror_lib.verify.transformed import (
     NumberedRange,
     RefusedRecord,
@@ -40,9 +40,9 @@ from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spa
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
 from spark_jobs.verify_row_tasks import (
+    DIGEST_CLASSES,
     DRAINED_DDL,
     ROW_VERIFY_CLASSES,
-    STANDING_CLASSES,
     compare_rows,
     drain_rows,
     find_rows,
@@ -84,7 +84,7 @@ def verify_transformed(
     return [*verdicts, *judge_routed(job, made, partial(read_targets_with, spark), find)]
 
 
-def read_targets_with(spark: SparkSession, job: StandingJob) -> list[Standing]:
+def read_targets_with(spark: SparkSession, job: DigestsJob) -> list[TargetDigests]:
     """Read target partitions, each bin in its own Spark task.
 
     Raises:
@@ -92,7 +92,7 @@ def read_targets_with(spark: SparkSession, job: StandingJob) -> list[Standing]:
     """
     count = len(job.bins)
     try:
-        task = partial(read_targets, *seal(job, STANDING_CLASSES))
+        task = partial(read_targets, *seal(job, DIGEST_CLASSES))
         return from_arrow([to_arrow(spark.range(0, count, 1, count).mapInArrow(task, VERDICT_DDL))])
     except spark_errors() as error:
         raise spark_failure(error, "the comparison", job.flow) from error
@@ -117,10 +117,12 @@ class TransformedVerification:
         for left in reversed(range(_MOST_TRIES)):
             try:
                 sealed = seal(self._job, ROW_VERIFY_CLASSES)
-                made = self._rows.made(sealed, len(self._job.verify.bins))
-                return _parted(from_arrow([to_arrow(made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL))]))
+                made = self._rows.transform(sealed, len(self._job.verify.bins))
+                return _split_results(
+                    from_arrow([to_arrow(made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL))])
+                )
             except spark_errors() as error:
-                found = self._found(error) if left else None
+                found = self._find(error) if left else None
                 if found is None:
                     raise spark_failure(error, "the comparison", self._flow) from error
                 self._job = self._without(found)
@@ -132,20 +134,20 @@ class TransformedVerification:
         Raises:
             MirrorError: Spark gave up.
         """
-        verify = searched(self._job.verify, wanted)
+        verify = for_second_read(self._job.verify, wanted)
         if not verify.bins:
             return []
         job = replace(self._job, verify=verify, secret=new_secret())
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
-            made = self._rows.made(sealed, len(verify.bins))
+            made = self._rows.transform(sealed, len(verify.bins))
             return from_arrow([to_arrow(made.mapInArrow(partial(find_rows, *sealed, dict(wanted)), VERDICT_DDL))])
         except spark_errors() as error:
             raise spark_failure(error, "the comparison", self._flow) from error
 
     # ------------------------------------------------------------ records that fail
 
-    def _found(self, error: Exception) -> Found | None:
+    def _find(self, error: Exception) -> Found | None:
         """The record for which a Spark job has failed; None if the cause was another one."""
         if blames_no_record(error):
             return None
@@ -184,14 +186,14 @@ class TransformedVerification:
         job = replace(self._job, verify=verify, secret=new_secret())
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
-            to_arrow(self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
+            to_arrow(self._rows.transform(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL))
         except spark_errors() as error:
             return Failure(error, failed_task(error, len(groups)))
         return None
 
     def _without(self, found: Found) -> RowVerifyJob:
         """The job with this record as a known failure."""
-        told = UntransformableRecordError(
+        failure = UntransformableRecordError(
             f"the record cannot be transformed ({', '.join(self._chain.names)}): {words_of(found.error)}.",
             where=Where(
                 flow=self._flow, topic=found.source.topic, partition=found.source.partition, offset=found.offset
@@ -199,12 +201,12 @@ class TransformedVerification:
             action="If the transform has changed since the record was copied, the record can no longer be compared.",
         )
         known = dict(self._job.refused)
-        refused = (*known.get(found.source, ()), RefusedRecord(found.offset, told))
+        refused = (*known.get(found.source, ()), RefusedRecord(found.offset, failure))
         known[found.source] = tuple(sorted(refused, key=lambda each: each.offset))
         return replace(self._job, refused=known, secret=new_secret())
 
 
-def _parted(found: Iterable[object]) -> tuple[list[PartitionVerdict], RoutedFindings]:
+def _split_results(found: Iterable[object]) -> tuple[list[PartitionVerdict], RoutedFindings]:
     """The results of `compare_rows` for all bins."""
     verdicts, routed = [], RoutedFindings()
     for each in found:

@@ -71,9 +71,9 @@ def _audit(services: Sequence[str]) -> int:
         for each in licences(packages)
         if not each.allowed
     ]
-    _tell("licences", f"{len(packages)} packages", wrong)
+    _report("licences", f"{len(packages)} packages", wrong)
     jars = check_jars(known_jars(), jars_dir())
-    _tell("jars", f"{jars.checked} fetched files", jars.problems)
+    _report("jars", f"{jars.checked} fetched files", jars.problems)
     asked = [audit(packages, services[0])]
     for service in services[1:]:
         if not asked[-1].complete and not asked[-1].vulnerable:
@@ -81,7 +81,7 @@ def _audit(services: Sequence[str]) -> int:
     best = max(asked, key=lambda each: (bool(each.vulnerable), each.asked))
     vulnerable = [f"{each.name} {each.version}: {_ids(each.vulnerabilities)}" for each in best.vulnerable]
     if vulnerable or best.complete:
-        _tell("vulnerabilities", f"{best.asked} packages at {best.service}", vulnerable)
+        _report("vulnerabilities", f"{best.asked} packages at {best.service}", vulnerable)
     if not best.complete:
         for each in asked:
             _say(f"NOT ASKED {each.service}: {_silence(each, len(packages))}")
@@ -103,7 +103,7 @@ def _ids(vulnerabilities: Sequence[tuple[str, tuple[str, ...]]]) -> str:
     )
 
 
-def _tell(what: str, looked_at: str, problems: Sequence[str]) -> None:
+def _report(what: str, looked_at: str, problems: Sequence[str]) -> None:
     _say(f"{'WRONG' if problems else 'fine '} {what}: {looked_at}, {len(problems)} problems")
     for problem in problems:
         _say(f"  {problem}")

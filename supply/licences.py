@@ -92,9 +92,9 @@ def expression_of(metadata: Message | None) -> str | None:
     """Return a package's own licence as an SPDX expression; None if it is not certain."""
     if metadata is None:
         return None
-    told = metadata.get("License-Expression")
-    if told:
-        return _valid(told)
+    expression = metadata.get("License-Expression")
+    if expression:
+        return _valid(expression)
     short = (metadata.get("License") or "").strip()
     found = _valid(_WORDS.get(short.lower(), short)) if len(short) < 60 else None
     if found is not None:

@@ -51,7 +51,7 @@ class MirrorMaker:
     def process(self) -> BackgroundProcess | None:
         """The running process."""
         process = recall(self._pid_file)
-        return process if process is not None and process.running else None
+        return process if process is not None and process.is_running else None
 
     @property
     def pid(self) -> int:

@@ -28,7 +28,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mirror_lib.dev.ports import LOOPBACK
-from mirror_lib.schemas.model import DEFAULT_CONTEXT, qualified
+from mirror_lib.schemas.model import DEFAULT_CONTEXT, qualify
 from testbed.schema_store import ALL_CONTEXTS, TYPES, Refusal, SchemaStore
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -160,13 +160,13 @@ def _in_context(path: list[str], query: str) -> tuple[list[str], dict[str, str]]
         return path, given
     context, rest = path[1] if path[1].startswith(".") else f".{path[1]}", path[2:]
     if rest[0] in ("subjects", "mode") and len(rest) > 1:
-        rest[1] = qualified(context, rest[1])
+        rest[1] = qualify(context, rest[1])
     elif rest == ["mode"]:
-        rest.append(qualified(context, ""))
+        rest.append(qualify(context, ""))
     elif rest == ["subjects"]:
-        given["subjectPrefix"] = qualified(context, given.get("subjectPrefix", ""))
+        given["subjectPrefix"] = qualify(context, given.get("subjectPrefix", ""))
     elif rest[0] == "schemas":
-        given["subject"] = qualified(context, given.get("subject", ""))
+        given["subject"] = qualify(context, given.get("subject", ""))
     return rest, given
 
 

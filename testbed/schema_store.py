@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from mirror_lib.schemas.model import DEFAULT_CONTEXT, qualified, split_subject
+from mirror_lib.schemas.model import DEFAULT_CONTEXT, qualify, split_subject
 from mirror_lib.schemas.wire import LARGEST_ID
 
 TYPES = frozenset({"AVRO", "JSON", "PROTOBUF"})
@@ -164,7 +164,7 @@ class SchemaStore:
         self.by_id(number, subject)
         context_name, _ = split_subject(subject)
         return [
-            {"subject": qualified(context_name, bare), "version": version.number}
+            {"subject": qualify(context_name, bare), "version": version.number}
             for bare, versions in self.contexts[context_name].subjects.items()
             for version in versions
             if version.id == number and (deleted or not version.deleted)
@@ -262,12 +262,12 @@ class SchemaStore:
         for context_name, context in self.contexts.items():
             for bare, versions in context.subjects.items():
                 if any(deleted or not version.deleted for version in versions):
-                    yield qualified(context_name, bare)
+                    yield qualify(context_name, bare)
 
     def _referenced(self) -> set[tuple[str, int]]:
         """Return the schemas that subjects import which are not deleted."""
         return {
-            (_beside(qualified(name, bare), imported), number)
+            (_beside(qualify(name, bare), imported), number)
             for name, context in self.contexts.items()
             for bare, versions in context.subjects.items()
             for version in versions
@@ -287,12 +287,12 @@ class SchemaStore:
     def _scopes(subject: str) -> tuple[str, ...]:
         """Return the scopes whose modes apply to a subject, the nearest first."""
         context_name, _ = split_subject(subject)
-        return tuple(dict.fromkeys((subject, qualified(context_name, ""), "")))
+        return tuple(dict.fromkeys((subject, qualify(context_name, ""), "")))
 
 
 def _beside(subject: str, imported: str) -> str:
     """Return the name of an imported subject, which is in the importing subject's context by default."""
-    return qualified(split_subject(subject)[0], imported)
+    return qualify(split_subject(subject)[0], imported)
 
 
 def _canonical(kind: str, text: str) -> str:

@@ -244,7 +244,7 @@ class SparkCluster:
 
     def _process(self, name: str) -> BackgroundProcess | None:
         process = recall(self._pid_file(name))
-        return process if process is not None and process.running else None
+        return process if process is not None and process.is_running else None
 
     @staticmethod
     def _tree(process: BackgroundProcess | None) -> tuple[int, ...]:
@@ -275,7 +275,7 @@ def _descendants(pid: int) -> tuple[int, ...]:
     for task in _names(Path(f"/proc/{pid}/task")):
         with suppress(FileNotFoundError, ProcessLookupError):
             found += [int(child) for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
-    living = [child for child in found if (facts := process_facts(child)) is not None and facts.living]
+    living = [child for child in found if (facts := process_facts(child)) is not None and facts.is_alive]
     return tuple(each for child in living for each in (child, *_descendants(child)))
 
 

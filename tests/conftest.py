@@ -189,7 +189,7 @@ def _three_brokers(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaClus
 @pytest.fixture
 def three_brokers(_three_brokers: KafkaCluster) -> KafkaCluster:
     """One cluster of three brokers; a test may kill some, they are started again for the next test."""
-    if len(_three_brokers.running) < 3:
+    if len(_three_brokers.running_nodes) < 3:
         _three_brokers.start()
     return _three_brokers
 

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         line = Text.assemble((f"{time.monotonic() - began:5.0f} s  ", "dim"), text)
         progress.print(line, highlight=False, soft_wrap=True)
 
@@ -75,9 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="mirror-versions-") as folder:
             if arguments.spark:
-                spark.run(arguments.spark, Path(folder), by_spark, tell)
+                spark.run(arguments.spark, Path(folder), by_spark, log)
             else:
-                run(arguments.sources, arguments.targets, Path(folder), results, tell)
+                run(arguments.sources, arguments.targets, Path(folder), results, log)
     except MirrorError as error:
         stopped = str(error)
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ TARGETS = ("3.9", "4.3")
 #: The fake cluster of franz-go: Kafka's protocol by other authors.
 KFAKE = "kfake"
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Side:
 
 
 @contextmanager
-def running(alias: str, version: str, folder: Path, tell: Tell) -> Iterator[Side]:
+def running(alias: str, version: str, folder: Path, log: Log) -> Iterator[Side]:
     """A cluster of one broker without data, fetched or built if needed, for the duration of the context.
 
     Kafka's own brokers have an authorizer.
@@ -43,13 +43,13 @@ def running(alias: str, version: str, folder: Path, tell: Tell) -> Iterator[Side
         KfakeError: kfake could not be built or started.
     """
     if version == KFAKE:
-        tell(f"building and starting kfake as {alias}")
+        log(f"building and starting kfake as {alias}")
         with franz_go.running() as servers:
             yield Side(alias, version, servers)
         return
     release = RELEASES[version]
-    jars.fetch(jars.kafka_broker(release), report=lambda now: tell(f"fetching Kafka {now.jar_set}: {now.what}"))
-    tell(f"starting Kafka {release} as {alias}" + (", with ZooKeeper" if needs_zookeeper(release) else ""))
+    jars.fetch(jars.kafka_broker(release), report=lambda now: log(f"fetching Kafka {now.jar_set}: {now.what}"))
+    log(f"starting Kafka {release} as {alias}" + (", with ZooKeeper" if needs_zookeeper(release) else ""))
     cluster = KafkaCluster(alias, directory=folder / alias, version=release, overrides=acl_settings(release))
     try:
         yield Side(alias, version, cluster.start().bootstrap_servers)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from versions.clusters import Side, Tell, running
+from versions.clusters import Log, Side, running
 from versions.results import PairResult
 from versions.whole_flow import WholeFlow
 
 
-def run(sources: Sequence[str], targets: Sequence[str], folder: Path, results: list[PairResult], tell: Tell) -> None:
+def run(sources: Sequence[str], targets: Sequence[str], folder: Path, results: list[PairResult], log: Log) -> None:
     """Test every pair; each result is added to `results` at once, so that an interruption loses nothing.
 
     Raises:
@@ -20,25 +20,25 @@ def run(sources: Sequence[str], targets: Sequence[str], folder: Path, results: l
     """
     with ExitStack() as open_targets:
         sides = [
-            open_targets.enter_context(running(_alias("to", version), version, folder, tell)) for version in targets
+            open_targets.enter_context(running(_alias("to", version), version, folder, log)) for version in targets
         ]
         for version in sources:
-            with running(_alias("from", version), version, folder, tell) as source:
+            with running(_alias("from", version), version, folder, log) as source:
                 for target in sides:
-                    _try(source, target, folder, results, tell)
+                    _try(source, target, folder, results, log)
 
 
-def _try(source: Side, target: Side, folder: Path, results: list[PairResult], tell: Tell) -> None:
+def _try(source: Side, target: Side, folder: Path, results: list[PairResult], log: Log) -> None:
     result = PairResult(source.version, target.version)
     results.append(result)
-    tell(f"{source.version} -> {target.version}")
+    log(f"{source.version} -> {target.version}")
     began = time.monotonic()
     home = folder / f"{source.alias}-{target.alias}"
     home.mkdir()
     with WholeFlow(source, target, home) as flow:
         for step in flow.steps():
             result.steps.append(step)
-            tell(f"  {step.step}: {step.failure or step.cell}")
+            log(f"  {step.step}: {step.failure or step.cell}")
         result.limits = flow.limits()
     result.seconds = time.monotonic() - began
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from mirror_lib.config.local_state import STATE_DIR_VARIABLE
 from mirror_lib.errors import MirrorError
 from versions import workload
-from versions.clusters import SOURCES, Side, Tell, running
+from versions.clusters import SOURCES, Log, Side, running
 from versions.environments import Environment, environment
 
 #: PySpark's release and a Python that it supports, by the version of Spark.
@@ -89,7 +89,7 @@ class SparkResult:
         }
 
 
-def run(versions: Sequence[str], folder: Path, results: list[SparkResult], tell: Tell) -> None:
+def run(versions: Sequence[str], folder: Path, results: list[SparkResult], tell: Log) -> None:
     """Test the versions one after the other; each result is added to `results` at once.
 
     Raises:
@@ -104,7 +104,7 @@ def run(versions: Sequence[str], folder: Path, results: list[SparkResult], tell:
             _try(version, source, target, folder, results, tell)
 
 
-def _try(version: str, source: Side, target: Side, folder: Path, results: list[SparkResult], tell: Tell) -> None:
+def _try(version: str, source: Side, target: Side, folder: Path, results: list[SparkResult], tell: Log) -> None:
     release, python = SPARKS[version]
     result = SparkResult(version, release, python, {})
     results.append(result)

@@ -141,7 +141,7 @@ class WholeFlow:
 
         done = apply_flow_topics(self._flow, self._topology)
 
-        _expect([str(failed.error) for failed in done.failed], [], "rejected topics")
+        _expect([str(failed.error) for failed in done.failures], [], "rejected topics")
         for step in done.plan.create:
             if step.left_out:
                 self._degraded.append(f"The target does not have {', '.join(step.left_out)}: not set on new topics.")

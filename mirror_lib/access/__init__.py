@@ -7,6 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "commands": ["acl_commands"],
         "model": ["AccessTask", "RequiredAccess"],
-        "required": ["required_access", "scheduled"],
+        "required": ["required_access", "scheduled_access"],
     },
 )

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from mirror_lib.access.commands import acl_commands
 from mirror_lib.access.model import AccessTask, RequiredAccess, Side
-from mirror_lib.access.required import required_access, scheduled
+from mirror_lib.access.required import required_access, scheduled_access
 from mirror_lib.config import load
 
 #: A flow with MM2's defaults, plus all features that need their own rights.
@@ -134,13 +134,13 @@ def markdown_reference() -> str:
         config = load(path)
     flow = config.flow("A->B")
     required = required_access(config, flow)
-    parts = [_INTRODUCTION, _indented(EXAMPLE.splitlines()), ""]
+    parts = [_INTRODUCTION, _indent(EXAMPLE.splitlines()), ""]
     for side in Side:
         cluster = flow.flow.source if side is Side.SOURCE else flow.flow.target
         parts += [f"### On the {side}, cluster {cluster}", ""]
         parts += _table(each for each in required if each.side is side)
     commands = acl_commands(
-        scheduled(flow, required),
+        scheduled_access(flow, required),
         principals=dict.fromkeys(config.clusters, "User:mirror"),
         bootstrap_servers={
             client.cluster: client.properties["bootstrap.servers"]
@@ -148,7 +148,7 @@ def markdown_reference() -> str:
         },
         command_config="admin.properties",
     )
-    parts += ["### As commands", "", _indented(commands), "", _OTHER]
+    parts += ["### As commands", "", _indent(commands), "", _OTHER]
     return "\n".join(parts).replace("\n\n\n", "\n\n")
 
 
@@ -159,15 +159,15 @@ def _table(required: Iterable[RequiredAccess]) -> list[str]:
         why = each.why + (f" (before Kafka {each.before})" if each.before else "")
         rows.setdefault((each.task, each.grant.operation, why, each.mirror_maker), []).append(each.grant.place)
     lines = ["| task | needs | on | for | MirrorMaker 2 too |", "|---|---|---|---|---|"]
-    told: set[AccessTask] = set()
+    described: set[AccessTask] = set()
     for (task, operation, why, mirror_maker), places in rows.items():
-        name = "" if task in told else f"`{task}`: {_ABOUT[task]}"
-        told.add(task)
+        name = "" if task in described else f"`{task}`: {_ABOUT[task]}"
+        described.add(task)
         lines.append(f"| {name} | {operation} | {', '.join(places)} | {why} | {'yes' if mirror_maker else 'no'} |")
     return [*lines, ""]
 
 
-def _indented(lines: Iterable[str]) -> str:
+def _indent(lines: Iterable[str]) -> str:
     return "\n".join(f"    {line}" if line else "" for line in lines)
 
 

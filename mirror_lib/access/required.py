@@ -45,13 +45,13 @@ def required_access(config: MirrorConfig, flow: FlowConfig) -> tuple[RequiredAcc
     """
     names = _Names.of(flow)
     found = [each for task, needs in _TASKS.items() for each in _necessary(needs(names, task))]
-    return tuple(_in_order([*found, *_necessary(_emitted(config, flow))]))
+    return tuple(_in_order([*found, *_necessary(_heartbeat_access(config, flow))]))
 
 
-def scheduled(flow: FlowConfig, required: Iterable[RequiredAccess]) -> tuple[RequiredAccess, ...]:
+def scheduled_access(flow: FlowConfig, required: Iterable[RequiredAccess]) -> tuple[RequiredAccess, ...]:
     """Rights for the flow's scheduled runs, without those for tasks that an operator starts."""
-    left_out = ON_DEMAND - ({AccessTask.VERIFY} if flow.verify_schedule is not None else set())
-    return tuple(each for each in required if each.task not in left_out)
+    on_demand = ON_DEMAND - ({AccessTask.VERIFY} if flow.verify_schedule is not None else set())
+    return tuple(each for each in required if each.task not in on_demand)
 
 
 def transactional_id_prefix(flow: FlowConfig) -> str:
@@ -140,17 +140,19 @@ def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from names.topics(task, target, Operation.CREATE, names.targets, "create target topics")
     yield from names.topics(task, target, Operation.ALTER, names.targets, "add partitions to target topics")
     why = "create the position topic"
-    yield from _created(names, task, target, names.positions, why)
+    yield from _creation_access(names, task, target, names.positions, why)
     # Connect works without this permission (`TopicAdmin.describeTopicConfigs`).
     why = "check that the position topic is compacted"
     yield from names.topics(task, target, Operation.DESCRIBE_CONFIGS, names.positions, why, mirror_maker=False)
     why = "check whether missing target topics were deleted"
     yield from names.topics(task, target, Operation.READ, names.positions, why, mirror_maker=False)
-    yield from _created(names, task, target, names.quarantine, "create the quarantine topic", mirror_maker=False)
-    yield from _created(names, task, names.syncs_side, names.syncs, "create the offset-syncs topic")
+    yield from _creation_access(
+        names, task, target, names.quarantine, "create the quarantine topic", mirror_maker=False
+    )
+    yield from _creation_access(names, task, names.syncs_side, names.syncs, "create the offset-syncs topic")
 
 
-def _created(
+def _creation_access(
     names: _Names,
     task: AccessTask,
     side: Side,
@@ -169,9 +171,9 @@ def _copy(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     target = Side.TARGET
     yield from names.topics(task, target, Operation.WRITE, names.targets, "produce the records")
     yield from _positions(names, task)
-    yield from _quarantined(names, task)
+    yield from _quarantine_access(names, task)
     yield from names.topics(task, names.syncs_side, Operation.WRITE, names.syncs, "produce offset-syncs")
-    yield from _fencing(names, task, transactional_id_prefix(names.flow))
+    yield from _fencing_access(names, task, transactional_id_prefix(names.flow))
 
 
 def _positions(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
@@ -182,25 +184,25 @@ def _positions(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield names.access(task, Side.TARGET, idempotent, why, mirror_maker=False, before=_FREE_IDEMPOTENCE)
 
 
-def _quarantined(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+def _quarantine_access(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     why = "quarantine poison records"
     yield from names.topics(task, Side.TARGET, Operation.WRITE, names.quarantine, why, mirror_maker=False)
 
 
-def _compared(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+def _comparison_access(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     why = "compare the records of an interrupted run"
     yield from names.topics(task, Side.TARGET, Operation.READ, names.targets, why, mirror_maker=False)
 
 
-def _fencing(names: _Names, task: AccessTask, prefix: str) -> Iterator[RequiredAccess]:
+def _fencing_access(names: _Names, task: AccessTask, prefix: str) -> Iterator[RequiredAccess]:
     if names.flow.fencing is Fencing.TRANSACTIONAL:
-        writers = patterns.prefixed(prefix)
+        writers = patterns.prefix_pattern(prefix)
         grant = Grant(Resource.TRANSACTIONAL_ID, writers.name, writers.pattern, Operation.WRITE)
         yield names.access(task, Side.TARGET, grant, "fence writers of earlier runs", mirror_maker=False)
 
 
 def _take_over(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
-    yield from _compared(names, task)
+    yield from _comparison_access(names, task)
     why = "find the last record that MirrorMaker 2 copied"
     yield from names.topics(task, names.syncs_side, Operation.READ, names.syncs, why, mirror_maker=False)
 
@@ -294,16 +296,16 @@ def _delete_keys(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     for operation, why in ((Operation.READ, "read positions"), (Operation.WRITE, "store positions")):
         yield from names.topics(task, Side.TARGET, operation, names.positions, why, mirror_maker=False)
     # Without transactional ids the command refuses.
-    yield from _fencing(names, task, transactional_id_prefix(names.flow))
+    yield from _fencing_access(names, task, transactional_id_prefix(names.flow))
 
 
 def _backfill(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from names.topics(task, Side.SOURCE, Operation.READ, names.sources, "read the records", mirror_maker=False)
     yield from names.topics(task, Side.TARGET, Operation.WRITE, names.targets, "write the records", mirror_maker=False)
-    yield from _compared(names, task)
+    yield from _comparison_access(names, task)
     yield from _positions(names, task)
-    yield from _quarantined(names, task)
-    yield from _fencing(names, task, backfill_id_prefix(names.flow))
+    yield from _quarantine_access(names, task)
+    yield from _fencing_access(names, task, backfill_id_prefix(names.flow))
 
 
 def _cutover(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
@@ -339,7 +341,7 @@ _TASKS: Mapping[AccessTask, Callable[[_Names, AccessTask], Iterator[RequiredAcce
 }
 
 
-def _emitted(config: MirrorConfig, flow: FlowConfig) -> Iterator[RequiredAccess]:
+def _heartbeat_access(config: MirrorConfig, flow: FlowConfig) -> Iterator[RequiredAccess]:
     """Heartbeats of the flow and of its reverse pair, each written to its own target."""
     for pair in emitting_flows(config, flow.flow):
         cluster = pair.flow.target

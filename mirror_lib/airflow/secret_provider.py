@@ -59,14 +59,14 @@ def task_secrets() -> Iterator[TaskLookups]:
     """
     masked: set[str] = set()
 
-    def tell(key: str, value: str, given: Sequence[str]) -> None:
+    def mask(key: str, value: str, given: Sequence[str]) -> None:
         for text in secret_texts(key, value, given):
             if text not in masked:
                 masked.add(text)
                 mask_secret(text)
 
     lookups = TaskLookups()
-    with reading_in(Surroundings(lookups, tell)):
+    with reading_in(Surroundings(lookups, mask)):
         yield lookups
 
 

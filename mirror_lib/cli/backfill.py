@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TasksOption, capped_table, megabytes
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.cli.run import RunFiles, copy_by_job, show_report
 from mirror_lib.cli.sync import show_topics
 from mirror_lib.config import FlowConfig
@@ -83,7 +83,7 @@ def plan(
 ) -> None:
     """Show what a backfill would copy or has left to copy, with its expected duration; changes nothing."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         request = _request(settings, topics, (begin, end), into, into_suffix, into_same=into_same)
         with (
@@ -126,7 +126,7 @@ def run(
     The first run fixes topics and offsets; afterwards --name is enough.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         request = _request(settings, topics, (begin, end), into, into_suffix, into_same=into_same)
         with open_ledger(file) as ledger:
@@ -163,7 +163,7 @@ def run(
 def list_(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
     """List the backfills of a flow with their states and the next action for each. Reads only the ledger."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         with open_ledger(file) as ledger:
             found = situations_of(settings, ledger)
@@ -193,7 +193,7 @@ def states(
 ) -> None:
     """Show the states of a backfill, the reasons that stop a partition, and how each continues."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         if markdown and not as_json:
             typer.echo(backfill_states.markdown(), nl=False)
             return

@@ -12,7 +12,7 @@ NoteOption = Annotated[str | None, typer.Option("--note", help="Reason, stored i
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
-def confirmed(question: str) -> bool:
+def ask_confirmation(question: str) -> bool:
     """Return True if the operator at the console agrees."""
     # On stderr, since stdout may be one JSON document; without a terminal there is no agreement.
     try:

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
+from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
-from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
+from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
 from mirror_lib.cli.run import Job, RunFiles, running_job
 from mirror_lib.config import load
 from mirror_lib.config.secrets import without_lookups
@@ -122,7 +122,7 @@ def new(
 ) -> None:
     """Define a cutover; nothing is executed. `mirror cutover run NAME --until preflight` lists what blocks it."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         definition = CutoverDefinition(
             name=name,
             flow=flow,
@@ -172,7 +172,7 @@ def run(
     """
     from mirror_lib.runbook import CutoverArguments, progress
 
-    with reporting(as_json) as output, _context(config, name) as context:
+    with report_errors(as_json) as output, _context(config, name) as context:
         files = RunFiles.of(f"cutover-{name}-{uuid.uuid4()}")
         arguments = CutoverArguments(
             config.absolute(), name, context.by, until, wait, files.report, confirm=word, note=note
@@ -198,17 +198,17 @@ def confirm(
     Refused if no process runs the cutover: use `mirror cutover run NAME --confirm STEP` then.
     """
 
-    with reporting(as_json) as output, _context(config, name) as context:
+    with report_errors(as_json) as output, _context(config, name) as context:
         present = machine.progress(context.ledger, context.definition)
         _show(output, present)
         require(present.present, Event.YES)
-        if not yes and not confirmed(f"Confirm {step.value} of cutover {name}?"):
+        if not yes and not ask_confirmation(f"Confirm {step.value} of cutover {name}?"):
             output.note("Not confirmed.")
             output.exit_code = 3
             return
-        asked = answer(context.ledger, name, step, yes=True, by=context.by, note=note or "")
+        question = answer(context.ledger, name, step, yes=True, by=context.by, note=note or "")
         with output.progress("Waiting for the process that runs the cutover"):
-            await_taken(context.ledger, asked)
+            await_taken(context.ledger, question)
         output.exit_code = 0
         output.note(f"{step.value} is confirmed; the cutover continues.")
 
@@ -218,7 +218,7 @@ def status(name: _NameArgument, config: ConfigOption, as_json: JsonOption = Fals
     """Show the steps, gates and times of a cutover. Reads only the ledger. Exit code 3 if operator action is needed."""
     from mirror_lib.runbook import progress
 
-    with reporting(as_json) as output, _context(config, name) as context:
+    with report_errors(as_json) as output, _context(config, name) as context:
         done = progress(context.ledger, context.definition)
         _show(output, done)
         failed = [
@@ -239,7 +239,7 @@ def states(
     Checks that each state can be left.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         if markdown and not as_json:
             typer.echo(f"{states_shown.markdown()}\n{disaster_states.markdown()}", nl=False)
             return
@@ -258,7 +258,7 @@ def states(
 def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
     """List all cutovers, newest first."""
 
-    with reporting(as_json) as output, without_lookups(), open_ledger(load(config)) as ledger:
+    with report_errors(as_json) as output, without_lookups(), open_ledger(load(config)) as ledger:
         rows = [
             (
                 each.name,
@@ -283,8 +283,8 @@ def rollback(
 ) -> None:
     """Roll a cutover back before anything is produced to the target. Then start producers on the source again."""
 
-    with reporting(as_json) as output, _context(config, name) as context:
-        if not yes and not confirmed(f"Roll back cutover {name}?"):
+    with report_errors(as_json) as output, _context(config, name) as context:
+        if not yes and not ask_confirmation(f"Roll back cutover {name}?"):
             output.note("Nothing was changed.")
             output.exit_code = 3
             return
@@ -306,7 +306,7 @@ def back(
 ) -> None:
     """Define the failback of cutover NAME: it moves the same topics and groups back and copies only later changes."""
 
-    with reporting(as_json) as output, _context(config, name) as context:
+    with report_errors(as_json) as output, _context(config, name) as context:
         definition = failback_of(context.config, context.ledger, name, as_name)
         context.definition = definition
         create(context.ledger, definition, by=context.by, context=context)
@@ -333,7 +333,7 @@ def after_disaster(
     action.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         patterns = topics or [".*"]
         with output.progress(f"Reading both clusters of {settings.flow}"):
@@ -344,7 +344,7 @@ def after_disaster(
             output.note(plan.staying_text)
         back, done = plan.opposite, False
         if not plan.errors and not dry_run:
-            if yes or confirmed(f"Hand over these {len(plan.partitions)} partitions to flow {back.flow}?"):
+            if yes or ask_confirmation(f"Hand over these {len(plan.partitions)} partitions to flow {back.flow}?"):
                 with open_ledger(file) as ledger:
                     agreed = plan.fingerprint
                     plan = apply_return(settings, back, ledger, patterns, agreed=agreed, by=person(), note=note)
@@ -357,9 +357,9 @@ def after_disaster(
         capped_errors(output, plan.errors)
         if plan.errors:
             output.exit_code = max(error.exit_code for error in plan.errors)
-        told = [each.to_dict() for each in plan.partitions]
+        partitions = [each.to_dict() for each in plan.partitions]
         todo = do(state, settings.flow)
-        output.document({"partitions": told, "staying": list(plan.staying), "done": done, "do": todo})
+        output.document({"partitions": partitions, "staying": list(plan.staying), "done": done, "do": todo})
         output.note(f"{STATES[state].description} {todo}")
 
 
@@ -430,9 +430,9 @@ def _fail_as(files: RunFiles, output: Output, code: int) -> None:
     if code == 0:
         return
     try:
-        told = json.loads(files.report.read_text())
+        stored_report = json.loads(files.report.read_text())
     except (OSError, ValueError):
         raise MirrorError("the job ended without a report.", action=f"See its log: {files.log}") from None
-    if "error" in told:
-        output.note(f"error: {told['error']['what']} {told['error'].get('action', '')}")
-    output.exit_code = int(told["exit_code"])
+    if "error" in stored_report:
+        output.note(f"error: {stored_report['error']['what']} {stored_report['error'].get('action', '')}")
+    output.exit_code = int(stored_report["exit_code"])

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
+from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
 from mirror_lib.dev import DemoOutcome, Steps, run_demo, stop_demo
 
 _app = typer.Typer(
@@ -33,16 +33,16 @@ def demo(
     """Start brokers and Airflow, produce records, trigger the flow's DAG and show what it copied."""
     if context.invoked_subcommand is not None:
         return
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         outcome = run_demo(records, _steps(output))
-        _tell(output, outcome)
+        _show(output, outcome)
         output.exit_code = 0 if outcome.proven else 1
 
 
 @_app.command()
 def stop(as_json: JsonOption = False) -> None:
     """Stop Airflow and the brokers; their data is kept for the next demo."""
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         with output.progress("Stopping"):
             ended = stop_demo()
         output.document({"ended": ended})
@@ -60,7 +60,7 @@ def _steps(output: Output) -> Steps:
     return step
 
 
-def _tell(output: Output, outcome: DemoOutcome) -> None:
+def _show(output: Output, outcome: DemoOutcome) -> None:
     rows = [
         (
             proof.total.topic,

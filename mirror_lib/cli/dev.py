@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import local_config
 from mirror_lib.dev import ClusterStatus, FetchProgress, jars, stack
 from mirror_lib.spark import DRIVER_HOST_VARIABLE
@@ -33,16 +33,16 @@ def up(
 ) -> None:
     """Download Kafka once, start both clusters in the background, and write a properties file for A->B."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         with output.progress("Kafka") as progress:
 
-            def fetching(now: FetchProgress) -> None:
+            def show_fetch(now: FetchProgress) -> None:
                 progress.update(now.done, now.total, f"Downloading Kafka {now.jar_set}: {now.what}")
 
             def step(text: str) -> None:
                 progress.update(0, None, text)
 
-            clusters = stack.up(report=fetching, step=step)
+            clusters = stack.up(report=show_fetch, step=step)
             address = stack.warm_up(port=spark_port, step=step) if warm else stack.warm_address()
         _show(output, clusters)
         output.document({"properties_file": str(local_config())})
@@ -64,7 +64,7 @@ def down(
 ) -> None:
     """Stop both clusters and Spark; their data is kept for the next start."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         with output.progress("Kafka") as progress:
             stopped = stack.down(delete_data=delete_data, step=lambda text: progress.update(0, None, text))
         output.document({"stopped": stopped})
@@ -75,7 +75,7 @@ def down(
 def status(as_json: JsonOption = False) -> None:
     """Show both clusters; exit code 1 unless both run."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         clusters = stack.status()
         _show(output, clusters)
         output.exit_code = 0 if all(cluster.running for cluster in clusters) else 1
@@ -91,7 +91,7 @@ def fetch(
 ) -> None:
     """Download Kafka's jars now, so that later commands need not wait."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         sets = [jars.kafka_broker(), *((jars.mirror_maker(), jars.mirror_client()) if mirror_maker else ())]
         sets += [jars.kafka_broker(version) for version in kafka or ()]
         folders = {}

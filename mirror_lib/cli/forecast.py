@@ -56,10 +56,10 @@ def in_words(seconds: float | None) -> str:
 def _summary(expected: FlowForecast) -> str:
 
     counts = {outlook: sum(each.outlook is outlook for each in expected.partitions) for outlook in Outlook}
-    told = ", ".join(f"{count:,} {outlook.value}" for outlook, count in counts.items() if count)
+    outlooks = ", ".join(f"{count:,} {outlook.value}" for outlook, count in counts.items() if count)
     seconds = expected.catch_up_seconds
     caught_up = "unknown" if seconds is None else in_words(seconds)
-    text = f"Forecast: {told}; caught up: {caught_up}."
+    text = f"Forecast: {outlooks}; caught up: {caught_up}."
     if expected.speed is None:
         return text
     at_least = "at least " if expected.speed.at_least else ""

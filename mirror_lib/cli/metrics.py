@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption
-from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.cli.output import JsonOption, report_errors
 from mirror_lib.config import load
 from mirror_lib.config.secrets import without_lookups
 from mirror_lib.ledger import open_ledger
@@ -42,7 +42,7 @@ def metrics(
     as_json: JsonOption = False,
 ) -> None:
     """Print metrics of all flows in Prometheus text format. Reads only the ledger."""
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         with without_lookups():
             file = load(config)
         with open_ledger(file) as ledger:

@@ -7,7 +7,7 @@ from math import isinf
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table, megabytes
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import FlowConfig
 from mirror_lib.ledger import Ledger, PartitionObservationRow, load_flow_as_it_runs, open_ledger
 from mirror_lib.observe import duration
@@ -37,7 +37,7 @@ def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False)
     Every run does the same at its end. Changes nothing on the clusters. Exit code 3 if a partition is stalled.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         with open_ledger(file) as ledger, output.progress(f"Reading both clusters of {settings.flow}"):
             seen = observe_flow(settings, ledger)
@@ -60,9 +60,9 @@ def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: 
 
 def show_observed(output: Output, seen: FlowObserved) -> None:
     """Show the observation: a line for each partition that is lagging or stalled."""
-    telling = [row for row in seen.partitions if row.records_behind or row.reason is not None]
-    telling.sort(key=lambda row: (row.reason is None, -row.records_behind, row.topic, row.partition))
-    capped_table(output, "behind", _COLUMNS, [_cells(row) for row in telling])
+    lagging = [row for row in seen.partitions if row.records_behind or row.reason is not None]
+    lagging.sort(key=lambda row: (row.reason is None, -row.records_behind, row.topic, row.partition))
+    capped_table(output, "behind", _COLUMNS, [_cells(row) for row in lagging])
     flow = seen.flow
     output.values(
         "flow",

@@ -117,14 +117,14 @@ class ConsoleOutput:
             table.add_column(_label(column), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text(printable(_cell(value))) for value in row))
-        self._out.print(Text(_heading(name), style="bold italic"))
+        self._out.print(Text(_column_title(name), style="bold italic"))
         self._out.print(table)
 
     def values(self, name: str, values: Mapping[str, Any]) -> None:
         grid = Table.grid(padding=(0, 2))
         for key, value in values.items():
             grid.add_row(Text(printable(_label(key)), style="bold"), _visible(_cell(value)))
-        self._out.print(Text(_heading(name), style="bold italic"))
+        self._out.print(Text(_column_title(name), style="bold italic"))
         self._out.print(grid)
 
     def note(self, text: str) -> None:
@@ -219,7 +219,7 @@ class _Silent:
 
 
 @contextmanager
-def reporting(as_json: bool) -> Iterator[Output]:
+def report_errors(as_json: bool) -> Iterator[Output]:
     """The frame around every command: provides its output, reports its errors, and exits with its exit code.
 
     Raises:
@@ -235,7 +235,7 @@ def reporting(as_json: bool) -> Iterator[Output]:
     raise typer.Exit(output.exit_code)
 
 
-def _heading(name: str) -> str:
+def _column_title(name: str) -> str:
     return _label(name.replace("_", " "))
 
 

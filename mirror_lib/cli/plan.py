@@ -18,7 +18,7 @@ from mirror_lib.cli.flow_options import (
     megabytes,
 )
 from mirror_lib.cli.forecast import show_forecast
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import flow_topology
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
@@ -47,7 +47,7 @@ def plan(
 ) -> None:
     """Show what a run would copy now; changes nothing. Exit code 3 if a partition needs operator action."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         check_loops(file, settings, flow_topology(settings, topics or ()))
         with (
@@ -81,7 +81,7 @@ def show_plan(output: Output, plan: RunPlan) -> None:
         f"{len(plan.problems):,} cannot be copied."
     )
     if plan.expected is not None and plan.partitions:
-        output.note(_expected(plan.expected))
+        output.note(_expectation_text(plan.expected))
     for warning in (*plan.warnings, *_open_transactions(plan)):
         output.note(f"Warning: {warning}")
     if plan.hidden:
@@ -100,7 +100,7 @@ def _open_transactions(plan: RunPlan) -> Iterable[str]:
     return open_transaction_notes(plan.hidden, now=time.time())
 
 
-def _expected(expected: Expectation) -> str:
+def _expectation_text(expected: Expectation) -> str:
 
     size = "unknown size" if expected.bytes is None else f"about {megabytes(expected.bytes):,.2f} MB"
     if expected.seconds is None:

@@ -33,7 +33,7 @@ ask for confirmation; `--yes` confirms, and `--note` is stored in the ledger.
 | 3 | operator action needed; [troubleshooting.md](troubleshooting.md) describes each reason |
 """
 #: Every command has them.
-_LEFT_OUT = frozenset({"--json", "--help"})
+_OMITTED_OPTIONS = frozenset({"--json", "--help"})
 _TYPES = {int: "NUMBER", float: "NUMBER", Path: "FILE", datetime: "TIME"}
 
 
@@ -93,7 +93,7 @@ def _metavar(parameter: Any) -> str:
 
 def _option_rows(command: Any) -> Iterator[str]:
     for option in command.params:
-        if option.param_type_name != "option" or _LEFT_OUT & set(option.opts):
+        if option.param_type_name != "option" or _OMITTED_OPTIONS & set(option.opts):
             continue
         names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
         if not option.is_flag:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.cli.output import JsonOption, report_errors
 from mirror_lib.spark import environment_settings, executor_environment, write_archive
 
 _app = typer.Typer(name="spark", help="Package what a Spark cluster needs to run the jobs.", no_args_is_help=True)
@@ -34,16 +34,16 @@ def pack(
 
     Executors unpack the archive themselves: use the settings that the command prints.
     """
-    with reporting(as_json) as told:
+    with report_errors(as_json) as output_of_command:
         environment = executor_environment()
-        with told.progress(f"Packing {output.name}", total=environment.files) as progress:
+        with output_of_command.progress(f"Packing {output.name}", total=environment.files) as progress:
             write_archive(environment, output, packed=progress.advance)
-        told.table(
+        output_of_command.table(
             "distributions",
             ("name", "version", "files", "bytes"),
             [(each.name, each.version, len(each.files), each.bytes) for each in environment.distributions],
         )
-        told.values(
+        output_of_command.values(
             "archive",
             {
                 "path": str(output),
@@ -52,4 +52,4 @@ def pack(
                 "platform": environment.platform,
             },
         )
-        told.values("settings", environment_settings(str(output.absolute())))
+        output_of_command.values("settings", environment_settings(str(output.absolute())))

@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from mirror_lib.cli.flow_options import capped_table, megabytes
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.cli.rounds import show_rounds
 from mirror_lib.config import load
 from mirror_lib.config.secrets import without_lookups
@@ -57,7 +57,7 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """List the latest runs, or one run with its partitions; changes nothing."""
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         url = _ledger_url(config)
         if _is_missing(url):
             output.document({"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": []})

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table, not_compared
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
@@ -69,7 +69,7 @@ def translate(
     of a supported version.
     """
     of_partition = bool(offset or timestamp)
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         _check_choice(
             (of_partition, group is not None, checkpoint_folder is not None),
             complete=(not of_partition or (topic is not None and partition is not None))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table, megabytes
-from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
+from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import Ledger, load_flow_as_it_runs, open_ledger
@@ -72,7 +72,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Compare the target with its source. Exit codes: 0 equal, 1 not verifiable, 3 different."""
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         if mode not in list(VerifyMode):
             raise ConfigurationError(f"unknown --mode {mode}.", action=f"Use one of {', '.join(VerifyMode)}.")
         file, settings = load_flow_as_it_runs(config, flow)
@@ -163,8 +163,8 @@ def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, 
             verdict.source_next,
             verdict.records,
             megabytes(verdict.source_bytes),
-            verdict.compacted,
-            verdict.expired,
+            verdict.compacted_records,
+            verdict.expired_records,
             verdict.left_out,
             verdict.difference_count,
             "; ".join(remarks(verdict)),

@@ -91,5 +91,5 @@ async def _limits(connection: Connection, *, source: bool) -> tuple[VersionLimit
 
 
 async def _shows(client: Any, sign: _Sign) -> bool:
-    answers = [await client.speaks(node, sign.api_key, sign.version) for node in client.brokers()]
-    return any(spoken is sign.spoken for spoken in answers)
+    supported = [await client.speaks(node, sign.api_key, sign.version) for node in client.brokers()]
+    return any(spoken is sign.spoken for spoken in supported)

@@ -56,7 +56,7 @@ def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
             places[problem.key or ""] = found
             continue
         for line in found:
-            if new is not None and new not in places and _renamed(lines, line, problem.key or "", new):
+            if new is not None and new not in places and _rename_key(lines, line, problem.key or "", new):
                 changes.append(Change(line, f"renamed {problem.key} to {new}"))
             else:
                 _comment_out(lines, line)
@@ -66,7 +66,7 @@ def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
     return FixedFile("".join(lines).encode("iso-8859-1"), tuple(sorted(changes, key=lambda change: change.line)))
 
 
-def _renamed(lines: list[str], line: int, old: str, new: str) -> bool:
+def _rename_key(lines: list[str], line: int, old: str, new: str) -> bool:
     """Return True if the line has the key as written, so that it could be replaced."""
     text = lines[line - 1]
     start = len(text) - len(text.lstrip(" \t\f"))

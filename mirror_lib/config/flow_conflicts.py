@@ -31,12 +31,12 @@ def meeting_problems(config: MirrorConfig) -> Iterator[Problem]:
 
 
 def _circles(config: MirrorConfig, names: list[str]) -> Iterator[Problem]:
-    told: dict[frozenset[object], Loop] = {}
+    circles: dict[frozenset[object], Loop] = {}
     for source in sorted({flow.flow.source for flow in config.enabled_flows}):
         for loop in loops(config, source, names):
-            told.setdefault(frozenset(loop.path), loop)
-    for loop in told.values():
-        yield _warning(
+            circles.setdefault(frozenset(loop.path), loop)
+    for loop in circles.values():
+        yield _warn(
             f"records would be copied in a loop: {loop}. Runs are refused if the topic exists",
             "let only one direction copy a topic, or use the default replication policy",
         )
@@ -51,12 +51,12 @@ def _fan_in(flows: tuple[FlowConfig, ...], names: list[str]) -> Iterator[Problem
                 writers.setdefault((flow.flow.target, topology.remote_topic(name)), []).append(f"{name} by {flow.flow}")
     for (cluster, topic), found in writers.items():
         if len({each.rpartition(" by ")[2] for each in found}) > 1:
-            yield _warning(
+            yield _warn(
                 f"topic {topic} on {cluster} would receive {' and '.join(found)}. The second flow stops with "
                 "target-not-empty",
                 "use the default replication policy, or rename topics of one flow (mirror.topics.rename)",
             )
 
 
-def _warning(message: str, suggestion: str) -> Problem:
+def _warn(message: str, suggestion: str) -> Problem:
     return Problem(severity=Severity.WARNING, message=message, suggestion=suggestion)

@@ -192,7 +192,7 @@ def explain_with_transforms(path: Path | str, flow: FlowId | str) -> tuple[dict[
         read = _read(path)
     for settings, transforms in zip(read.flows, read.transforms, strict=True):
         if str(settings.flow) == str(flow):
-            return _explained(settings, read.file), transforms
+            return _explain(settings, read.file), transforms
     names = ", ".join(str(settings.flow) for settings in read.flows) or "none"
     raise ConfigurationError(f"{path} has no flow {str(flow)!r}.", action=f"Its flows are: {names}.")
 
@@ -235,7 +235,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     problems = list(parsed.problems)
     entries = {key: entry for key, entry in parsed.effective.items() if key not in without}
     providers = _providers(entries, problems)
-    file = top_level(_resolved(entries, providers, problems))
+    file = top_level(_resolve(entries, providers, problems))
     aliases = clusters(file)
     selected = selected_flows(file)
     flows = tuple(flow_settings(file, flow) for flow in selected)
@@ -252,7 +252,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     problems += reader.problems()
     typed: list[FlowConfig] = []
     if in_spite or not _any_error(problems):
-        typed += _typed(file, flows, transforms, problems)
+        typed += _build_flows(file, flows, transforms, problems)
         problems += _unclear_names(typed, flows)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
     return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)
@@ -266,12 +266,12 @@ def _providers(entries: Mapping[str, Entry], problems: list[Problem]) -> Mapping
     return providers
 
 
-def _resolved(
+def _resolve(
     entries: Mapping[str, Entry], providers: Mapping[str, ConfigProvider], problems: list[Problem]
 ) -> Iterator[Provenance]:
     """Return the assignments with variables replaced; variables that cannot be are added to the problems."""
     resolver = Resolver(providers)
-    tell = surroundings().tell
+    on_secret = surroundings().on_secret
     for entry in entries.values():
         result = resolver.resolve(entry.value)
         problems += [_variable_problem(entry, Severity.ERROR, failure) for failure in result.failures]
@@ -281,8 +281,8 @@ def _resolved(
         ]
         if result.of_airflow and not AirflowSecretProvider.may_stand_in(entry.key):
             problems.append(_variable_problem(entry, Severity.ERROR, _NOT_OF_AIRFLOW))
-        if tell is not None and (is_secret(entry.key) or entry.key == LEDGER_URL):
-            tell(entry.key, result.text, result.given)
+        if on_secret is not None and (is_secret(entry.key) or entry.key == LEDGER_URL):
+            on_secret(entry.key, result.text, result.given)
         yield Provenance(
             value=result.text,
             key=entry.key,
@@ -297,7 +297,7 @@ def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem
     return Problem(severity=severity, message=f"{entry.key}: {message}", key=entry.key, line=entry.line)
 
 
-def _typed(
+def _build_flows(
     file: FileSettings, flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
 ) -> Iterator[FlowConfig]:
     for settings, of_flow in zip(flows, transforms, strict=True):
@@ -353,7 +353,7 @@ def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:
     return Problem(severity=Severity.ERROR, message=message, suggestion=suggestion)
 
 
-def _explained(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:
+def _explain(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:
     explained: dict[str, Provenance] = {}
     for definition in (*MM2_FLOW, *FLOW_KEYS):
         setting = settings.connector.get(definition.name) or _default(definition)

@@ -93,14 +93,14 @@ class TopicFirstStart(_Frozen):
 class ClientSettings(_Frozen):
     """The Java client properties of one client on one cluster, layered by MM2's rules and with variables resolved.
 
-    `properties` always holds `bootstrap.servers`. It may hold secrets: never print it, use `masked()`.
+    `properties` always holds `bootstrap.servers`. It may hold secrets: never print it, use `masked_properties()`.
     """
 
     cluster: str
     role: str
     properties: Mapping[str, str] = Field(repr=False)
 
-    def masked(self) -> dict[str, str]:
+    def masked_properties(self) -> dict[str, str]:
         """Return the properties with every secret value masked."""
         return {key: "[hidden]" if is_secret(key) else value for key, value in self.properties.items()}
 
@@ -184,7 +184,7 @@ class AclRules(_Frozen):
     delete: bool = False
 
 
-def _told(transforms: FlowTransforms) -> list[dict[str, Any]]:
+def _describe_transforms(transforms: FlowTransforms) -> list[dict[str, Any]]:
     """Serialize which transforms exist; their texts may contain values of a config provider."""
     of_smt = () if transforms.smt is None else transforms.smt.settings.stages
     return [
@@ -198,7 +198,7 @@ _Transforms = Annotated[
     FlowTransforms,
     GetPydanticSchema(
         lambda _source, _handler: is_instance_schema(
-            FlowTransforms, serialization=plain_serializer_function_ser_schema(_told)
+            FlowTransforms, serialization=plain_serializer_function_ser_schema(_describe_transforms)
         )
     ),
 ]

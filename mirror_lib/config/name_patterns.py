@@ -57,7 +57,7 @@ def literal(name: str) -> NamePattern:
     return NamePattern(AclPattern.LITERAL, name)
 
 
-def prefixed(head: str) -> NamePattern:
+def prefix_pattern(head: str) -> NamePattern:
     """Return the pattern of all names with this prefix."""
     return NamePattern(AclPattern.PREFIXED, head) if head else EVERYTHING
 
@@ -68,7 +68,7 @@ def names_of(regex: str) -> tuple[NamePattern, ...]:
     A dot without a quantifier counts as a dot: topic names with dots are usually written unescaped.
     """
     # No topic or group has an empty name.
-    return _united(each for each in map(_head, _alternatives(regex)) if each.name)
+    return _unite(each for each in map(_head, _alternatives(regex)) if each.name)
 
 
 def plain_names(regexes: Iterable[str]) -> frozenset[str]:
@@ -92,35 +92,35 @@ def supposed_names(regexes: Iterable[str], listed: Collection[str]) -> frozenset
 
 def source_topics(flow: FlowConfig) -> tuple[NamePattern, ...]:
     """Return what a flow copies from its source, including heartbeats."""
-    topology = _unrestricted(flow)
-    return _united((*_selected(flow, topology), *_heartbeats(topology)))
+    topology = _unrestricted_topology(flow)
+    return _unite((*_selected_topics(flow, topology), *_heartbeats(topology)))
 
 
 def target_topics(flow: FlowConfig) -> tuple[NamePattern, ...]:
     """Return what a flow writes on its target."""
-    topology = _unrestricted(flow)
-    return _united(_remote(flow, topology))
+    topology = _unrestricted_topology(flow)
+    return _unite(_remote(flow, topology))
 
 
 def groups(flow: FlowConfig) -> tuple[NamePattern, ...]:
     """Return the consumer groups that a flow selects; they keep their names on the target."""
     if not _is_default_group_filter(flow):
         return (EVERYTHING,)
-    return _united(each for regex in flow.groups for each in names_of(regex))
+    return _unite(each for regex in flow.groups for each in names_of(regex))
 
 
 def named_topics(flow: FlowConfig) -> frozenset[str]:
     """Return the source topics that a flow's configuration certainly names, as far as the flow selects them."""
     if not _is_default_topic_filter(flow):
         return frozenset()
-    return frozenset(filter(_unrestricted(flow).replicates, plain_names(flow.topics)))
+    return frozenset(filter(_unrestricted_topology(flow).replicates, plain_names(flow.topics)))
 
 
 def excluded_names(flow: FlowConfig) -> dict[str, Exclusion]:
     """Return the topics that a flow's configuration names and that the flow does not select, with the reason."""
     if not _is_default_topic_filter(flow):
         return {}
-    exclusion = _unrestricted(flow).exclusion
+    exclusion = _unrestricted_topology(flow).exclusion
     names = {name for regex in flow.topics for name, _ in _names(regex)}
     return {name: why for name in names if (why := exclusion(name)) is not None}
 
@@ -129,7 +129,7 @@ def supposed_topics(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]
     """Return the source topics that a flow's configuration seems to name, with unescaped dots."""
     if not _is_default_topic_filter(flow):
         return frozenset()
-    return frozenset(filter(_unrestricted(flow).replicates, supposed_names(flow.topics, listed)))
+    return frozenset(filter(_unrestricted_topology(flow).replicates, supposed_names(flow.topics, listed)))
 
 
 def named_groups(flow: FlowConfig) -> frozenset[str]:
@@ -151,12 +151,12 @@ def _is_default_group_filter(flow: FlowConfig) -> bool:
     return flow.group_filter_class.endswith(f".{DefaultGroupFilter.__name__}")
 
 
-def _unrestricted(flow: FlowConfig) -> FlowTopology:
+def _unrestricted_topology(flow: FlowConfig) -> FlowTopology:
     """Return the topology regardless of cutovers: permissions are for the flow as its file has it."""
     return flow_topology(flow.model_copy(update={"handovers": UNRESTRICTED}))
 
 
-def _selected(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
+def _selected_topics(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
     if not _is_default_topic_filter(flow):
         yield EVERYTHING
         return
@@ -173,14 +173,14 @@ def _heartbeats(topology: FlowTopology) -> Iterator[NamePattern]:
 
 def _remote(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
     many = False
-    for each in (*_selected(flow, topology), *_heartbeats(topology)):
+    for each in (*_selected_topics(flow, topology), *_heartbeats(topology)):
         if each.is_name:
             yield literal(topology.remote_topic(each.name))
         else:
             many = True
             yield from _policy_names(topology, each)
     if many:
-        yield from _renamed(flow, topology)
+        yield from _renamed_topics(flow, topology)
 
 
 def _policy_names(topology: FlowTopology, source: NamePattern) -> Iterator[NamePattern]:
@@ -191,20 +191,20 @@ def _policy_names(topology: FlowTopology, source: NamePattern) -> Iterator[NameP
         if front == probed:
             yield EVERYTHING
         else:
-            yield prefixed(front if source == EVERYTHING else front + source.name)
+            yield prefix_pattern(front if source == EVERYTHING else front + source.name)
 
 
-def _renamed(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
+def _renamed_topics(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
     for source, target in flow.rename.explicit.items():
         if topology.replicates(source):
             yield literal(target)
     if flow.rename.replacement is not None:
         text = flow.rename.replacement
         fixed = min((at for at in map(text.find, "$\\") if at >= 0), default=len(text))
-        yield literal(text) if fixed == len(text) else prefixed(text[:fixed])
+        yield literal(text) if fixed == len(text) else prefix_pattern(text[:fixed])
 
 
-def _united(patterns: Iterable[NamePattern]) -> tuple[NamePattern, ...]:
+def _unite(patterns: Iterable[NamePattern]) -> tuple[NamePattern, ...]:
     """Return them in order, without those that others include."""
     every = set(patterns)
     if EVERYTHING in every:
@@ -251,10 +251,10 @@ def _head(regex: str) -> NamePattern:
         taken, text = _unit(regex, at)
         following = regex[at + len(taken) : at + len(taken) + 1]
         if text is None:
-            return literal(head) if regex[at:] == "$" else prefixed(head)
+            return literal(head) if regex[at:] == "$" else prefix_pattern(head)
         if following and following in _QUANTIFIERS:
             # What may be repeated may be missing, except before a plus; a dot before a plus may be anything.
-            return prefixed(head + text[:-1] + (text[-1:] if following == "+" and taken != "." else ""))
+            return prefix_pattern(head + text[:-1] + (text[-1:] if following == "+" and taken != "." else ""))
         head += text
         at += len(taken)
     return literal(head)
@@ -268,10 +268,10 @@ def _names(regex: str) -> Iterator[tuple[str, bool]]:
     for each in _alternatives(regex):
         pattern = _head(each)
         if pattern.is_name and pattern.name:
-            yield pattern.name, "." not in _taken(each.removeprefix("^"))
+            yield pattern.name, "." not in _units(each.removeprefix("^"))
 
 
-def _taken(regex: str) -> Iterator[str]:
+def _units(regex: str) -> Iterator[str]:
     """Yield a regex unit by unit, as written."""
     at = 0
     while at < len(regex):

@@ -87,8 +87,8 @@ def topic_filter(flow: FlowConfig) -> TopicFilter:
         return filters.topic_filter_for(
             flow.topic_filter_class,
             {
-                filters.TOPICS: filters.joined(flow.topics),
-                filters.TOPICS_EXCLUDE: filters.joined(flow.topics_exclude),
+                filters.TOPICS: filters.join(flow.topics),
+                filters.TOPICS_EXCLUDE: filters.join(flow.topics_exclude),
                 **_aliases(flow),
             },
         )
@@ -104,8 +104,8 @@ def group_filter(flow: FlowConfig) -> GroupFilter:
         return filters.group_filter_for(
             flow.group_filter_class,
             {
-                filters.GROUPS: filters.joined(flow.groups),
-                filters.GROUPS_EXCLUDE: filters.joined(flow.groups_exclude),
+                filters.GROUPS: filters.join(flow.groups),
+                filters.GROUPS_EXCLUDE: filters.join(flow.groups_exclude),
                 **_aliases(flow),
             },
         )
@@ -121,7 +121,7 @@ def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
         return filters.config_property_filter_for(
             flow.config_property_filter_class,
             {
-                filters.CONFIG_PROPERTIES_EXCLUDE: filters.joined(flow.config_properties_exclude),
+                filters.CONFIG_PROPERTIES_EXCLUDE: filters.join(flow.config_properties_exclude),
                 filters.USE_DEFAULTS_FROM: flow.use_defaults_from,
                 **_aliases(flow),
             },

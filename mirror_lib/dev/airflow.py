@@ -67,7 +67,7 @@ class LocalAirflow:
     def process(self) -> BackgroundProcess | None:
         """The running `airflow standalone`, None if it does not run."""
         process = recall(self._pid_file)
-        return process if process is not None and process.running else None
+        return process if process is not None and process.is_running else None
 
     def start(self, extra: Mapping[str, str], waiting: Callable[[str], None]) -> bool:
         """Start Airflow unless it runs, and wait until it can run DAGs; return True if it was started now.
@@ -101,7 +101,7 @@ class LocalAirflow:
         process = recall(self._pid_file)
         if process is None:
             return False
-        was_running = process.running
+        was_running = process.is_running
         # Also if the leader is gone: its children may still be running.
         process.stop(grace_seconds=_STOP_SECONDS)
         self._pid_file.unlink(missing_ok=True)
@@ -169,9 +169,9 @@ class LocalAirflow:
             time.sleep(_POLL_SECONDS)
 
     def _choose_port(self) -> int:
-        asked = os.environ.get(PORT_VARIABLE)
-        if asked:
-            return int(asked)
+        requested = os.environ.get(PORT_VARIABLE)
+        if requested:
+            return int(requested)
         remembered = self._port()
         for port in (remembered, PREFERRED_PORT):
             if port and is_free(port):

@@ -35,7 +35,7 @@ class DagRunStatus:
     tries: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if the run has ended, with any result."""
         return self.state in _FINISHED
 
@@ -64,8 +64,8 @@ class AirflowApi:
 
     def health(self) -> dict[str, str]:
         """Return component -> status, `healthy` if it heartbeats; available as soon as the API server is up."""
-        answer = self._request("GET", "/api/v2/monitor/health")
-        return {name: part.get("status") or "unknown" for name, part in answer.items() if part}
+        response = self._request("GET", "/api/v2/monitor/health")
+        return {name: part.get("status") or "unknown" for name, part in response.items() if part}
 
     def has_dag(self, dag_id: str) -> bool:
         """Return True if the DAG has been parsed and stored."""
@@ -90,10 +90,10 @@ class AirflowApi:
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
         """Start a run by hand with values for the trigger form; return its id."""
-        answer = self._request(
+        response = self._request(
             "POST", f"/api/v2/dags/{quote(dag_id)}/dagRuns", {"logical_date": None, "conf": dict(conf)}
         )
-        return str(answer["dag_run_id"])
+        return str(response["dag_run_id"])
 
     def run_status(self, dag_id: str, run_id: str) -> DagRunStatus:
         """Return the state of a run and of each of its tasks."""
@@ -183,14 +183,14 @@ class AirflowApi:
             response = send(request, _LIMITS, use_proxies=False)
             if not response.is_success:
                 raise AirflowApiError(
-                    f"Airflow answered {method} {path} with {response.status}: {self._shown(response.content)}"
+                    f"Airflow answered {method} {path} with {response.status}: {self._shown_reason(response.content)}"
                 )
-            answer: dict[str, Any] = response.json() if response.content else {}
+            content: dict[str, Any] = response.json() if response.content else {}
         except (HttpError, ValueError) as error:
             raise AirflowApiError(f"Airflow at {self.url} did not answer {method} {path}: {error}.") from None
-        return answer
+        return content
 
-    def _shown(self, content: bytes) -> str:
+    def _shown_reason(self, content: bytes) -> str:
         text = content.decode(errors="replace")
         token = self._headers.get("Authorization", "").removeprefix("Bearer ")
         return (text.replace(token, "***") if token else text)[:_SHOWN_REASON]

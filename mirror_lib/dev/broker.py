@@ -28,7 +28,7 @@ from mirror_lib.dev.broker_config import (
     needs_zookeeper,
     server_properties,
 )
-from mirror_lib.dev.class_archive import archive_path, reading
+from mirror_lib.dev.class_archive import archive_path, reading_options
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
@@ -127,9 +127,9 @@ class KafkaCluster:
         self._proxied = tuple(proxied)
         if not set(self._proxied) <= set(list(self._listeners)[1:]):
             raise ValueError(f"{self._proxied} are not listeners behind the first of {tuple(self._listeners)}")
-        heap = heap_megabytes or (512 if brokers == 1 else 320)
-        self._jvm = (f"-Xmx{heap}m", "-Djava.awt.headless=true", *jvm_flags)
-        self._identity = self._remembered() or self._new_identity()
+        heap_size = heap_megabytes or (512 if brokers == 1 else 320)
+        self._jvm = (f"-Xmx{heap_size}m", "-Djava.awt.headless=true", *jvm_flags)
+        self._identity = self._load_identity() or self._new_identity()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -163,14 +163,14 @@ class KafkaCluster:
         return tuple(self._data(node_id) for node_id in self.node_ids)
 
     @property
-    def running(self) -> tuple[int, ...]:
+    def running_nodes(self) -> tuple[int, ...]:
         """The node ids of the running brokers."""
         return tuple(node for node in self.node_ids if self.process(node) is not None)
 
     def process(self, node_id: int) -> BackgroundProcess | None:
         """Return the running process of a broker."""
         process = recall(self._pid_file(node_id))
-        return process if process is not None and process.running else None
+        return process if process is not None and process.is_running else None
 
     def log_tail(self, node_id: int, lines: int = 20) -> str:
         """Return the last lines of a broker's output."""
@@ -185,7 +185,7 @@ class KafkaCluster:
             JarsUnavailableError: Kafka could not be fetched.
         """
         for attempt in range(1, _START_ATTEMPTS + 1):
-            if not self.running and not all(map(is_free, self._ports())):
+            if not self.running_nodes and not all(map(is_free, self._ports())):
                 self._identity = self._new_identity(self._identity)
             try:
                 self._start_missing(timeout_seconds)
@@ -279,7 +279,7 @@ class KafkaCluster:
             self._pid_file(node_id).unlink(missing_ok=True)
 
     def _start_missing(self, timeout_seconds: float) -> None:
-        missing = [self._node(node_id) for node_id in self.node_ids if node_id not in self.running]
+        missing = [self._node(node_id) for node_id in self.node_ids if node_id not in self.running_nodes]
         if missing:
             folder = self._jar_folder()
             self._remember()
@@ -341,7 +341,7 @@ class KafkaCluster:
     def _java_in(self, home: Path, folder: Path, flags: Sequence[str]) -> tuple[str, ...]:
         _, option = log_settings(self.version)
         # An archive belongs to a class path, and every folder of jars is one.
-        archive = reading(archive_path(folder, CLASS_ARCHIVE)) if set(FAST_START_JVM) <= set(flags) else ()
+        archive = reading_options(archive_path(folder, CLASS_ARCHIVE)) if set(FAST_START_JVM) <= set(flags) else ()
         return (
             str(find_java()),
             *flags,
@@ -358,7 +358,7 @@ class KafkaCluster:
         java = self._java_in(self._zookeeper.directory, folder, (*ZOOKEEPER_JVM_FLAGS, *FAST_START_JVM))
         process = self._zookeeper.start(java, port=port, version=self.version)
         while not _listens(port):
-            if not process.running or time.monotonic() > deadline:
+            if not process.is_running or time.monotonic() > deadline:
                 log = self._zookeeper.log_tail()
                 raise self._error("ZooKeeper did not start", log, _start_error(log))
             time.sleep(_POLL_SECONDS)
@@ -441,7 +441,7 @@ class KafkaCluster:
     def _remember(self) -> None:
         write_atomically(self.directory / "cluster.json", json.dumps(asdict(self._identity), indent=1) + "\n")
 
-    def _remembered(self) -> _Identity | None:
+    def _load_identity(self) -> _Identity | None:
         try:
             stored = json.loads((self.directory / "cluster.json").read_text(encoding="utf-8"))
             identity = _Identity(stored["cluster_id"], tuple(NodePorts(**node) for node in stored["nodes"]))
@@ -491,7 +491,7 @@ def _listens(port: int) -> bool:
 
 def _members(admin: AdminClient) -> set[int]:
     try:
-        answer = admin.list_topics(timeout=2.0)
+        metadata = admin.list_topics(timeout=2.0)
     except KafkaException:
         return set()
-    return set(answer.brokers) if answer.controller_id >= 0 else set()
+    return set(metadata.brokers) if metadata.controller_id >= 0 else set()

@@ -83,7 +83,7 @@ def server_properties(
     in_sync = "2" if len(quorum) >= 3 else "1"
     opened = {name: node.listeners[name] for name in listeners}
     addresses = ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in opened.items())
-    told = ",".join(f"{name}://{LOOPBACK}:{node.advertised.get(name, port)}" for name, port in opened.items())
+    advertised = ",".join(f"{name}://{LOOPBACK}:{node.advertised.get(name, port)}" for name, port in opened.items())
     if zookeeper:
         membership = {
             "broker.id": str(node.node_id),
@@ -108,7 +108,7 @@ def server_properties(
     return {
         **membership,
         "listeners": f"{addresses}{controller}",
-        "advertised.listeners": told,
+        "advertised.listeners": advertised,
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "inter.broker.listener.name": next(iter(listeners)),
         "log.dirs": str(log_dir),

@@ -20,7 +20,7 @@ def archive_path(folder: Path, name: str) -> Path:
     return folder / f"{name}-{build}.jsa"
 
 
-def reading(archive: Path) -> tuple[str, ...]:
+def reading_options(archive: Path) -> tuple[str, ...]:
     """Return the JVM options that read an archive; none if it does not exist."""
     return (f"-XX:SharedArchiveFile={archive}",) if archive.is_file() else ()
 

@@ -184,7 +184,7 @@ def _run_dag(airflow: LocalAirflow, ledger: Ledger, steps: Steps) -> str:
             status = _status(airflow, dag_run)
             if status is not None:
                 _show(step, status, ledger)
-                if status.finished:
+                if status.is_finished:
                     break
             if time.monotonic() > deadline:
                 raise DemoError(

@@ -41,7 +41,7 @@ class DriverHost:
     def process(self) -> BackgroundProcess | None:
         """Its process if it runs."""
         found = recall(self.directory / "pid.json")
-        return found if found is not None and found.running else None
+        return found if found is not None and found.is_running else None
 
     def start(self) -> Path:
         """Start it anew, with the present code, and wait until it listens; return its socket.

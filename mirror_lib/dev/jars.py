@@ -124,10 +124,10 @@ def fetch(jar_set: JarSet, *, into: Path | None = None, report: Report = lambda 
     if jar_set.is_complete(folder):
         return folder
 
-    def waiting() -> None:
+    def report_wait() -> None:
         report(FetchProgress(jar_set.name, 0, None, "waiting for another process that fetches them"))
 
-    with exclusive(parent / f".{jar_set.name}.lock", waiting):
+    with exclusive(parent / f".{jar_set.name}.lock", report_wait):
         if not jar_set.is_complete(folder):
             _fetch_to(folder, jar_set, report)
     return folder
@@ -204,8 +204,8 @@ def _run_ivy(jar_set: JarSet, work: Path, report: Report) -> None:
         for line in ivy.stdout:
             log.read(line)
     if ivy.returncode != 0:
-        said = "; ".join(log.problems[:5]) or f"exit code {ivy.returncode}"
-        raise JarsUnavailableError(f"Kafka's jars ({jar_set.name}) could not be fetched: {said}.", action=_ACTION)
+        detail = "; ".join(log.problems[:5]) or f"exit code {ivy.returncode}"
+        raise JarsUnavailableError(f"Kafka's jars ({jar_set.name}) could not be fetched: {detail}.", action=_ACTION)
 
 
 def ivy_module(artifacts: Iterable[Artifact]) -> str:

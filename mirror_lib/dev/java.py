@@ -34,19 +34,19 @@ def find_java() -> Path:
     Raises:
         ConfigurationError: there is none, or it is older than Java 17.
     """
-    return _checked(os.environ.get("JAVA_HOME", ""), os.environ.get("PATH", ""))
+    return _check(os.environ.get("JAVA_HOME", ""), os.environ.get("PATH", ""))
 
 
 @cache
-def _checked(java_home: str, path: str) -> Path:
+def _check(java_home: str, path: str) -> Path:
     found = str(Path(java_home) / "bin" / "java") if java_home else shutil.which("java", path=path)
     if found is None:
         raise ConfigurationError("Java is not installed.", action=_ACTION)
     try:
-        answer = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=True)
+        completed = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise ConfigurationError(f"Java does not run ({found}: {error}).", action=_ACTION) from error
-    release = parse_java_version(answer.stderr + answer.stdout)
+    release = parse_java_version(completed.stderr + completed.stdout)
     if release is None or release < MINIMUM_JAVA:
         shown = "of an unknown version" if release is None else f"Java {release}"
         raise ConfigurationError(f"{found} is {shown}, which is too old.", action=_ACTION)

@@ -105,10 +105,10 @@ def commit_group(bootstrap: str) -> dict[int, int]:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _ERRORS_ONLY})
     orders = TOPICS[0]
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    asked = {TopicPartition(orders.name, number): latest for number in range(orders.partitions)}
+    specs = {TopicPartition(orders.name, number): latest for number in range(orders.partitions)}
     middle = {
         place.partition: future.result(timeout=_WAIT_SECONDS).offset // 2
-        for place, future in admin.list_offsets(asked).items()
+        for place, future in admin.list_offsets(specs).items()
     }
     offsets = [TopicPartition(orders.name, number, offset) for number, offset in middle.items()]
     for future in admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, offsets)]).values():

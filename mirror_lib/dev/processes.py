@@ -43,7 +43,7 @@ class ProcessFacts:
     threads: int
 
     @property
-    def living(self) -> bool:
+    def is_alive(self) -> bool:
         """True if any of it still runs: the first thread may be a zombie while the others are ending."""
         return self.state not in _ZOMBIE_STATES or self.threads > 1
 
@@ -76,7 +76,7 @@ def session_members(session: int) -> tuple[int, ...]:
     found = []
     for entry in os.listdir("/proc"):  # noqa: PTH208 - a plain list of names is all that is needed
         facts = process_facts(int(entry)) if entry.isdigit() else None
-        if facts is not None and facts.session == session and facts.living:
+        if facts is not None and facts.session == session and facts.is_alive:
             found.append(facts.pid)
     return tuple(found)
 
@@ -97,10 +97,10 @@ class BackgroundProcess:
     log: str
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """True if the process that was started still runs."""
         facts = process_facts(self.pid)
-        if facts is not None and self._is_self(facts) and facts.living:
+        if facts is not None and self._is_self(facts) and facts.is_alive:
             return True
         self._reap()
         return False
@@ -140,7 +140,7 @@ class BackgroundProcess:
     def wait(self, timeout_seconds: float) -> bool:
         """Wait until the process has ended by itself; return False if it still runs after the timeout."""
         deadline = time.monotonic() + timeout_seconds
-        while self.running:
+        while self.is_running:
             if time.monotonic() > deadline:
                 return False
             time.sleep(_POLL_SECONDS)

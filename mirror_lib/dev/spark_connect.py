@@ -71,7 +71,7 @@ class SparkConnectServer:
     def process(self) -> BackgroundProcess | None:
         """Its process if it runs."""
         found = recall(self.directory / "pid.json")
-        return found if found is not None and found.running else None
+        return found if found is not None and found.is_running else None
 
     @property
     def address(self) -> ConnectAddress | None:
@@ -163,5 +163,5 @@ class SparkConnectServer:
             raise _not_up(process, done.stderr[-2000:])
 
 
-def _not_up(process: BackgroundProcess, told: str) -> ProcessError:
-    return ProcessError(f"the Spark Connect server did not start: {told}", action=f"Its log: {process.log}")
+def _not_up(process: BackgroundProcess, output: str) -> ProcessError:
+    return ProcessError(f"the Spark Connect server did not start: {output}", action=f"Its log: {process.log}")

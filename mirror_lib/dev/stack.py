@@ -77,7 +77,7 @@ def up(report: jar_sets.Report = lambda _: None, step: Step = lambda _: None) ->
     with _alone(step):
         jars = jar_sets.fetch(jar_sets.kafka_broker(), report=report)
         clusters = _clusters(jars)
-        if not all(cluster.running for cluster in clusters):
+        if not all(cluster.running_nodes for cluster in clusters):
             step(f"Kafka clusters {SOURCE} and {TARGET} are starting")
         with ThreadPoolExecutor(max_workers=len(clusters)) as pool:
             list(pool.map(KafkaCluster.start, clusters))
@@ -122,7 +122,7 @@ def down(*, delete_data: bool = False, step: Step = lambda _: None) -> list[str]
     """
     with _alone(step):
         clusters = [cluster for cluster in _clusters() if cluster.directory.exists()]
-        ran = [cluster.name for cluster in clusters if cluster.running]
+        ran = [cluster.name for cluster in clusters if cluster.running_nodes]
         if ran:
             step(f"Kafka is stopping: {', '.join(ran)}")
         end = KafkaCluster.delete if delete_data else KafkaCluster.stop

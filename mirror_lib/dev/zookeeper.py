@@ -26,7 +26,7 @@ class ZooKeeper:
     def process(self) -> BackgroundProcess | None:
         """The running server."""
         process = recall(self._pid_file)
-        return process if process is not None and process.running else None
+        return process if process is not None and process.is_running else None
 
     @property
     def log_settings_file(self) -> Path:

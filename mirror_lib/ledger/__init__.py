@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "with_handovers",
         ],
         "location": ["default_ledger_url", "existing_ledger", "ledger_url", "open_ledger"],
-        "observation_guard": ["observing"],
+        "observation_guard": ["log_errors"],
         "observed_rows": [
             "FlowObservationRow",
             "GroupObservationRow",

@@ -20,7 +20,7 @@ from .location import default_ledger_url as default_ledger_url
 from .location import existing_ledger as existing_ledger
 from .location import ledger_url as ledger_url
 from .location import open_ledger as open_ledger
-from .observation_guard import observing as observing
+from .observation_guard import log_errors as log_errors
 from .observed_rows import FlowObservationRow as FlowObservationRow
 from .observed_rows import GroupObservationRow as GroupObservationRow
 from .observed_rows import HeartbeatObservationRow as HeartbeatObservationRow

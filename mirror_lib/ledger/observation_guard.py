@@ -10,7 +10,7 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def observing(flow: str, what: str) -> Iterator[None]:
+def log_errors(flow: str, what: str) -> Iterator[None]:
     """Run the block; log any error in it and continue after the block.
 
     Args:

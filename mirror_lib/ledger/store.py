@@ -82,7 +82,7 @@ class Ledger:
         return cls(Database.open(url))
 
     @property
-    def shown(self) -> str:
+    def masked_url(self) -> str:
         """The ledger's URL without secrets, for display."""
         return self._database.shown
 
@@ -134,7 +134,7 @@ class Ledger:
         """
         with self._database.write() as connection:
             # Running runs first, lock second: a run that starts in between is not among them.
-            running = runs.running(connection, flow)
+            running = runs.running_runs(connection, flow)
             if living is None and running:
                 lock = locks.find(connection, flow)
                 living = None if lock is None else lock.run_id
@@ -221,7 +221,7 @@ class Ledger:
     def measured_rounds(self, flow: str, newest: int = 20, largest: int = LARGEST) -> tuple[RoundRow, ...]:
         """Committed rounds of a flow with records: the newest and the largest, newest first, without duplicates."""
         with self._database.read() as connection:
-            return rounds.measured(connection, flow, newest=newest, largest=largest)
+            return rounds.newest_and_largest(connection, flow, newest=newest, largest=largest)
 
     def save_positions(self, rows: Sequence[PositionRow]) -> None:
         """Insert or replace positions."""
@@ -253,7 +253,7 @@ class Ledger:
         with self._database.write() as connection:
             routed.append(connection, rows, resumed=frozenset((each.topic, each.partition) for each in resumed))
 
-    def routed(self, flow: str) -> tuple[RoutedRangeRow, ...]:
+    def routed_ranges(self, flow: str) -> tuple[RoutedRangeRow, ...]:
         """The target ranges to which a flow's transforms sent records, by target partition and stretch."""
         with self._database.read() as connection:
             return routed.of_flow(connection, flow)
@@ -305,7 +305,7 @@ class Ledger:
     def stopped_partitions(self, flow: str) -> frozenset[TopicPartition]:
         """Source partitions that an operator has excluded from replication."""
         with self._database.read() as connection:
-            return frozenset(TopicPartition(*place) for place in gaps.stopped(connection, flow))
+            return frozenset(TopicPartition(*place) for place in gaps.stopped_partitions(connection, flow))
 
     def last_copies(self, flow: str, topics: Iterable[str]) -> Mapping[tuple[str, int], LastCopy]:
         """The last copy of each partition of some topics, by topic and partition."""
@@ -356,7 +356,7 @@ class Ledger:
     def rate_claims(self) -> tuple[RateClaimRow, ...]:
         """The shares of cluster limits that current runs hold."""
         with self._database.read() as connection:
-            return rate_claims.living(connection)
+            return rate_claims.live_claims(connection)
 
     def lock_holder(self, flow: str) -> RunLockRow | None:
         """The holder of a flow's run lock; None if the lock is free or its lease has expired."""
@@ -366,7 +366,7 @@ class Ledger:
     def lock_holders(self) -> dict[str, RunLockRow]:
         """The holder of the run lock of each flow, by flow, as `lock_holder`."""
         with self._database.read() as connection:
-            return locks.living(connection)
+            return locks.live_locks(connection)
 
     def dead_runs(self, rows: Iterable[RunRow]) -> frozenset[str]:
         """Ids of the given runs that died without recording their end. Detected when the lease of their lock expires.
@@ -378,7 +378,7 @@ class Ledger:
         if not running:
             return frozenset()
         with self._database.read() as connection:
-            held = locks.living(connection)
+            held = locks.live_locks(connection)
             suspects = [row.id for row in running if row.has_died(held.get(row.flow))]
             # A run records its end before it releases its lock.
             found = [runs.find(connection, run_id) for run_id in suspects]

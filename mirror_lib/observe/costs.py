@@ -52,10 +52,10 @@ class Expectation:
         """Plain data for `--json` output."""
         return {
             "bytes": self.bytes,
-            "seconds": _rounded(self.seconds),
+            "seconds": _round(self.seconds),
             "rounds": self.rounds,
-            "fixed_seconds": _rounded(self.fixed_seconds),
-            "task_bytes_per_second": _rounded(self.task_bytes_per_second),
+            "fixed_seconds": _round(self.fixed_seconds),
+            "task_bytes_per_second": _round(self.task_bytes_per_second),
             "beyond_experience": self.beyond_experience,
         }
 
@@ -160,9 +160,9 @@ class Accuracy:
         """Plain data for `--json` output."""
         return {
             "rounds": self.rounds,
-            "seconds_ratio": _rounded(self.seconds),
-            "worst_seconds_ratio": _rounded(self.worst_seconds),
-            "bytes_ratio": _rounded(self.bytes),
+            "seconds_ratio": _round(self.seconds),
+            "worst_seconds_ratio": _round(self.worst_seconds),
+            "bytes_ratio": _round(self.bytes),
         }
 
 
@@ -192,7 +192,7 @@ def _line(rounds: Sequence[RoundRow], weights: Sequence[float]) -> tuple[float, 
     )
     if slope is None or slope <= 0:
         # Rounds of one size do not define a line: assume that opening and committing are the fixed part.
-        beside = _weighted_median(
+        opening_and_committing = _weighted_median(
             [
                 (each.opening_seconds + each.committing_seconds, weight)
                 for each, (_, _, weight) in zip(rounds, points, strict=True)
@@ -201,7 +201,7 @@ def _line(rounds: Sequence[RoundRow], weights: Sequence[float]) -> tuple[float, 
         copying = _weighted_median(
             [(each.copying_seconds / x, weight) for each, (x, _, weight) in zip(rounds, points, strict=True)]
         )
-        return beside, copying
+        return opening_and_committing, copying
     fixed = _weighted_median([(y - slope * x, weight) for x, y, weight in points])
     if fixed < 0:
         return 0.0, _weighted_median([(y / x, weight) for x, y, weight in points])
@@ -233,5 +233,5 @@ def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
     raise ValueError("a median of nothing")
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 3)

@@ -187,7 +187,7 @@ def behind_transaction(found: PartitionForecast, offsets: int) -> PartitionForec
         offsets: number of hidden offsets.
     """
     limits = (found.deleted_by_time_seconds, found.deleted_by_size_seconds)
-    told = f"{offsets:,} offsets are hidden by a transaction that will not end by itself"
+    reason = f"{offsets:,} offsets are hidden by a transaction that will not end by itself"
     known = [limit for limit in limits if limit is not None]
     if known and not isinf(min(known)):
         outlook, when = Outlook.WILL_BE_LOST, f", and retention may delete them {deadline(min(known))}"
@@ -195,7 +195,7 @@ def behind_transaction(found: PartitionForecast, offsets: int) -> PartitionForec
         outlook, when = Outlook.UNKNOWN, ": they are not copied until an operator ends it"
     if found.outlook.severity > outlook.severity:
         return replace(found, catch_up_seconds=NEVER)
-    return replace(found, catch_up_seconds=NEVER, outlook=outlook, reason=told + when)
+    return replace(found, catch_up_seconds=NEVER, outlook=outlook, reason=reason + when)
 
 
 def catch_up(backlog: Backlog, pace: Pace) -> float | None:

@@ -292,7 +292,7 @@ def _of_flow(flow: FlowConfig, figures: FlowFigures, now: datetime) -> Iterator[
     if interval is not None:
         yield INTERVAL, interval
     if figures.observed is not None:
-        yield from _observed(figures.observed, figures.observed_before, now)
+        yield from _observation_values(figures.observed, figures.observed_before, now)
     for reason, count in figures.stalled.items():
         yield STALLED, float(count), reason
     for reason, offsets in figures.stalled_behind.items():
@@ -301,11 +301,11 @@ def _of_flow(flow: FlowConfig, figures: FlowFigures, now: datetime) -> Iterator[
         yield PARTITION_BEHIND, float(row.records_behind), row.topic, str(row.partition)
     yield from _runs(figures, now)
     yield from _losses(figures)
-    yield from _verified(figures, now)
-    yield from _beside(figures, now)
+    yield from _verification_values(figures, now)
+    yield from _sync_values(figures, now)
 
 
-def _observed(seen: FlowObservationRow, before: FlowObservationRow | None, now: datetime) -> Iterator[_Value]:
+def _observation_values(seen: FlowObservationRow, before: FlowObservationRow | None, now: datetime) -> Iterator[_Value]:
     age = _seconds(seen.observed_at, now)
     yield OBSERVATION_AGE, age
     yield PARTITIONS, float(seen.partitions)
@@ -375,7 +375,7 @@ def _losses(figures: FlowFigures) -> Iterator[_Value]:
             yield REJECTED, float(found.records), cause
 
 
-def _verified(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
+def _verification_values(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
     totals = figures.verified
     yield MISMATCHES, float(totals.mismatches if totals else 0)
     if totals is None:
@@ -387,7 +387,7 @@ def _verified(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
         yield VERIFIED_AGE, _seconds(totals.oldest_equal, now)
 
 
-def _beside(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
+def _sync_values(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
     """Values of the sync steps."""
     if figures.groups is not None:
         yield GROUPS, float(figures.groups.groups)

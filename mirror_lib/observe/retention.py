@@ -52,10 +52,10 @@ class Retention:
         """
         policy = configs.value("cleanup.policy")
         deletes = policy is None or "delete" in [part.strip() for part in policy.split(",")]
-        milliseconds = _bound(configs, "retention.ms") if deletes else None
+        milliseconds = _retention_limit(configs, "retention.ms") if deletes else None
         return cls(
             seconds=None if milliseconds is None else milliseconds / 1000,
-            bytes=_bound(configs, "retention.bytes") if deletes else None,
+            bytes=_retention_limit(configs, "retention.bytes") if deletes else None,
             segment_seconds=(_number(configs, "segment.ms") or _WEEK_MS) / 1000,
             segment_bytes=_number(configs, "segment.bytes") or _GIB,
             remote=configs.value("remote.storage.enable") == "true",
@@ -88,7 +88,7 @@ def tombstones_kept_ms(configs: TopicConfigs) -> int | None:
     return (_DAY_MS if kept is None else kept) + (lag if append_time else 0)
 
 
-def _bound(configs: TopicConfigs, name: str) -> int | None:
+def _retention_limit(configs: TopicConfigs, name: str) -> int | None:
     number = _number(configs, name)
     return None if number is None or number < 0 else number
 

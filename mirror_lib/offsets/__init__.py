@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "checkpoints": ["CheckpointOffsets", "Precision", "checkpoint_after", "translate"],
         "group_standing": ["GroupReason", "IN_SYNC", "NOT_THIS_FLOWS", "is_behind", "why_not_in_sync"],
         "offset_map": ["LANDINGS", "Landing", "Lookup", "OffsetMap"],
-        "ranges": ["united"],
+        "ranges": ["unite"],
         "run_columns": ["RunColumns"],
         "runs": ["OffsetRun", "RunBuilder", "Segment", "decode", "encode", "merge"],
         "spark_checkpoint": ["RewrittenCheckpoint", "rewrite_checkpoint"],

@@ -11,7 +11,7 @@ from .offset_map import Landing as Landing
 from .offset_map import LANDINGS as LANDINGS
 from .offset_map import Lookup as Lookup
 from .offset_map import OffsetMap as OffsetMap
-from .ranges import united as united
+from .ranges import unite as unite
 from .run_columns import RunColumns as RunColumns
 from .runs import decode as decode
 from .runs import encode as encode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def unite(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same offsets in ascending ranges that neither overlap nor touch."""
     found: list[tuple[int, int]] = []
     for first, following in sorted(ranges):

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mirror_lib.offsets.runs import OffsetRun, damaged, pack, unpack
+from mirror_lib.offsets.runs import OffsetRun, damage_error, pack, unpack
 
 Offsets = NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class RunColumns:
         """
         table = np.array(runs, dtype=np.int64).reshape(len(runs), _COLUMNS)
         columns = (np.ascontiguousarray(table[:, column]) for column in range(_COLUMNS))
-        return _joined(_checked(cls(*columns)))
+        return _join(_check(cls(*columns)))
 
     @classmethod
     def of_segments(cls, segments: Iterable[StoredSegment]) -> RunColumns:
@@ -62,12 +62,12 @@ class RunColumns:
             if segment.records
         ]
         try:
-            return cls.joined(parts)
+            return cls.join(parts)
         except ValueError as error:
-            raise damaged(str(error)) from error
+            raise damage_error(str(error)) from error
 
     @classmethod
-    def joined(cls, parts: Sequence[RunColumns]) -> RunColumns:
+    def join(cls, parts: Sequence[RunColumns]) -> RunColumns:
         """Consecutive parts as one, in as few runs as possible.
 
         Raises:
@@ -80,7 +80,7 @@ class RunColumns:
             np.concatenate([part.target_first for part in parts]),
             np.concatenate([part.count for part in parts]),
         )
-        return _joined(_checked(cls(*columns)))
+        return _join(_check(cls(*columns)))
 
     @classmethod
     def decode(cls, data: bytes) -> RunColumns:
@@ -94,9 +94,9 @@ class RunColumns:
         source_gap, target_gap, count = (column.astype(np.int64) for column in numbers)
         found = cls(np.cumsum(source_gap + count) - count, np.cumsum(target_gap + count) - count, count)
         try:
-            return _checked(found)
+            return _check(found)
         except ValueError as error:
-            raise damaged(str(error)) from error
+            raise damage_error(str(error)) from error
 
     @classmethod
     def _dense(cls, segment: StoredSegment) -> RunColumns:
@@ -171,17 +171,17 @@ class RunColumns:
         return bool((same & inside).all()) and int(np.maximum(within, 0).sum()) == other.records
 
 
-def _joined(runs: RunColumns) -> RunColumns:
+def _join(runs: RunColumns) -> RunColumns:
     """Merge runs that continue each other."""
     if len(runs) == 0:
         return runs
-    source_goes_on = runs.source_first[1:] == runs.source_next[:-1]
-    goes_on = source_goes_on & (runs.target_first[1:] == runs.target_next[:-1])
-    begins = np.flatnonzero(np.concatenate(([True], ~goes_on)))
+    source_continues = runs.source_first[1:] == runs.source_next[:-1]
+    continues = source_continues & (runs.target_first[1:] == runs.target_next[:-1])
+    begins = np.flatnonzero(np.concatenate(([True], ~continues)))
     return RunColumns(runs.source_first[begins], runs.target_first[begins], np.add.reduceat(runs.count, begins))
 
 
-def _checked(runs: RunColumns) -> RunColumns:
+def _check(runs: RunColumns) -> RunColumns:
     """Return the runs unchanged.
 
     Raises:

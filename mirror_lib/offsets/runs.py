@@ -162,7 +162,7 @@ def decode(data: bytes, *, largest: int = _LARGEST) -> tuple[OffsetRun, ...]:
     source_next = target_next = 0
     for source_gap, target_gap, count in zip(*columns, strict=True):
         if count == 0:
-            raise damaged("a run without records")
+            raise damage_error("a run without records")
         run = OffsetRun(source_next + source_gap, target_next + target_gap, count)
         runs.append(run)
         source_next, target_next = run.source_next, run.target_next
@@ -190,17 +190,17 @@ def unpack(data: bytes, *, largest: int = _LARGEST) -> bytes:
         # The bytes may come from a Kafka record, where a few bytes can decompress to gigabytes.
         body = inflater.decompress(data[1:], largest + 1)
     except zlib.error as error:
-        raise damaged(str(error)) from error
+        raise damage_error(str(error)) from error
     if len(body) > largest:
-        raise damaged(f"it is larger than {largest} bytes")
+        raise damage_error(f"it is larger than {largest} bytes")
     if not inflater.eof or inflater.unused_data:
-        raise damaged("its length does not match its content")
+        raise damage_error("its length does not match its content")
     if len(body) % (_COLUMNS * _WIDTH):
-        raise damaged(f"{len(body)} bytes are not a whole number of runs")
+        raise damage_error(f"{len(body)} bytes are not a whole number of runs")
     return body
 
 
-def damaged(why: str) -> OffsetMapError:
+def damage_error(why: str) -> OffsetMapError:
     """The error for inconsistent stored runs."""
     return OffsetMapError(
         f"an offset map is malformed: {why}.",
@@ -293,7 +293,7 @@ class Segment:
                 target_next=target_next,
             )
         except ValueError as error:
-            raise damaged(str(error)) from error
+            raise damage_error(str(error)) from error
 
     @property
     def dense(self) -> bool:

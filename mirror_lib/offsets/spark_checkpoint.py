@@ -124,7 +124,7 @@ def parse_initial_offsets(data: bytes) -> KafkaOffsets:
     return parse_offsets(data[len(_INITIAL) :].decode())
 
 
-def translated(offsets: KafkaOffsets, translate: Translate) -> KafkaOffsets:
+def translate_offsets(offsets: KafkaOffsets, translate: Translate) -> KafkaOffsets:
     """A source's offsets on the target.
 
     Raises:
@@ -147,8 +147,8 @@ def read_newest(folder: Path) -> dict[str, KafkaOffsets]:
     """
     logs = sorted(int(path.name) for path in _files(folder / _OFFSETS))
     if not logs:
-        raise _refused(folder, folder / _OFFSETS, "it contains no batch")
-    log = _parsed(folder, folder / _OFFSETS / str(logs[-1]))
+        raise _folder_error(folder, folder / _OFFSETS, "it contains no batch")
+    log = _parse(folder, folder / _OFFSETS / str(logs[-1]))
     return {name: offsets for name, offsets in log.sources if offsets is not None}
 
 
@@ -166,7 +166,7 @@ def rewrite_checkpoint(folder: Path, out: Path, translate: Translate) -> Rewritt
         CheckpointFolderError: a file cannot be parsed; the error names it, and `out` is removed.
     """
     if out.exists():
-        raise _refused(folder, out, "the folder already exists", action="Pass a folder that does not exist.")
+        raise _folder_error(folder, out, "the folder already exists", action="Pass a folder that does not exist.")
     done = RewrittenCheckpoint(newest=read_newest(folder))
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -190,39 +190,39 @@ def _rewrite(folder: Path, path: Path, to: Path, translate: Translate, done: Rew
         done.copied += 1
     elif path.is_dir() and path.name == _OFFSETS:
         for file in _files(path):
-            log = _parsed(folder, file)
+            log = _parse(folder, file)
             _write(done, folder, file, to, str(_translated_log(folder, file, log, translate)).encode())
     elif path.is_dir() and path.name == _SOURCES:
         for source in sorted(each for each in path.iterdir() if not _TEMPORARY.fullmatch(each.name)):
             for file in _files(source):
                 _write(done, folder, file, to / source.name, _initial(folder, file, translate))
     elif not _TEMPORARY.fullmatch(path.name):
-        raise _refused(folder, path, "it is not part of a checkpoint of a Kafka query in a supported version")
+        raise _folder_error(folder, path, "it is not part of a checkpoint of a Kafka query in a supported version")
 
 
 def _translated_log(folder: Path, file: Path, log: OffsetLog, translate: Translate) -> OffsetLog:
     try:
         sources = tuple(
-            (name, None if offsets is None else translated(offsets, translate)) for name, offsets in log.sources
+            (name, None if offsets is None else translate_offsets(offsets, translate)) for name, offsets in log.sources
         )
     except ValueError as error:
-        raise _refused(folder, file, str(error)) from error
+        raise _folder_error(folder, file, str(error)) from error
     return OffsetLog(log.version, log.metadata, sources)
 
 
 def _initial(folder: Path, file: Path, translate: Translate) -> bytes:
     try:
-        offsets = translated(parse_initial_offsets(file.read_bytes()), translate)
+        offsets = translate_offsets(parse_initial_offsets(file.read_bytes()), translate)
     except ValueError as error:
-        raise _refused(folder, file, str(error)) from error
+        raise _folder_error(folder, file, str(error)) from error
     return _INITIAL + encode_offsets(offsets).encode()
 
 
-def _parsed(folder: Path, file: Path) -> OffsetLog:
+def _parse(folder: Path, file: Path) -> OffsetLog:
     try:
         return OffsetLog.parse(file.read_bytes().decode())
     except ValueError as error:
-        raise _refused(folder, file, str(error)) from error
+        raise _folder_error(folder, file, str(error)) from error
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -232,12 +232,12 @@ def _files(folder: Path) -> Iterator[Path]:
         CheckpointFolderError: the folder contains another file, or does not exist.
     """
     if not folder.is_dir():
-        raise _refused(folder.parent, folder, "it is not a folder, so it is not the checkpoint of a query")
+        raise _folder_error(folder.parent, folder, "it is not a folder, so it is not the checkpoint of a query")
     for path in sorted(folder.iterdir()):
         if path.is_file() and _NUMBER.fullmatch(path.name):
             yield path
         elif not (_TEMPORARY.fullmatch(path.name) or _NUMBER.fullmatch(_main_name(path))):
-            raise _refused(folder.parent, path, "a Spark log has no such file")
+            raise _folder_error(folder.parent, path, "a Spark log has no such file")
 
 
 def _main_name(path: Path) -> str:
@@ -282,7 +282,7 @@ def _offset(offset: Any) -> int:
     return offset
 
 
-def _refused(folder: Path, path: Path, why: str, *, action: str = "") -> CheckpointFolderError:
+def _folder_error(folder: Path, path: Path, why: str, *, action: str = "") -> CheckpointFolderError:
     shown = path.relative_to(folder) if path.is_relative_to(folder) and path != folder else path
     return CheckpointFolderError(
         f"{shown} cannot be translated: {why}.",

@@ -18,7 +18,7 @@ TOO_OLD = -1
 
 
 class LoadMode(StrEnum):
-    """Which syncs are used that were read before `OffsetSyncStore.loaded` (KAFKA-15905)."""
+    """Which syncs are used that were read before `OffsetSyncStore.mark_loaded` (KAFKA-15905)."""
 
     #: All of them: earlier checkpoints are known, so none can go backwards.
     FULL = "full"
@@ -124,7 +124,7 @@ class OffsetSyncStore:
         else:
             known.add(sync)
 
-    def loaded(self) -> None:
+    def mark_loaded(self) -> None:
         """Mark the topic as read up to its end at the start; before that, nothing is translated."""
         self._loaded = True
 

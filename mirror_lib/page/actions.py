@@ -25,13 +25,13 @@ from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.page.api_models import Answer, StorableText
 from mirror_lib.page.context import Looked, TheFlow, ThePage
 from mirror_lib.page.limits import Kind
-from mirror_lib.page.security import limited, require_same_origin
+from mirror_lib.page.security import limit_requests, require_same_origin
 
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 router = APIRouter(
-    prefix="/flows/{dag_id}", dependencies=[Depends(require_same_origin), Depends(limited(Kind.ACTIONS))]
+    prefix="/flows/{dag_id}", dependencies=[Depends(require_same_origin), Depends(limit_requests(Kind.ACTIONS))]
 )
 
 
@@ -88,7 +88,7 @@ def pause(here: ThePage, looked: TheFlow, order: Annotated[Pause, Body()]) -> Do
     word = "pause" if order.paused else "unpause"
     with _refusals_noted(looked, word, dag_id):
         _require(looked.visitor.may_pause(dag_id), "edit", dag_id)
-    _noted(here, looked, word, dag_id, {}, lambda: here.control.pause(dag_id, order.paused))
+    _act_and_note(here, looked, word, dag_id, {}, lambda: here.control.pause(dag_id, order.paused))
     return Done(
         what="Paused. No scheduled run starts, and a run in progress starts no further tasks."
         if order.paused
@@ -100,14 +100,14 @@ def pause(here: ThePage, looked: TheFlow, order: Annotated[Pause, Body()]) -> Do
 def run(here: ThePage, looked: TheFlow, order: Annotated[RunNow, Body()]) -> Done:
     """Start a run of the flow's DAG."""
     conf = {"dry_run": True} if order.dry_run else {}
-    return _triggered(here, looked, "run-now", looked.flow.dag_id, looked.flow.dag_id, conf)
+    return _trigger(here, looked, "run-now", looked.flow.dag_id, looked.flow.dag_id, conf)
 
 
 @router.post("/verify")
 def verify(here: ThePage, looked: TheFlow, order: Annotated[Verify, Body()]) -> Done:
     """Start a run of the DAG that compares the flow's target with its source."""
     dag_id = looked.flow.verify_dag_id
-    return _triggered(here, looked, "verify", dag_id, dag_id, {"mode": order.mode})
+    return _trigger(here, looked, "verify", dag_id, dag_id, {"mode": order.mode})
 
 
 @router.post("/gaps/{gap_id}")
@@ -130,13 +130,13 @@ def decide(
     detail = {"topic": gap.topic, "partition": gap.partition, "cause": gap.cause, "note": order.note}
     if order.decision is GapDecision.STOP:
         note = order.note or None
-        _noted(here, looked, action, gap.id, detail, lambda: _stop(here, looked, gap, note))
+        _act_and_note(here, looked, action, gap.id, detail, lambda: _stop(here, looked, gap, note))
         return Done(
             what=f"{gap.topic}-{gap.partition} is no longer replicated. To resume it, run `mirror gaps resume`."
         )
     # A run selects topics by Java regexes, in which a dot is any character.
     conf = {"topics": [re.escape(gap.topic)], "gaps": order.decision.value}
-    return _triggered(here, looked, action, gap.id, dag_id, conf, detail)
+    return _trigger(here, looked, action, gap.id, dag_id, conf, detail)
 
 
 def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
@@ -157,7 +157,7 @@ def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
         apply_decisions(settings, None, ledger, planned, by=looked.visitor.name, note=note)
 
 
-def _triggered(
+def _trigger(
     here: ThePage,
     looked: Looked,
     action: str,
@@ -169,12 +169,14 @@ def _triggered(
     visitor = looked.visitor
     with _refusals_noted(looked, action, subject):
         _require(visitor.may_trigger(dag_id), "start runs of", dag_id)
-    told = {**(detail or {}), "dag": dag_id, "conf": dict(conf)}
-    run_id = _noted(here, looked, action, subject, told, lambda: here.control.trigger(dag_id, conf, by=visitor.name))
+    details = {**(detail or {}), "dag": dag_id, "conf": dict(conf)}
+    run_id = _act_and_note(
+        here, looked, action, subject, details, lambda: here.control.trigger(dag_id, conf, by=visitor.name)
+    )
     return Done(what=f"Airflow created the run {run_id}.", dag_id=dag_id, run_id=run_id)
 
 
-def _noted(
+def _act_and_note(
     here: ThePage, looked: Looked, action: str, subject: str, detail: Mapping[str, Any], act: Callable[[], _Result]
 ) -> _Result:
     ledger = _ledger(here, looked)

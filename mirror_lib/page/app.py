@@ -53,14 +53,14 @@ def create_app(flows: FlowSource, control: Control) -> FastAPI:
     app.include_router(assets.router, dependencies=visitors)
     app.include_router(metrics.router)
     app.add_middleware(SafeAnswers)
-    app.add_exception_handler(MirrorError, _tell)
+    app.add_exception_handler(MirrorError, _error_response)
     app.add_exception_handler(HTTPException, _refuse)
     app.add_exception_handler(RequestValidationError, _correct)
     app.add_exception_handler(Exception, _apologise)
     return app
 
 
-async def _tell(_request: Request, error: Exception) -> Response:
+async def _error_response(_request: Request, error: Exception) -> Response:
     """Return an error of this project as it is: what happened and what to do."""
     assert isinstance(error, MirrorError)
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 502)

@@ -66,7 +66,7 @@ class Looked:
     visitor: Visitor
     now: datetime
 
-    def seen(self, at: datetime) -> Seen:
+    def seen_at(self, at: datetime) -> Seen:
         """Return the time of an observation of the flow."""
         return Seen(at=at, stale_after_seconds=self.flow.stale_after_seconds)
 

@@ -161,7 +161,7 @@ def _summary(row: CutoverRow, present: Situation, dag_id: str) -> CutoverSummary
         name=row.name,
         flow=row.flow,
         dag_id=dag_id,
-        state=present.shown(row.state),
+        state=present.shown_state(row.state),
         step=row.step,
         created_at=row.created_at,
         created_by=row.created_by,
@@ -183,7 +183,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
     ordered = [*known, *(step for step in attempts if step not in known)]
     present = situation_of(ledger, row.name)
     steps = [_progress(step, attempts.get(step, []), present) for step in ordered]
-    stood, stands = _stood_still(attempts, now)
+    stopped_seconds, is_stopped = _writers_stopped(attempts, now)
     return CutoverDetail(
         now=now,
         cutover=_summary(row, present, dag_id),
@@ -194,15 +194,15 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
         steps=steps,
         passed=sum(step.state == StepState.PASSED for step in steps),
         partitions_cut=len(ledger.cutovers.cuts(row.name)),
-        writers_stood_still_seconds=stood,
-        writers_stand_still=stands,
+        writers_stood_still_seconds=stopped_seconds,
+        writers_stand_still=is_stopped,
     )
 
 
 def _progress(step: str, attempts: Sequence[Attempt], present: Situation) -> StepProgress:
     ordered = sorted(attempts, key=lambda attempt: attempt.number)
     if ordered:
-        state = present.shown(ordered[-1].state)
+        state = present.shown_state(ordered[-1].state)
         ordered[-1] = ordered[-1].model_copy(update={"state": state})
     return StepProgress(
         step=step,
@@ -238,7 +238,7 @@ def _attempt(row: CutoverStepRow) -> Attempt:
     )
 
 
-def _stood_still(attempts: Mapping[str, Sequence[Attempt]], now: datetime) -> tuple[float | None, bool]:
+def _writers_stopped(attempts: Mapping[str, Sequence[Attempt]], now: datetime) -> tuple[float | None, bool]:
     """Return how long the writers have been stopped, and whether they still are."""
     stop, go = (_passed_at(attempts.get(step.value, ())) for step in (WRITERS_STOP, WRITERS_GO))
     if stop is None:

@@ -16,7 +16,7 @@ from mirror_lib.page.control import RunAct
 from mirror_lib.page.flow_state import run_state
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.overview import FlowOverview, facts_of
-from mirror_lib.page.security import limited
+from mirror_lib.page.security import limit_requests
 
 #: The task that copies.
 _COPIES = "replicate"
@@ -200,12 +200,12 @@ def flow(here: ThePage, looked: TheFlow) -> FlowDetail:
     )
 
 
-@router.get("/history", dependencies=[Depends(limited(Kind.LISTS))])
+@router.get("/history", dependencies=[Depends(limit_requests(Kind.LISTS))])
 def history(looked: TheFlow, hours: Annotated[float, Query(gt=0, le=24 * 30)] = 24) -> History:
     """Return the lag in records, bytes and seconds. Of many points, the worst of each span of time is returned."""
     since = looked.now - timedelta(hours=hours)
     rows = () if looked.ledger is None else looked.ledger.observations.history(looked.flow.name, since)
-    return History(now=looked.now, since=since, lag=[_point(row) for row in thinned(rows, _POINTS)])
+    return History(now=looked.now, since=since, lag=[_point(row) for row in thin(rows, _POINTS)])
 
 
 @router.get("/runs")
@@ -238,7 +238,7 @@ def heartbeats(looked: TheFlow) -> Heartbeats:
                 verdict=row.verdict,
                 emitted_at=row.emitted_at,
                 detail=row.detail,
-                seen=looked.seen(row.observed_at),
+                seen=looked.seen_at(row.observed_at),
             )
             for row in rows
         ],
@@ -263,7 +263,7 @@ def steps(looked: TheFlow) -> Steps:
                     if isinstance(value, int) and not isinstance(value, bool)
                 },
                 problems=_sentences(row.summary.get("problems")) + _sentences(row.summary.get("notices")),
-                seen=looked.seen(row.finished_at),
+                seen=looked.seen_at(row.finished_at),
             )
             for row in rows
         ],
@@ -283,7 +283,7 @@ def audit(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> 
     )
 
 
-def thinned(rows: Sequence[FlowObservationRow], most: int) -> list[FlowObservationRow]:
+def thin(rows: Sequence[FlowObservationRow], most: int) -> list[FlowObservationRow]:
     """Return at most `most` rows: of each span of neighbours the one with the largest lag, and always the newest."""
     if len(rows) <= most:
         return list(rows)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_lib.config import FlowConfig, InvalidConfigurationError, MirrorConfig, ReadablePart, load_readable
-from mirror_lib.config.file import served_files, unchanged
+from mirror_lib.config.file import are_unchanged, served_files
 from mirror_lib.config.secrets import without_lookups
 from mirror_lib.config.settings import LEDGER_URL
 from mirror_lib.errors import LedgerError, MirrorError
@@ -138,7 +138,7 @@ class FlowSource:
                 known = open_ledger(config) if create else existing_ledger(config)
                 if known is not None:
                     self._ledgers[url] = known
-            elif existing := _vanished(url):
+            elif existing := _missing_sqlite_file(url):
                 # If it were opened again, the file would be recreated empty.
                 self._ledgers.pop(url).close()
                 raise LedgerError(
@@ -150,7 +150,7 @@ class FlowSource:
     def _readable(self, path: Path) -> ReadablePart | InvalidConfigurationError:
         with self._files_lock:
             known = self._files.get(path)
-        if known is not None and unchanged(known.sources):
+        if known is not None and are_unchanged(known.sources):
             return known
         try:
             # The page connects to no cluster.
@@ -163,7 +163,7 @@ class FlowSource:
         return read
 
 
-def _vanished(url: str) -> Path | None:
+def _missing_sqlite_file(url: str) -> Path | None:
     prefix = "sqlite:///"
     path = Path(url.removeprefix(prefix)) if url.startswith(prefix) else None
     return path if path is not None and not path.exists() else None

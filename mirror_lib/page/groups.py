@@ -10,11 +10,11 @@ from fastapi import APIRouter, Depends, Query
 from mirror_lib.page.api_models import Answer, Seen, StorableText
 from mirror_lib.page.context import TheFlow
 from mirror_lib.page.limits import Kind
-from mirror_lib.page.security import limited
+from mirror_lib.page.security import limit_requests
 
 _PARTITIONS = 500
 
-router = APIRouter(prefix="/flows/{dag_id}/groups", dependencies=[Depends(limited(Kind.LISTS))])
+router = APIRouter(prefix="/flows/{dag_id}/groups", dependencies=[Depends(limit_requests(Kind.LISTS))])
 
 
 class Group(Answer):
@@ -90,7 +90,7 @@ def groups(
                 read_again=row.read_again,
                 skipped=row.skipped,
                 reasons=reasons.get(row.group, {}),
-                seen=looked.seen(row.observed_at),
+                seen=looked.seen_at(row.observed_at),
             )
             for row in rows
         ],

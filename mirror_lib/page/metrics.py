@@ -35,19 +35,19 @@ async def metrics(request: Request) -> Response:
     here = page(request)
     if await run_in_threadpool(_has_token, request, here.flows.environment):
         here.limits.take(Kind.METRICS, _BY_TOKEN, "")
-        return await run_in_threadpool(_rendered, here, None)
+        return await run_in_threadpool(_render, here, None)
     visitor = await here.control.visitor(request)
 
     def for_visitor() -> Response:
         if not visitor.may_open():
             raise HTTPException(403, "You have no permission to see this page.")
         here.limits.take(Kind.METRICS, _BY_LOGIN, visitor.name)
-        return _rendered(here, visible(here.flows.read().flows, visitor))
+        return _render(here, visible(here.flows.read().flows, visitor))
 
     return await run_in_threadpool(for_visitor)
 
 
-def _rendered(here: Page, chosen: list[ServedFlow] | None) -> Response:
+def _render(here: Page, chosen: list[ServedFlow] | None) -> Response:
     flows = list(here.flows.read().flows) if chosen is None else chosen
     # Visitors of the page do not need it.
     from mirror_lib.observe import CONTENT_TYPE, render_metrics

@@ -19,7 +19,7 @@ from mirror_lib.page.control import DagState, Visitor
 from mirror_lib.page.flow_state import FlowFacts, FlowState, judge, run_state
 from mirror_lib.page.flows import FileProblem, FlowSource, ServedFlow
 from mirror_lib.page.limits import Kind
-from mirror_lib.page.security import limited
+from mirror_lib.page.security import limit_requests
 from mirror_lib.runbook.states import Situation, newest_situations
 
 #: Older comparisons prove little about a log whose records are gone by now.
@@ -121,7 +121,7 @@ class _Known:
     heartbeats: Mapping[str, HeartbeatObservationRow] = field(default_factory=dict)
 
 
-@router.get("/overview", dependencies=[Depends(limited(Kind.LISTS))])
+@router.get("/overview", dependencies=[Depends(limit_requests(Kind.LISTS))])
 def overview(here: ThePage, visitor: TheVisitor) -> Overview:
     """Return all flows that the visitor may see."""
     return look_at_all(here.flows, here.control.dag_states, visitor, datetime.now(UTC))
@@ -211,7 +211,7 @@ def _under_way(row: CutoverRow, present: Situation, dag_id: str) -> CutoverUnder
         name=row.name,
         flow=row.flow,
         dag_id=dag_id,
-        state=present.shown(row.state),
+        state=present.shown_state(row.state),
         step=row.step,
         updated_at=row.updated_at,
         who=present.who,

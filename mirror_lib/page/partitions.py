@@ -14,12 +14,12 @@ from mirror_lib.observe import Outlook
 from mirror_lib.page.api_models import Answer, Duration, Seen, StorableText
 from mirror_lib.page.context import TheFlow
 from mirror_lib.page.limits import Kind
-from mirror_lib.page.security import limited
+from mirror_lib.page.security import limit_requests
 
 #: Cells of the strip.
 _CELLS = 600
 
-router = APIRouter(prefix="/flows/{dag_id}/partitions", dependencies=[Depends(limited(Kind.LISTS))])
+router = APIRouter(prefix="/flows/{dag_id}/partitions", dependencies=[Depends(limit_requests(Kind.LISTS))])
 
 PartitionOrder = StrEnum("PartitionOrder", {name: name for name in PARTITION_ORDERS})  # type: ignore[misc]
 _WORST_FIRST = PartitionOrder("behind")
@@ -113,7 +113,7 @@ def partitions(
         total=total,
         page=page,
         size=size,
-        rows=[_partition(row, looked.seen(row.observed_at)) for row in rows],
+        rows=[_partition(row, looked.seen_at(row.observed_at)) for row in rows],
         outlooks=outlooks,
         reasons=reasons,
     )
@@ -141,7 +141,7 @@ def strip(looked: TheFlow) -> Strip:
             for row in ordered
         ],
         left_out=total - len(rows),
-        seen=looked.seen(min(row.observed_at for row in rows)) if rows else None,
+        seen=looked.seen_at(min(row.observed_at for row in rows)) if rows else None,
     )
 
 

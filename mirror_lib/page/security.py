@@ -52,10 +52,10 @@ class SafeAnswers:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self._app(scope, _bounded(Headers(scope=scope), receive), send_safely)
+        await self._app(scope, _limit_body(Headers(scope=scope), receive), send_safely)
 
 
-def _bounded(headers: Headers, receive: Receive) -> Receive:
+def _limit_body(headers: Headers, receive: Receive) -> Receive:
     """Reject a body by its Content-Length, or by its actual size if there is none."""
     announced = headers.get("Content-Length", "")
     known_too_large = announced.isascii() and announced.isdigit() and int(announced[:20]) > LARGEST_BODY
@@ -106,7 +106,7 @@ def _check_origin(request: Request, own_addresses: frozenset[str]) -> None:
         )
 
 
-def limited(kind: Kind) -> Callable[[Request, ThePage, TheVisitor], Awaitable[None]]:
+def limit_requests(kind: Kind) -> Callable[[Request, ThePage, TheVisitor], Awaitable[None]]:
     """Return a dependency that counts requests of a visitor to a route; see `limits`."""
 
     async def take(request: Request, here: ThePage, visitor: TheVisitor) -> None:

@@ -24,10 +24,10 @@ def replicate_control_plane(flow: FlowConfig, *, ledger: Ledger, options: RunOpt
         MirrorError: as `replicate`.
     """
 
-    def wanted(plan: RunPlan, clusters: FlowClusters) -> bool:
+    def is_wanted(plan: RunPlan, clusters: FlowClusters) -> bool:
         return has_only_heartbeats(flow, plan) and not _goes_through_transactions(flow, plan, clusters)
 
-    return replicate_if(wanted, flow, ledger=ledger, make_runner=lambda: _copy, options=options)
+    return replicate_if(is_wanted, flow, ledger=ledger, make_runner=lambda: _copy, options=options)
 
 
 def has_only_heartbeats(flow: FlowConfig, plan: RunPlan) -> bool:

@@ -80,7 +80,7 @@ class PartitionFacts:
         return self.log_end if self.hidden is None else max(self.hidden.end, self.log_end)
 
     @property
-    def added(self) -> bool:
+    def was_added(self) -> bool:
         """True if the partition was added to a topic that was copied already."""
         return self.first_partitions is not None and self.source.partition >= self.first_partitions
 
@@ -114,7 +114,7 @@ class PartitionPlan:
     #: Epoch milliseconds: when the copy was last at the end of the log, or begins; None if unknown.
     caught_up_at: int | None = None
 
-    def named(self, position: Position) -> Position:
+    def with_identity(self, position: Position) -> Position:
         """A position of the partition with its identity: target topic, clusters, partitions at the first copy.
 
         It also has the time since which deletions may be pending: only a copy up to the log's end moves that time.

@@ -23,16 +23,16 @@ class RoundPace:
         """
         self._seconds = seconds
         self._clock = clock
-        self._begun = 0
+        self._started = 0
         self._newest = 0.0
 
     def begin(self) -> None:
         """Record that a round begins now."""
-        self._begun += 1
+        self._started += 1
         self._newest = self._clock()
 
     def next_start(self) -> float:
         """The earliest time at which the next round may begin, by the clock."""
-        if self._begun < _ROUNDS_AT_ONCE:
+        if self._started < _ROUNDS_AT_ONCE:
             return self._newest
         return self._newest + self._seconds

@@ -81,7 +81,7 @@ def plan_flow(
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
         policy, schedule = flow.copy_settings.poison_policy, flow.periodic_schedule
         admins = clusters.source_admin, clusters.target_admin
-        told = (
+        warnings = (
             *topic_warnings(
                 *admins,
                 remote,
@@ -92,10 +92,10 @@ def plan_flow(
             *_topics_not_creatable(flow, clusters),
         )
         # Warnings about replaced timestamps are in both.
-        told = tuple(each for each in told if each not in plan.warnings)
+        warnings = tuple(each for each in warnings if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
     return replace(
-        plan, warnings=(*plan.warnings, *told), expected=expected, paths=_paths(flow, (*facts, *plan.problems))
+        plan, warnings=(*plan.warnings, *warnings), expected=expected, paths=_paths(flow, (*facts, *plan.problems))
     )
 
 
@@ -260,7 +260,7 @@ def plan_with_facts(
     )
     if not facts and not plan.problems:
         flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
-    told = (
+    warnings = (
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
         *altered_notes(clusters.altered),
@@ -268,7 +268,7 @@ def plan_with_facts(
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
         *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
     )
-    return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *told)), clusters), tuple(facts)
+    return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *warnings)), clusters), tuple(facts)
 
 
 def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts]) -> tuple[str, ...]:
@@ -361,7 +361,7 @@ class _Run:
         Args:
             until: the end of the time budget, by the monotonic clock.
         """
-        if self._goes_on:
+        if self._may_continue:
             # An operator's request is copied to its end.
             longest = math.inf if self._planner else self._flow.copy_settings.run_longest_seconds or math.inf
             return time.monotonic() < max(self._began + longest, until)
@@ -378,7 +378,7 @@ class _Run:
         account = RoundAccount(
             self._ledger, flow=str(self._flow.flow), run_id=self._options.run_id, number=self._rounds + 1
         )
-        with account.measured(Step.PLANNING):
+        with account.measure(Step.PLANNING):
             plan = self._plan_with_all_positions(clusters)
         self._rounds += 1
         self._idle = plan.idle
@@ -386,7 +386,7 @@ class _Run:
         # Their numbers change from round to round: only the newest are reported.
         noted = (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time()))
         self._warnings = noted or self._warnings
-        account.planned(plan)
+        account.record_plan(plan)
         self._lease.check()
         self._note(store_first_positions(self._flow, plan, clusters, run_id=self._options.run_id))
         name_positions(plan, clusters, run_id=self._options.run_id)
@@ -405,8 +405,8 @@ class _Run:
             account.begins(plan)
         self._lease.check()
         if self._planner is not None:
-            self._planner.opening(clusters, plan)
-        with account.measured(Step.OPENING):
+            self._planner.before_claims(clusters, plan)
+        with account.measure(Step.OPENING):
             opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
         self._note(tuple(replace(each, error=self._with_way_on(each.error)) for each in refused))
         bins = tuple(bin_ for bin_ in opened if bin_)
@@ -435,7 +435,7 @@ class _Run:
             producer_memory=clusters.producer_memory() if self._flow.old_records_in_transactions else ProducerMemory(),
         )
         began = time.monotonic()
-        with account.measured(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
+        with account.measure(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
             results = [
                 result if result.error is None else replace(result, error=self._with_way_on(result.error))
                 for result in runner(job)
@@ -444,21 +444,21 @@ class _Run:
         self._copy_seconds += time.monotonic() - began
         # The present holder of the lock takes over from the stored positions, so this run must not close them.
         self._lease.check()
-        with account.measured(Step.COMMITTING):
+        with account.measure(Step.COMMITTING):
             late = commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
         for problem in late:
-            told = replace(problem, error=self._with_way_on(problem.error))
-            self._deletions.setdefault(problem.source, told)
-        account.committed(bins, results, datetime.now(UTC))
+            explained = replace(problem, error=self._with_way_on(problem.error))
+            self._deletions.setdefault(problem.source, explained)
+        account.record_commit(bins, results, datetime.now(UTC))
         self._results += results
         if self._planner is not None:
-            self._planner.copied(results)
-        return self._goes_on or all(result.error is None for result in self._results)
+            self._planner.after_commit(results)
+        return self._may_continue or all(result.error is None for result in self._results)
 
     @property
-    def _goes_on(self) -> bool:
+    def _may_continue(self) -> bool:
         """True if the last round copied only a part of its plan, so that another one follows regardless of the time."""
-        return self._rate.goes_on
+        return self._rate.may_continue
 
     def _plan_with_all_positions(self, clusters: FlowClusters) -> RunPlan:
         try:
@@ -470,7 +470,7 @@ class _Run:
             return self._plan_or_part(clusters)
 
     def _plan_or_part(self, clusters: FlowClusters) -> RunPlan:
-        return self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
+        return self._plan(clusters) if self._planner is None else self._plan_round(self._planner, clusters)
 
     def _plan(self, clusters: FlowClusters) -> RunPlan:
         ahead, self._ahead = self._ahead, None
@@ -488,7 +488,7 @@ class _Run:
         self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
         return _plan(self._flow, clusters, self._options, self._ledger)
 
-    def _planned(self, planner: Planner, clusters: FlowClusters) -> RunPlan:
+    def _plan_round(self, planner: Planner, clusters: FlowClusters) -> RunPlan:
         plan = planner.plan(clusters)
         self._restore_buried(clusters)
         return plan

@@ -73,7 +73,7 @@ class LockHolder:
         return cls(found["host"], int(found["pid"]), found["lease"], birth)
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """Text for operators."""
         return f"process {self.pid} on {self.host}"
 
@@ -94,14 +94,14 @@ class LockHolder:
 
     def __str__(self) -> str:
         birth = self.birth
-        told = f" (started {birth.start_ticks}, boot {birth.boot}, namespace {birth.namespace})" if birth else ""
-        return f"{self.shown}{told}, lease {self.lease}"
+        birth_text = f" (started {birth.start_ticks}, boot {birth.boot}, namespace {birth.namespace})" if birth else ""
+        return f"{self.text}{birth_text}, lease {self.lease}"
 
 
 def shown_holder(text: str) -> str:
     """A holder's text for operators, without the parts for programs."""
     holder = LockHolder.parse(text)
-    return text if holder is None else holder.shown
+    return text if holder is None else holder.text
 
 
 class _Stat(NamedTuple):
@@ -161,7 +161,7 @@ class RunLease:
         self._thread = threading.Thread(target=self._keep, name=f"run-lock-{flow}", daemon=True)
 
     @property
-    def lost(self) -> RunLockedError | None:
+    def lost_error(self) -> RunLockedError | None:
         """Why this run no longer holds the lock, None while it holds it; a lost lock stays lost."""
         with self._guard:
             if self._lost is None and _clock() - self._renewed >= self.lease_seconds:
@@ -174,7 +174,7 @@ class RunLease:
         Raises:
             RunLockedError: it does not; this run must not write any more.
         """
-        if (lost := self.lost) is not None:
+        if (lost := self.lost_error) is not None:
             # A new exception for every caller: threads would extend each other's traceback.
             raise RunLockedError(lost.what, where=lost.where, action=lost.action)
 
@@ -189,7 +189,7 @@ class RunLease:
         watched_since = 0.0
         dead: RunLockRow | None = None
         while True:
-            asked = _clock()
+            requested_at = _clock()
             present = self._ledger.acquire_lock(
                 flow=self.flow,
                 run_id=self.run_id,
@@ -200,10 +200,10 @@ class RunLease:
             if is_held_by(present, self.run_id, self.holder):
                 break
             if watched is None:
-                watched, watched_since = present, asked
-                _log.info("flow %s: waiting for the lock of run %s, held by %s.", *_named(present))
+                watched, watched_since = present, requested_at
+                _log.info("flow %s: waiting for the lock of run %s, held by %s.", *_identity(present))
             elif present != watched:
-                raise _locked(present)
+                raise _locked_error(present)
             holder = LockHolder.parse(present.holder)
             # By the local clock as well: the database's may have been set back meanwhile.
             silent = _clock() - watched_since >= present.lease_seconds
@@ -211,8 +211,8 @@ class RunLease:
             if dead is None:
                 time.sleep(min(present.lease_seconds / _LOOKS_PER_LEASE, _LONGEST_LOOK_SECONDS))
         if watched is not None:
-            _log.info("flow %s: acquired the lock of run %s, held by %s.", *_named(watched))
-        self._renewed = asked
+            _log.info("flow %s: acquired the lock of run %s, held by %s.", *_identity(watched))
+        self._renewed = requested_at
         self._thread.start()
 
     def release(self) -> None:
@@ -227,8 +227,8 @@ class RunLease:
 
     def _keep(self) -> None:
         pause = self.lease_seconds / _RENEWALS_PER_LEASE
-        while not self._ended.wait(pause) and self.lost is None:
-            asked = _clock()
+        while not self._ended.wait(pause) and self.lost_error is None:
+            requested_at = _clock()
             try:
                 renewed = self._ledger.renew_lock(flow=self.flow, run_id=self.run_id, holder=self.holder)
                 present = None if renewed else self._ledger.lock_holder(self.flow)
@@ -243,14 +243,14 @@ class RunLease:
             with self._guard:
                 self._silence = None
                 if not renewed:
-                    self._lost = self._lost or self._taken(present)
+                    self._lost = self._lost or self._taken_error(present)
                 elif _clock() - self._renewed < self.lease_seconds:
                     # A late response shows that no other run took the lock, but this run may have stopped already.
-                    self._renewed = asked
+                    self._renewed = requested_at
         if not self._ended.is_set():
-            _log.error("%s", self.lost)
+            _log.error("%s", self.lost_error)
 
-    def _taken(self, present: RunLockRow | None) -> RunLockedError:
+    def _taken_error(self, present: RunLockRow | None) -> RunLockedError:
         if present is None:
             what = f"the lock of run {self.run_id} was taken away."
         else:
@@ -312,7 +312,7 @@ def hold_lock(
         lease.release()
 
 
-def _locked(row: RunLockRow) -> AnotherRunError:
+def _locked_error(row: RunLockRow) -> AnotherRunError:
     return AnotherRunError(
         f"run {row.run_id} is active since {_time(row.acquired_at)}: {shown_holder(row.holder)} renewed its lock at "
         f"{_time(row.renewed_at)}.",
@@ -321,7 +321,7 @@ def _locked(row: RunLockRow) -> AnotherRunError:
     )
 
 
-def _named(row: RunLockRow) -> tuple[str, str, str]:
+def _identity(row: RunLockRow) -> tuple[str, str, str]:
     return row.flow, row.run_id, shown_holder(row.holder)
 
 

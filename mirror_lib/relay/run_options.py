@@ -46,10 +46,10 @@ class Planner(Protocol):
     def plan(self, clusters: FlowClusters) -> RunPlan:
         """The plan of the next round; an empty plan ends the run."""
 
-    def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:
+    def before_claims(self, clusters: FlowClusters, plan: RunPlan) -> None:
         """Called before the positions of a plan are opened, when nothing is written yet."""
 
-    def copied(self, results: Sequence[PartitionResult]) -> None:
+    def after_commit(self, results: Sequence[PartitionResult]) -> None:
         """Called when a round is committed."""
 
     def with_way_on(self, error: MirrorError) -> MirrorError:

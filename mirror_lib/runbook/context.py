@@ -16,7 +16,7 @@ from mirror_lib.ledger import Ledger, all_with_handovers, enabled_opposite_of
 from mirror_lib.relay import CopyRunner, RunOptions, RunReport, hold_lock, replicate
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Step
 from mirror_lib.runbook.order import has_passed
-from mirror_lib.runbook.scope import ScopeTopic, exactly, unrestricted
+from mirror_lib.runbook.scope import ScopeTopic, exactly, without_handovers
 from mirror_lib.topology import FlowTopology
 from mirror_lib.verify import VerifyMode, VerifyOptions, VerifyPlan, VerifyReport, VerifyRunner, verify_flow
 
@@ -45,7 +45,7 @@ class CutoverContext:
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     #: Called with progress messages for waiting operators.
-    tell: Callable[[str], None] = lambda _: None
+    report_progress: Callable[[str], None] = lambda _: None
     #: Stores facts of the current attempt that must survive any failure.
     keep: Callable[[Mapping[str, Any]], None] = lambda _: None
 
@@ -61,7 +61,7 @@ class CutoverContext:
     @property
     def whole_flow(self) -> FlowConfig:
         """The flow as configured in its file."""
-        return unrestricted(enabled_flow(self.config, self.definition.flow))
+        return without_handovers(enabled_flow(self.config, self.definition.flow))
 
     @property
     def opposite(self) -> FlowConfig | None:
@@ -102,7 +102,7 @@ class CutoverContext:
         try:
             return replicate(self.flow, ledger=self.ledger, make_runner=engine.copy, options=self.run_options())
         except RunLockedError as error:
-            self.tell(f"Another run of the flow is copying: {error.what}")
+            self.report_progress(f"Another run of the flow is copying: {error.what}")
             return None
 
     def compare(self, mode: VerifyMode) -> VerifyReport:
@@ -111,7 +111,7 @@ class CutoverContext:
         return verify_flow(self.whole_flow, ledger=self.ledger, make_runner=self._engine().compare, options=options)
 
     @contextmanager
-    def locked(self, flow: FlowConfig) -> Iterator[None]:
+    def hold_lock(self, flow: FlowConfig) -> Iterator[None]:
         """Hold the run lock of a flow; wait for a current run to end.
 
         Raises:
@@ -123,7 +123,7 @@ class CutoverContext:
             run_id=f"cutover-{self.definition.name}-{uuid.uuid4()}",
             lease_seconds=flow.run_lease_seconds,
             wait_seconds=self.definition.drain_seconds,
-            waiting=lambda error: self.tell(f"Waiting for another run to end: {error.what}"),
+            waiting=lambda error: self.report_progress(f"Waiting for another run to end: {error.what}"),
         ):
             yield
 

@@ -49,9 +49,9 @@ class Split:
 
     def __str__(self) -> str:
         if self.left_out:
-            return f"group {self.name} reads {_listed(self.moves)}, but does not move"
+            return f"group {self.name} reads {_shorten(self.moves)}, but does not move"
         does = "reads" if self.kind == "group" else "writes in transactions to"
-        return f"{self.kind} {self.name} {does} {_listed(self.moves)}, and also {_listed(self.stays)}, which stays"
+        return f"{self.kind} {self.name} {does} {_shorten(self.moves)}, and also {_shorten(self.stays)}, which stays"
 
 
 def find_splits(use: Belonging, topics: Collection[str]) -> tuple[Split, ...]:
@@ -74,9 +74,9 @@ def _splits(
         stays = tuple(
             sorted(each for each in used[name] if each not in topics and each not in use.gone and each[:2] != _INTERNAL)
         )
-        left_out = name not in moving
-        if moves and (stays or left_out):
-            yield Split(kind, name, moves, stays, left_out=left_out)
+        excluded = name not in moving
+        if moves and (stays or excluded):
+            yield Split(kind, name, moves, stays, left_out=excluded)
 
 
 def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[str]) -> Gate:
@@ -106,6 +106,6 @@ def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[s
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _shorten(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -11,7 +11,7 @@ from mirror_lib.config import FlowConfig, flow_topology, group_filter
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.copy import is_own_transactional_id
 from mirror_lib.runbook.dependencies import Belonging
-from mirror_lib.runbook.gates import named
+from mirror_lib.runbook.gates import first_places
 from mirror_lib.runbook.scope import ScopeTopic
 from mirror_lib.sync import flow_admins
 from mirror_lib.topology import compile_list
@@ -36,15 +36,15 @@ def read_belonging(
     mine = {topic.source for topic in topics}
     with GroupAdmin(Connection.from_settings(flow.clients.source_admin), flow.admin_timeout_ms / 1000) as groups:
         listed = groups.list_groups()
-        committed = groups.committed(name for name, each in listed.items() if each.kind.of_consumers)
+        committed = groups.fetch_committed(name for name, each in listed.items() if each.kind.of_consumers)
     read = {name: {place.topic for place in offsets} for name, offsets in committed.offsets.items()}
-    untold = set(committed.errors)
+    unknown = set(committed.errors)
     with flow_admins(flow) as (source, target):
         present = source.list_topics()
         active = [each.group for each in listed.values() if each.kind.of_consumers and each.state is GroupState.ACTIVE]
         for name, assigned in (source.group_assignments(active) if active else {}).items():
             if isinstance(assigned, MirrorError):
-                untold.add(name)
+                unknown.add(name)
             else:
                 read.setdefault(name, set()).update(place.topic for place in assigned)
         copies: set[str] = set()
@@ -62,9 +62,9 @@ def read_belonging(
         gone=frozenset(mine | flow.handovers.away | copies),
         unknown=tuple(
             _not_known(
-                sorted(untold),
+                sorted(unknown),
                 sorted(name for name, each in listed.items() if each.kind in _OTHER_KINDS),
-                sorted(writers.untold),
+                sorted(writers.unknown),
                 transactions=writers.known,
             )
         ),
@@ -74,11 +74,11 @@ def read_belonging(
 def _not_known(groups: Sequence[str], other: Sequence[str], topics: Sequence[str], *, transactions: bool) -> list[str]:
     found = []
     if groups:
-        found.append(f"the offsets of {named(groups)}")
+        found.append(f"the offsets of {first_places(groups)}")
     if other:
-        found.append(f"the topics of the share and streams groups {named(other)}")
+        found.append(f"the topics of the share and streams groups {first_places(other)}")
     if topics:
-        found.append(f"the transactional producers of {named(topics)}")
+        found.append(f"the transactional producers of {first_places(topics)}")
     if not transactions:
         found.append("all transactional producers: the brokers of the source are older than Kafka 3.0")
     return found

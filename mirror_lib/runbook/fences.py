@@ -9,7 +9,7 @@ from typing import Any
 from mirror_lib.cluster.protocol import SecurityDisabledError
 from mirror_lib.config import FlowConfig
 from mirror_lib.errors import AuthorizationError
-from mirror_lib.runbook.gates import named
+from mirror_lib.runbook.gates import first_places
 from mirror_lib.runbook.model import Gate
 from mirror_lib.sync import source_admin
 from mirror_lib.topology import WILDCARD, WRITE, AclBinding, AclPattern, AclPermission, AclResource
@@ -75,8 +75,8 @@ def raise_fence(
         keep({"fence": [asdict(acl) for acl in sorted(before | set(lacking))]})
         outcome = source.create_acls(lacking) if lacking else {}
     failed = [f"{acl.name} ({error})" for acl, error in outcome.items() if error is not None]
-    good = f"writes of {named(writers)} to {len(topics):,} topics are denied."
-    return Gate("fence", not failed, good if not failed else f"not fenced: {named(failed)}", _ACTION)
+    good = f"writes of {first_places(writers)} to {len(topics):,} topics are denied."
+    return Gate("fence", not failed, good if not failed else f"not fenced: {first_places(failed)}", _ACTION)
 
 
 def lower_fence(flow: FlowConfig, facts: Sequence[Mapping[str, Any]]) -> Gate:
@@ -92,5 +92,5 @@ def lower_fence(flow: FlowConfig, facts: Sequence[Mapping[str, Any]]) -> Gate:
     with source_admin(flow) as source:
         outcome = source.delete_acls(acls) if acls else {}
     failed = [f"{acl.name} ({error})" for acl, error in outcome.items() if error is not None]
-    what = f"{len(acls):,} ACLs of the fence are removed." if not failed else f"still fenced: {named(failed)}"
+    what = f"{len(acls):,} ACLs of the fence are removed." if not failed else f"still fenced: {first_places(failed)}"
     return Gate("fence", not failed, what, "Remove these ACLs with kafka-acls.sh.")

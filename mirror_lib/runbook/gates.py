@@ -40,7 +40,7 @@ def begin_anew(setting: str) -> str:
     return f"roll this cutover back and start a new one with another name and {setting}"
 
 
-def named(places: Iterable[object]) -> str:
+def first_places(places: Iterable[object]) -> str:
     """Return the first few of something, and how many more there are."""
     listed = [str(place) for place in places]
     more = f" and {len(listed) - _NAMED:,} more" if len(listed) > _NAMED else ""
@@ -53,7 +53,7 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
     return Gate(
         "topics",
         bool(topics),
-        f"{len(topics):,} topics with {partitions:,} partitions: {named(topic.source for topic in topics)}"
+        f"{len(topics):,} topics with {partitions:,} partitions: {first_places(topic.source for topic in topics)}"
         if topics
         else "no topic of the flow matches.",
         "Correct the topics of the cutover; `mirror topics plan` lists the topics of the flow.",
@@ -67,7 +67,9 @@ def topics_same(before: Sequence[ScopeTopic], now: Sequence[ScopeTopic]) -> Gate
     return Gate(
         "inventory",
         not changed,
-        f"{len(then):,} topics are unchanged." if not changed else f"changed since the inventory: {named(changed)}",
+        f"{len(then):,} topics are unchanged."
+        if not changed
+        else f"changed since the inventory: {first_places(changed)}",
         "Take the inventory again.",
     )
 
@@ -83,7 +85,7 @@ def targets_ready(topics: Sequence[ScopeTopic]) -> Gate:
     return Gate(
         "target topics",
         not lacking,
-        f"{len(topics):,} topics are on the target." if not lacking else f"not on the target: {named(lacking)}",
+        f"{len(topics):,} topics are on the target." if not lacking else f"not on the target: {first_places(lacking)}",
         "Run the flow, or `mirror topics apply`.",
     )
 
@@ -104,7 +106,7 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
             f"{len(source):,} partitions end at the cut."
             if not grown
             else f"{sum(ends.source.get(place, 0) - source[place] for place in grown):,} offsets were written to the "
-            f"source since the cut: {named(grown)}",
+            f"source since the cut: {first_places(grown)}",
             "Stop the writers, and confirm it again.",
         )
     ]
@@ -116,14 +118,14 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
                 not foreign,
                 f"{len(target):,} partitions end where the copy ended."
                 if not foreign
-                else f"another producer wrote to the target: {named(foreign)}",
+                else f"another producer wrote to the target: {first_places(foreign)}",
                 "Find the producer; its records are on no other cluster.",
             )
         )
     return tuple(gates)
 
 
-def source_as_told(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gate:
+def source_as_reported(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gate:
     """Gate: nothing was written to the source since the operator confirmed that the writers are stopped.
 
     Args:
@@ -136,7 +138,7 @@ def source_as_told(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gate:
         f"{len(then):,} partitions have no new records since the writers were confirmed as stopped."
         if not grown
         else f"{sum(ends.source[place] - then[place] for place in grown):,} offsets were written to the source since "
-        f"the writers were confirmed as stopped: {named(grown)}",
+        f"the writers were confirmed as stopped: {first_places(grown)}",
         "Stop the writers, and confirm it again.",
     )
 
@@ -160,7 +162,7 @@ def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], proble
             not waiting and not problems,
             f"{len(ends.source):,} partitions are copied to their end."
             if not waiting and not problems
-            else f"not copied to the end: {named(problems or sorted(waiting))}",
+            else f"not copied to the end: {first_places(problems or sorted(waiting))}",
             "See `mirror status` and `mirror gaps list`.",
         ),
         Gate(
@@ -168,7 +170,7 @@ def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], proble
             not ends.open_transactions,
             "no open transactions on the source."
             if not ends.open_transactions
-            else f"open transactions: {named(ends.open_transactions)}",
+            else f"open transactions: {first_places(ends.open_transactions)}",
             "Let the writers end their transactions, or abort them with kafka-transactions.sh.",
         ),
     )
@@ -177,13 +179,13 @@ def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], proble
 def is_equal(report: VerifyReport) -> Gate:
     """Gate: the comparison found no difference, and skipped nothing."""
     different, unverifiable = report.count(Verdict.DIFFERENT), report.count(Verdict.UNVERIFIABLE)
-    passed = not different and not unverifiable and not report.cut
+    passed = not different and not unverifiable and not report.partial
     return Gate(
         "equal",
         passed,
         f"{report.records:,} records compared in {report.seconds:.1f} s, all equal."
         if passed
-        else f"{report.difference_count:,} differences in {different:,} partitions; {unverifiable + report.cut:,} "
+        else f"{report.difference_count:,} differences in {different:,} partitions; {unverifiable + report.partial:,} "
         f"partitions could not be compared to their end (verification {report.verification_id}).",
         "`mirror verify` shows each difference with its offsets; fix it, for example with a backfill.",
     )
@@ -197,7 +199,7 @@ def readers_stopped(groups: Sequence[ScopeGroup]) -> Gate:
         not active,
         f"{len(groups):,} groups have no members on the source."
         if not active
-        else f"{len(active):,} groups still have members on the source: {named(active)}",
+        else f"{len(active):,} groups still have members on the source: {first_places(active)}",
         "Stop their consumers; a group is empty when its session timeout has passed.",
     )
 
@@ -214,7 +216,7 @@ def readers_finished(left: Mapping[str, int]) -> Gate:
         not behind,
         f"{len(left):,} groups have read all records."
         if not behind
-        else f"{sum(behind.values()):,} records on the source are not read yet by {named(sorted(behind))}",
+        else f"{sum(behind.values()):,} records on the source are not read yet by {first_places(sorted(behind))}",
         "Let the consumers read the source to its end.",
     )
 
@@ -246,7 +248,7 @@ def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
         f"{len(rows) - len(missing):,} group offsets would be correct on failover now."
         if not missing
         else f"{len(missing):,} group offsets would not be correct on failover now: "
-        f"{named(f'{row.group} on {row.source} ({row.reason})' for row in missing)}",
+        f"{first_places(f'{row.group} on {row.source} ({row.reason})' for row in missing)}",
     )
 
 
@@ -258,7 +260,7 @@ def rereads_are_known(rows: Sequence[GroupRow]) -> Gate:
         "duplicates",
         not unknown,
         f"{read_again:,} duplicates on failover now."
-        + (f" Unknown for {len(unknown):,} partitions: {named(unknown)}" if unknown else ""),
+        + (f" Unknown for {len(unknown):,} partitions: {first_places(unknown)}" if unknown else ""),
         "Rebuild the offset map with `mirror map rebuild`.",
     )
 
@@ -292,7 +294,7 @@ def groups_in_place(
             not problems,
             f"the offsets of {len(groups):,} groups are correct on the target, {len(rows):,} partitions."
             if not problems
-            else f"{len(problems):,} group offsets are not correct: {named(problems)}",
+            else f"{len(problems):,} group offsets are not correct: {first_places(problems)}",
             "See `mirror groups status`.",
         ),
         Gate(
@@ -310,7 +312,9 @@ def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
     """Gate: groups find their unread records on the target, except for an allowed number."""
     skipping = [row for row in rows if row.skipped]
     skipped = sum(row.skipped or 0 for row in skipping)
-    places = f": {named(f'{row.group} on {row.source} ({row.skipped:,})' for row in skipping)}" if skipping else ""
+    places = (
+        f": {first_places(f'{row.group} on {row.source} ({row.skipped:,})' for row in skipping)}" if skipping else ""
+    )
     return Gate(
         "skipped",
         skipped <= max_skipped,
@@ -322,4 +326,4 @@ def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
 
 def counts(name: str, problems: Sequence[str], good: str, action: str) -> Gate:
     """Gate: a list of problems is empty."""
-    return Gate(name, not problems, good if not problems else f"{len(problems):,}: {named(problems)}", action)
+    return Gate(name, not problems, good if not problems else f"{len(problems):,}: {first_places(problems)}", action)

@@ -52,10 +52,10 @@ def plan(context: CutoverContext) -> Handover:
     back = "" if opposite is None else str(opposite.flow)
     gone = {row.target_topic: row.topic for row in context.ledger.cutovers.handed_over(back)} if back else {}
     home = tuple((gone[topic.source], topic.source) for topic in context.topics if topic.source in gone)
-    came = {names[1] for names in home}
+    returned = {names[1] for names in home}
     # A failback flow takes only topics that were handed over: otherwise there is nothing to take from it.
     leads_back = context.flow.way_back
-    away = tuple((each.source, each.target) for each in context.topics if not (leads_back and each.source in came))
+    away = tuple((each.source, each.target) for each in context.topics if not (leads_back and each.source in returned))
     return Handover(context.definition.flow, away, back, home)
 
 

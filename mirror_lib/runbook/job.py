@@ -95,7 +95,7 @@ def _run(arguments: CutoverArguments, make_engine: Callable[[str], Engine]) -> P
             ledger=ledger,
             by=arguments.by,
             engine=make_engine(f"mirror cutover {definition.name}"),
-            tell=lambda text: _log.info("cutover %s: %s", definition.name, text),
+            report_progress=lambda text: _log.info("cutover %s: %s", definition.name, text),
         )
         word = None
         if arguments.confirm is not None:

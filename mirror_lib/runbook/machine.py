@@ -161,7 +161,7 @@ def progress(ledger: Ledger, definition: CutoverDefinition) -> Progress:
     return Progress(definition, CutoverState(row.state), Step(row.step), attempts, present)
 
 
-def _lasting(before: Attempt | None) -> dict[str, Any]:
+def _lasting_facts(before: Attempt | None) -> dict[str, Any]:
     """Return the facts of an attempt that the next one needs: its effects on the clusters."""
     if before is None:
         return {}
@@ -206,8 +206,8 @@ class Machine:
             present = situation_of(self._context.ledger, self._name)
             refused = after(present.state, event)
             if present.carrier is not None and present.carrier.id != self._carrier and isinstance(refused, Refusal):
-                told = refusal_error(present, refused)
-                raise RunLockedError(told.what, where=error.where, action=told.action) from error
+                rejection = refusal_error(present, refused)
+                raise RunLockedError(rejection.what, where=error.where, action=rejection.action) from error
             raise
         return progress(self._context.ledger, self._context.definition)
 
@@ -244,8 +244,8 @@ class Machine:
             _log.warning("cutover %s: its end could not be recorded in the ledger: %s", self._name, error)
 
     def _check(self, word: Word) -> None:
-        asked = self._context.last.get(word.step)
-        if asked is None or asked.state is not StepState.WAITING:
+        attempt = self._context.last.get(word.step)
+        if attempt is None or attempt.state is not StepState.WAITING:
             raise NotNowError(
                 f"cutover {self._name} does not wait for an answer to step {word.step.value} yet.",
                 action=f"Run it up to that step first: `mirror cutover run {self._name}`.",
@@ -324,12 +324,12 @@ class Machine:
             state=StepState.RUNNING,
             by=context.by,
             started_at=context.now(),
-            facts=_lasting(before),
+            facts=_lasting_facts(before),
         )
         context.ledger.carriers.move(self._name, self._carrier, step.value)
         context.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
         self._save(attempt)
-        context.tell(f"{step.value}: started")
+        context.report_progress(f"{step.value}: started")
         try:
             if step in CONFIRMED:
                 attempt, agreed = self._ask(attempt, wait_seconds, word)
@@ -350,7 +350,7 @@ class Machine:
             failed = tuple(gate for gate in outcome.gates if not gate.passed)
             undone = context.last[outcome.undoes]
             self._save(replace(undone, state=StepState.UNDONE, gates=(*undone.gates, *failed)))
-        return self._end(merged, StepState.PASSED if outcome.passed else StepState.FAILED)
+        return self._end(merged, StepState.PASSED if outcome.has_passed else StepState.FAILED)
 
     def _keep(self, step: Step, facts: Mapping[str, Any]) -> None:
         attempt = self._context.last[step]
@@ -361,7 +361,7 @@ class Machine:
         context, step = self._context, attempt.step
         outcome = self._works.before_asking[step](context)
         attempt = replace(attempt, gates=outcome.gates, facts={**attempt.facts, **outcome.facts})
-        if not outcome.passed:
+        if not outcome.has_passed:
             self._end(attempt, StepState.FAILED)
             return self._context.last[step], False
         attempt = replace(attempt, state=StepState.WAITING)
@@ -377,7 +377,7 @@ class Machine:
         )
         context.ledger.carriers.ask(question)
         context.ledger.cutovers.move(self._name, state=CutoverState.WAITING.value, step=step.value)
-        context.tell(f"{step.value}: waiting for an operator")
+        context.report_progress(f"{step.value}: waiting for an operator")
         if word is not None and word.step is step:
             answer(context.ledger, self._name, step, yes=True, by=word.by, note=word.note)
         until = context.monotonic() + wait_seconds
@@ -386,7 +386,7 @@ class Machine:
             self._check_lease()
             taken = context.ledger.carriers.take(question)
             if taken is not None:
-                return self._heard(attempt, taken)
+                return self._handle_answer(attempt, taken)
             if context.monotonic() >= until and context.ledger.carriers.give_up(question):
                 return attempt, False
             if step is Step.FREEZE and context.monotonic() >= follow:
@@ -394,22 +394,22 @@ class Machine:
                 follow = context.monotonic() + _FOLLOW_SECONDS
             context.sleep(_POLL_SECONDS)
 
-    def _heard(self, attempt: Attempt, taken: QuestionRow) -> tuple[Attempt, bool]:
+    def _handle_answer(self, attempt: Attempt, taken: QuestionRow) -> tuple[Attempt, bool]:
         context, step, by, note = self._context, attempt.step, str(taken.answered_by), taken.note or ""
         if taken.answer == NO:
             refused = Gate("approved", False, f"rejected by {by}.", f"{_AGAIN} Or roll it back.")
-            told = {**attempt.facts, REFUSED_BY: by, "note": note}
-            self._end(replace(attempt, facts=told, gates=(*attempt.gates, refused)), StepState.FAILED)
+            facts = {**attempt.facts, REFUSED_BY: by, "note": note}
+            self._end(replace(attempt, facts=facts, gates=(*attempt.gates, refused)), StepState.FAILED)
             return context.last[step], False
         context.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
-        told = {**attempt.facts, CONFIRMED_BY: by, "note": note}
-        return replace(attempt, state=StepState.RUNNING, by=by, facts=told), True
+        facts = {**attempt.facts, CONFIRMED_BY: by, "note": note}
+        return replace(attempt, state=StepState.RUNNING, by=by, facts=facts), True
 
     def _end(self, attempt: Attempt, state: StepState, *, error: BaseException | None = None) -> StepState:
-        told = None if error is None else attributes_of(error)
-        ended = replace(attempt, state=state, finished_at=self._context.now(), error=told)
+        error_attributes = None if error is None else attributes_of(error)
+        ended = replace(attempt, state=state, finished_at=self._context.now(), error=error_attributes)
         self._save(ended)
-        self._context.tell(f"{ended.step.value}: {state.value}")
+        self._context.report_progress(f"{ended.step.value}: {state.value}")
         return state
 
     def _save(self, attempt: Attempt) -> None:

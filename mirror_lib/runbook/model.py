@@ -78,7 +78,7 @@ class CutoverState(StrEnum):
     ROLLED_BACK = "rolled-back"
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if nothing more will be done."""
         return self in (CutoverState.FINISHED, CutoverState.ROLLED_BACK)
 

@@ -19,6 +19,6 @@ class Outcome:
     undoes: Step | None = None
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """True if all gates hold."""
         return all(gate.passed for gate in self.gates)

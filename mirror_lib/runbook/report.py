@@ -23,14 +23,14 @@ _ASKED = {
 def time_line(done: Progress) -> list[tuple[str, str, str, str]]:
     """Return step, state, seconds and findings, in the order of the steps."""
     last = last_attempts(done.attempts)
-    return [(step.value, *_told(last.get(step), done.present)) for step in STEPS[done.definition.style]]
+    return [(step.value, *_status_cells(last.get(step), done.present)) for step in STEPS[done.definition.style]]
 
 
-def _told(attempt: Attempt | None, present: Situation) -> tuple[str, str, str]:
+def _status_cells(attempt: Attempt | None, present: Situation) -> tuple[str, str, str]:
     if attempt is None:
         return ("", "", "")
     seconds = "" if attempt.seconds is None else f"{attempt.seconds:.1f}"
-    state = present.shown(attempt.state)
+    state = present.shown_state(attempt.state)
     mark = INTERRUPTED if state == INTERRUPTED else _MARKS[attempt.state]
     if attempt.error is not None:
         return (mark, seconds, f"{attempt.error['what']} {attempt.error.get('action', '')}".strip())

@@ -72,7 +72,7 @@ class ScopeGroup:
     committed: Mapping[TopicPartition, CommittedOffset]
 
 
-def unrestricted(flow: FlowConfig) -> FlowConfig:
+def without_handovers(flow: FlowConfig) -> FlowConfig:
     """Return the flow as its file has it, without hand-overs: the scope must not depend on what has moved."""
     return flow.model_copy(update={"handovers": UNRESTRICTED})
 
@@ -165,11 +165,11 @@ def scope_groups(flow: FlowConfig, topics: Sequence[ScopeTopic], patterns: Seque
             for name, each in source.list_groups().items()
             if each.kind.of_consumers and takes(name) and wanted is not None and wanted.fullmatch(name)
         }
-        committed = source.committed(listed)
+        committed = source.fetch_committed(listed)
         for error in committed.errors.values():
             raise error
         on_target = target.list_groups()
-    chosen = select_groups(flow_topology(unrestricted(flow)), listed, committed.offsets)
+    chosen = select_groups(flow_topology(without_handovers(flow)), listed, committed.offsets)
     groups = []
     for name, offsets in chosen.items():
         mine = {place: offset for place, offset in offsets.items() if place in places}

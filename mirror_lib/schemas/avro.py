@@ -62,12 +62,12 @@ class AvroSchema:
         """
         self._label = label
         try:
-            texts = [_loaded(each) for each in (*(imported or {}).values(), text)]
+            texts = [_load(each) for each in (*(imported or {}).values(), text)]
             try:
-                named, self._parsed = _parsed(texts, defaults=True)
+                named, self._parsed = _parse(texts, defaults=True)
             except Exception:
                 # Any error: it may be in a default, so parse again without defaults.
-                named, self._parsed = _parsed(texts, defaults=False)
+                named, self._parsed = _parse(texts, defaults=False)
         except Exception as error:
             raise SchemaFormatError(
                 f"{label} is not a usable Avro schema: {_short(error)}.", action="Check it in the registry."
@@ -241,20 +241,20 @@ def _id_of(framed: bytes) -> int:
     return number
 
 
-def _parsed(texts: list[Any], *, defaults: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+def _parse(texts: list[Any], *, defaults: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """The named types, and the last schema, wrapped into a record that fastavro keeps as parsed."""
     named: dict[str, Any] = {}
-    *imported, own = (avro_types.prepared(each, defaults=defaults) for each in texts)
+    *imported, own = (avro_types.prepare(each, defaults=defaults) for each in texts)
     for each in imported:
         # Not as the root: fastavro's mark of a parsed schema would stay in it.
-        fastavro.parse_schema(avro_types.wrapped(each), named)
+        fastavro.parse_schema(avro_types.wrap(each), named)
         named.pop(avro_types.ROOT, None)
-    parsed = fastavro.parse_schema(avro_types.wrapped(own), named)
+    parsed = fastavro.parse_schema(avro_types.wrap(own), named)
     assert isinstance(parsed, dict)
     return {name: each for name, each in named.items() if name != avro_types.ROOT}, parsed
 
 
-def _loaded(text: str) -> Any:
+def _load(text: str) -> Any:
     """A schema's JSON; Avro's primitive types may be written without quotes."""
     stripped = text.strip()
     return json.loads(stripped) if stripped[:1] in ("{", "[", '"') else stripped

@@ -121,7 +121,9 @@ class _Columns:
         if len(branches) == 1 or (kinds in _WIDER and all(isinstance(each, str) for each in branches)):
             column = self.of(branches[0] if len(branches) == 1 else _WIDER[kinds], inside)
             inner = optional(column.out)
-            return TypedColumn(column.kind, lambda value: inner(_unpaired(value)), column.back, column.required)
+            return TypedColumn(
+                column.kind, lambda value: inner(_without_type_name(value)), column.back, column.required
+            )
         return self._members(branches, inside)
 
     def _members(self, branches: Sequence[Any], inside: frozenset[str]) -> TypedColumn:
@@ -130,7 +132,7 @@ class _Columns:
         labels = [self._values.label(each) for each in branches]
 
         def out(value: Any) -> dict[str, Any] | None:
-            if _unpaired(value) is None:
+            if _without_type_name(value) is None:
                 return None
             branch, inner = self._values.branch_of(value, branches)
             number = next(place for place, each in enumerate(branches) if each is branch)
@@ -146,7 +148,7 @@ class _Columns:
         return TypedColumn(pa.struct(fields), out, back)
 
 
-def _unpaired(value: Any) -> Any:
+def _without_type_name(value: Any) -> Any:
     """A value without its type name in a union."""
     return value[1] if isinstance(value, tuple) else value
 

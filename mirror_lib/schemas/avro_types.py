@@ -14,7 +14,7 @@ NAMED = frozenset({"record", "error", "enum", "fixed"})
 RECORDS = frozenset({"record", "error"})
 
 
-def prepared(schema: Any, *, defaults: bool = True) -> Any:
+def prepare(schema: Any, *, defaults: bool = True) -> Any:
     """A copy of a schema's JSON that fastavro can parse, with the project's names of logical types.
 
     Args:
@@ -22,13 +22,13 @@ def prepared(schema: Any, *, defaults: bool = True) -> Any:
         defaults: fields keep their defaults; old registries contain invalid ones, on which fastavro fails.
     """
     if isinstance(schema, list):
-        return [prepared(each, defaults=defaults) for each in schema]
+        return [prepare(each, defaults=defaults) for each in schema]
     if not isinstance(schema, dict) or "type" not in schema:
         return schema
     kind = schema["type"]
     if not isinstance(kind, str):
         # `{"type": {"type": "string"}}` is `{"type": "string"}`, as in Java.
-        return prepared(kind, defaults=defaults)
+        return prepare(kind, defaults=defaults)
     made = dict(schema)
     own = logical_types.own_name(schema)
     made.pop("logicalType", None)
@@ -36,20 +36,20 @@ def prepared(schema: Any, *, defaults: bool = True) -> Any:
         made["logicalType"] = own
     for inner in ("items", "values"):
         if inner in made:
-            made[inner] = prepared(made[inner], defaults=defaults)
+            made[inner] = prepare(made[inner], defaults=defaults)
     if kind in RECORDS:
         made["fields"] = [_prepared_field(each, defaults) for each in made.get("fields", ())]
     return made
 
 
 def _prepared_field(field: Mapping[str, Any], defaults: bool) -> dict[str, Any]:
-    made = {**field, "type": prepared(field["type"], defaults=defaults)}
+    made = {**field, "type": prepare(field["type"], defaults=defaults)}
     if not defaults:
         made.pop("default", None)
     return made
 
 
-def wrapped(schema: Any) -> dict[str, Any]:
+def wrap(schema: Any) -> dict[str, Any]:
     """A record with a single field of the schema."""
     return {"type": "record", "name": ROOT, "fields": [{"name": VALUE, "type": schema}]}
 
@@ -61,14 +61,14 @@ def kind_of(schema: Any) -> str:
     return str(schema["type"]) if isinstance(schema, Mapping) else str(schema)
 
 
-def resolved(schema: Any, named: Mapping[str, Any]) -> Any:
+def resolve(schema: Any, named: Mapping[str, Any]) -> Any:
     """The definition of a named type; anything else unchanged."""
     return named.get(schema, schema) if isinstance(schema, str) else schema
 
 
 def needs_names(union: Sequence[Any], named: Mapping[str, Any]) -> bool:
     """True if a value of a union's single named type could be mistaken for one of another branch."""
-    kinds = [kind_of(resolved(each, named)) for each in union]
+    kinds = [kind_of(resolve(each, named)) for each in union]
     taken_for = {"record": "map", "error": "map", "enum": "string", "fixed": "bytes"}
     return any(taken_for.get(kind) in kinds for kind in kinds)
 
@@ -120,7 +120,7 @@ def has_weightless_items(schema: Any, named: Mapping[str, Any]) -> bool:
 
 
 def _is_weightless(schema: Any, named: Mapping[str, Any], inside: frozenset[str]) -> bool:
-    schema = resolved(schema, named)
+    schema = resolve(schema, named)
     kind = kind_of(schema)
     if kind in RECORDS and schema["name"] not in inside:
         inside |= {schema["name"]}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mirror_lib.schemas import logical_types
-from mirror_lib.schemas.avro_types import NAMED, RECORDS, kind_of, resolved
+from mirror_lib.schemas.avro_types import NAMED, RECORDS, kind_of, resolve
 
 _BOUNDS = {"int": 2**31, "long": 2**63}
 FLOATS = frozenset({"float", "double"})
@@ -50,7 +50,7 @@ class AvroValues:
 
     def definition(self, schema: Any) -> Any:
         """The definition of a named type; anything else unchanged."""
-        return resolved(schema, self._named)
+        return resolve(schema, self._named)
 
     def is_named(self, schema: Any) -> bool:
         """True if a type is a named one."""

@@ -32,7 +32,7 @@ def schema_ids(values: pa.BinaryArray) -> pa.Int32Array:
         values: keys or values, of the type binary or large_binary.
     """
     column = _parts(values)
-    rows, ids = _framed(column)
+    rows, ids = _find_frames(column)
     numbers = np.zeros(len(values), dtype=np.int32)
     numbers[rows] = ids
     known = np.zeros(len(values), dtype=np.bool_)
@@ -55,7 +55,7 @@ def with_schema_ids(values: pa.BinaryArray, replacements: Mapping[int, int]) -> 
     for replacement in replacements.values():
         checked_id(replacement)
     column = _parts(values)
-    rows, ids = _framed(column)
+    rows, ids = _find_frames(column)
     known, places = np.unique(ids, return_inverse=True)
     targets = np.array([replacements.get(int(each), int(each)) for each in known], dtype=np.int64)
     new = targets[places]
@@ -72,7 +72,7 @@ def with_schema_ids(values: pa.BinaryArray, replacements: Mapping[int, int]) -> 
     return pa.Array.from_buffers(values.type, len(values), [validity, pa.py_buffer(offsets), pa.py_buffer(content)])
 
 
-def _framed(column: _Column) -> tuple[_Places, _Places]:
+def _find_frames(column: _Column) -> tuple[_Places, _Places]:
     """The rows that have a schema id, and their ids."""
     starts, lengths = column.offsets[:-1], np.diff(column.offsets)
     rows = np.flatnonzero(column.present & (lengths >= ID_FRAME_BYTES))

@@ -90,7 +90,7 @@ def _read_decimal(content: bytes, schema: AvroType) -> Decimal:
     return Decimal((int(unscaled < 0), digits, -schema.get("scale", 0)))
 
 
-def _unscaled(value: Decimal, schema: AvroType) -> int:
+def _unscale(value: Decimal, schema: AvroType) -> int:
     sign, digits, exponent = value.as_tuple()
     if not value.is_finite() or not isinstance(exponent, int):
         raise ValueError(f"{value} is not a number")
@@ -109,7 +109,7 @@ def _unscaled(value: Decimal, schema: AvroType) -> int:
 
 
 def _write_decimal(value: Decimal, schema: AvroType) -> bytes:
-    unscaled = _unscaled(value, schema)
+    unscaled = _unscale(value, schema)
     if schema["type"] == "fixed":
         return unscaled.to_bytes(schema["size"], "big", signed=True)
     # As few bytes as possible, as Java's `BigInteger.toByteArray`.

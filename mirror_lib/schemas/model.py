@@ -93,12 +93,12 @@ def same_text(one: Schema, other: Schema) -> bool:
     Registries format the text differently. JSON is compared as such, regardless of the order of properties; in
     Protobuf, blanks are ignored.
     """
-    return (one.type, one.metadata, one.rule_set) == (other.type, other.metadata, other.rule_set) and _meaning(
+    return (one.type, one.metadata, one.rule_set) == (other.type, other.metadata, other.rule_set) and _canonical_form(
         one
-    ) == _meaning(other)
+    ) == _canonical_form(other)
 
 
-def _meaning(schema: Schema) -> Any:
+def _canonical_form(schema: Schema) -> Any:
     if schema.type is SchemaType.PROTOBUF:
         return _BLANKS.sub("", schema.text)
     try:
@@ -116,7 +116,7 @@ def split_subject(subject: str) -> tuple[str, str]:
     return context, rest
 
 
-def qualified(context: str, subject: str) -> str:
+def qualify(context: str, subject: str) -> str:
     """A subject's name in a context; unchanged if it has an explicit one.
 
     Args:

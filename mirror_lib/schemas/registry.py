@@ -18,7 +18,7 @@ from mirror_lib.schemas.model import (
     SchemaReference,
     SchemaType,
     SubjectVersion,
-    qualified,
+    qualify,
 )
 from mirror_lib.schemas.rest import RegistryAccess, RegistryConnection
 
@@ -101,8 +101,10 @@ class SchemaRegistry:
         Raises:
             SchemaMissingError: the id does not exist.
         """
-        answer = self._get(f"/schemas/ids/{schema_id}/versions", subject=self._context_only())
-        return tuple(sorted(SubjectVersion(_text(each, "subject"), _number(each, "version")) for each in _list(answer)))
+        response = self._get(f"/schemas/ids/{schema_id}/versions", subject=self._context_only())
+        return tuple(
+            sorted(SubjectVersion(_text(each, "subject"), _number(each, "version")) for each in _list(response))
+        )
 
     def version(self, subject: str, version: int, *, serialized: bool = False) -> RegisteredSchema:
         """A version of a subject, including deleted ones: schemas that import it still need it.
@@ -114,8 +116,8 @@ class SchemaRegistry:
             SchemaMissingError: it does not exist.
         """
         form = _SERIALIZED if serialized else None
-        answer = self._get(f"{self._subject(subject)}/versions/{version}", format=form, deleted="true")
-        return _registered(answer)
+        response = self._get(f"{self._subject(subject)}/versions/{version}", format=form, deleted="true")
+        return _parse_registered(response)
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The latest version of a subject; requested each time.
@@ -123,15 +125,15 @@ class SchemaRegistry:
         Raises:
             SchemaMissingError: the subject does not exist, or all its versions are deleted.
         """
-        return _registered(self._get(f"{self._subject(subject)}/versions/latest"))
+        return _parse_registered(self._get(f"{self._subject(subject)}/versions/latest"))
 
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema | None:
         """The version of a subject with exactly this schema; None if there is none."""
         try:
-            answer = self._connection.request("POST", self._subject(subject), _body(schema))
+            response = self._connection.request("POST", self._subject(subject), _body(schema))
         except SchemaMissingError:
             return None
-        return _registered(answer)
+        return _parse_registered(response)
 
     def register(
         self, subject: str, schema: Schema, *, schema_id: int | None = None, version: int | None = None
@@ -155,7 +157,7 @@ class SchemaRegistry:
     def subjects(self) -> tuple[str, ...]:
         """The qualified names of subjects, without deleted ones: of the client's context, or of all if it has none."""
         context = self.access.context
-        prefix = None if context == DEFAULT_CONTEXT else qualified(context, "")
+        prefix = None if context == DEFAULT_CONTEXT else qualify(context, "")
         names = [str(name) for name in _list(self._get("/subjects", subjectPrefix=prefix))]
         return tuple(sorted(name for name in names if prefix is None or name.startswith(prefix)))
 
@@ -165,7 +167,7 @@ class SchemaRegistry:
         Args:
             subject: None for the whole registry, or for the client's context if it has one.
         """
-        named = self._context_only() if subject is None else qualified(self.access.context, subject)
+        named = self._context_only() if subject is None else qualify(self.access.context, subject)
         path = "/mode" if named is None else f"/mode/{quote(named, safe='')}"
         return _text(self._get(path, defaultToGlobal="true"), "mode")
 
@@ -174,8 +176,8 @@ class SchemaRegistry:
             known = self._by_id.get((schema_id, form))
         if known is not None:
             return known
-        answer = self._get(f"/schemas/ids/{schema_id}", subject=self._context_only(), format=form)
-        found = _schema(answer, schema_id)
+        response = self._get(f"/schemas/ids/{schema_id}", subject=self._context_only(), format=form)
+        found = _schema(response, schema_id)
         with self._lock:
             return self._by_id.setdefault((schema_id, form), found)
 
@@ -184,11 +186,11 @@ class SchemaRegistry:
         return self._connection.request("GET", f"{path}?{urlencode(given)}" if given else path)
 
     def _subject(self, subject: str) -> str:
-        return f"/subjects/{quote(qualified(self.access.context, subject), safe='')}"
+        return f"/subjects/{quote(qualify(self.access.context, subject), safe='')}"
 
     def _context_only(self) -> str | None:
         """A subject's name with only the context, for look-ups by id."""
-        return None if self.access.context == DEFAULT_CONTEXT else qualified(self.access.context, "")
+        return None if self.access.context == DEFAULT_CONTEXT else qualify(self.access.context, "")
 
 
 def _body(schema: Schema) -> dict[str, Any]:
@@ -205,8 +207,8 @@ def _body(schema: Schema) -> dict[str, Any]:
     return body
 
 
-def _schema(answer: Any, schema_id: int | None) -> Schema:
-    kind = answer.get("schemaType") or SchemaType.AVRO if isinstance(answer, Mapping) else None
+def _schema(response: Any, schema_id: int | None) -> Schema:
+    kind = response.get("schemaType") or SchemaType.AVRO if isinstance(response, Mapping) else None
     if not isinstance(kind, str) or kind not in SchemaType.__members__:
         raise SchemaRegistryError(
             f"the registry has a schema of the unknown type {kind}.",
@@ -214,40 +216,40 @@ def _schema(answer: Any, schema_id: int | None) -> Schema:
         )
     references = tuple(
         SchemaReference(_text(each, "name"), _text(each, "subject"), _number(each, "version"))
-        for each in _list(answer.get("references") or [])
+        for each in _list(response.get("references") or [])
     )
-    text = _text(answer, "schema")
-    contract = (_stable_json(answer.get("metadata")), _stable_json(answer.get("ruleSet")))
+    text = _text(response, "schema")
+    contract = (_stable_json(response.get("metadata")), _stable_json(response.get("ruleSet")))
     return Schema(SchemaType(kind), text, references, *contract, id=schema_id)
 
 
-def _registered(answer: Any) -> RegisteredSchema:
-    number = _number(answer, "id")
-    return RegisteredSchema(_text(answer, "subject"), _number(answer, "version"), number, _schema(answer, number))
+def _parse_registered(response: Any) -> RegisteredSchema:
+    number = _number(response, "id")
+    return RegisteredSchema(_text(response, "subject"), _number(response, "version"), number, _schema(response, number))
 
 
 def _stable_json(value: Any) -> str | None:
     return None if value is None else json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _text(answer: Any, name: str) -> str:
-    found = answer.get(name) if isinstance(answer, Mapping) else None
+def _text(response: Any, name: str) -> str:
+    found = response.get(name) if isinstance(response, Mapping) else None
     if not isinstance(found, str):
         raise _senseless(f"has no {name}")
     return found
 
 
-def _number(answer: Any, name: str) -> int:
-    found = answer.get(name) if isinstance(answer, Mapping) else None
+def _number(response: Any, name: str) -> int:
+    found = response.get(name) if isinstance(response, Mapping) else None
     if not isinstance(found, int):
         raise _senseless(f"has no {name}")
     return found
 
 
-def _list(answer: Any) -> list[Any]:
-    if not isinstance(answer, list):
+def _list(response: Any) -> list[Any]:
+    if not isinstance(response, list):
         raise _senseless("is not a list")
-    return answer
+    return response
 
 
 def _senseless(why: str) -> SchemaRegistryError:

@@ -160,9 +160,9 @@ class RegistryConnection:
                 action="Write https://host:port, and a token without spaces or line ends.",
             ) from None
         except HttpError as error:
-            raise self._failed(url, what, error) from None
+            raise self._connection_error(url, what, error) from None
         if not response.is_success:
-            raise self._refused(url, what, response)
+            raise self._rejection(url, what, response)
         try:
             return response.json()
         except ValueError:
@@ -181,34 +181,36 @@ class RegistryConnection:
             headers["Authorization"] = self._access.login.header
         return HttpRequest(method, url + path, headers, data)
 
-    def _refused(self, url: str, what: str, response: HttpResponse) -> Exception:
-        code, reason = self._said(response)
-        said = f"the schema registry {url} responded to {what} with HTTP {response.status}"
+    def _rejection(self, url: str, what: str, response: HttpResponse) -> Exception:
+        code, reason = self._error_details(response)
+        summary = f"the schema registry {url} responded to {what} with HTTP {response.status}"
         if response.status == _UNAUTHORIZED:
             # Its text may repeat the request.
-            return AuthenticationError(f"{said}: login rejected.", action="Check user and password, or the token.")
+            return AuthenticationError(f"{summary}: login rejected.", action="Check user and password, or the token.")
         if response.status == _FORBIDDEN:
-            return AuthorizationError(f"{said}: not authorized.", action="Grant the permission in the registry.")
-        said = f"{said}{f' ({code})' if code is not None else ''}: {reason or 'no reason given'}."
+            return AuthorizationError(f"{summary}: not authorized.", action="Grant the permission in the registry.")
+        summary = f"{summary}{f' ({code})' if code is not None else ''}: {reason or 'no reason given'}."
         if response.status in _PASSING:
             found = SchemaRegistryUnreachableError(
-                said, action="This is usually transient; check the registry if it persists."
+                summary, action="This is usually transient; check the registry if it persists."
             )
             return _Passing(found, _retry_after(response))
         if response.status == _NOT_FOUND and (code is None or code == _NOT_FOUND):
             # Not one of the registry's own 404xx codes: it says nothing about the schema.
             return SchemaRegistryError(
-                said, action="Check the registry's URL, and whether its version supports this request."
+                summary, action="Check the registry's URL, and whether its version supports this request."
             )
         if response.status == _NOT_FOUND:
             return SchemaMissingError(
-                said, action="Check that this is the registry that the records were written with."
+                summary, action="Check that this is the registry that the records were written with."
             )
         if response.status in (_CONFLICT, _UNPROCESSABLE):
-            return SchemaRefusedError(said, action="Check the schema, and the compatibility and mode of its subject.")
-        return SchemaRegistryError(said, action="Check that the URL is that of a registry with Confluent's API.")
+            return SchemaRefusedError(
+                summary, action="Check the schema, and the compatibility and mode of its subject."
+            )
+        return SchemaRegistryError(summary, action="Check that the URL is that of a registry with Confluent's API.")
 
-    def _failed(self, url: str, what: str, error: HttpError) -> Exception:
+    def _connection_error(self, url: str, what: str, error: HttpError) -> Exception:
         if isinstance(error, HttpCertificateError):
             return AuthenticationError(
                 f"the schema registry {url} is not trusted: {error}.",
@@ -226,7 +228,7 @@ class RegistryConnection:
             )
         )
 
-    def _said(self, response: HttpResponse) -> tuple[int | None, str]:
+    def _error_details(self, response: HttpResponse) -> tuple[int | None, str]:
         """The registry's error code and message."""
         try:
             found = response.json()
@@ -235,10 +237,10 @@ class RegistryConnection:
         if not isinstance(found, dict):
             return None, ""
         code, message = found.get("error_code"), found.get("message")
-        shown = self._scrubbed(message)[:_SHOWN_REASON].rstrip(". ") if isinstance(message, str) else ""
+        shown = self._scrub(message)[:_SHOWN_REASON].rstrip(". ") if isinstance(message, str) else ""
         return code if isinstance(code, int) else None, shown
 
-    def _scrubbed(self, text: str) -> str:
+    def _scrub(self, text: str) -> str:
         login = self._access.login
         if login is not None:
             for secret in filter(None, (login.secret, login.header.partition(" ")[2])):
@@ -257,8 +259,8 @@ class _Passing(Exception):
 
 def _retry_after(response: HttpResponse) -> float:
     """Seconds that the server asks to wait; 0 if the header is missing or not in seconds."""
-    asked = response.headers.get("retry-after", "")
-    return float(asked) if asked.isascii() and asked.isdigit() else 0.0
+    header = response.headers.get("retry-after", "")
+    return float(header) if header.isascii() and header.isdigit() else 0.0
 
 
 def _without_login(url: str) -> tuple[str, BasicLogin | None]:

@@ -5,7 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "argument_file": ["expanded", "shortened"],
+        "argument_file": ["expand", "shorten"],
         "cluster_check": ["cluster_notes"],
         "connect_server": [
             "ConnectAddress",

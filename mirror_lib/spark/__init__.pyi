@@ -1,5 +1,5 @@
-from .argument_file import expanded as expanded
-from .argument_file import shortened as shortened
+from .argument_file import expand as expand
+from .argument_file import shorten as shorten
 from .cluster_check import cluster_notes as cluster_notes
 from .connect_server import ConnectAddress as ConnectAddress
 from .connect_server import DEFAULT_PORT as DEFAULT_PORT

@@ -16,7 +16,7 @@ _FILE: Final = "arguments.json"
 _LONGEST: Final = 32_000
 
 
-def shortened(arguments: Sequence[str], folder: Path) -> list[str]:
+def shorten(arguments: Sequence[str], folder: Path) -> list[str]:
     """The same command line for a job on this machine; a long one becomes one argument that names a file.
 
     Args:
@@ -30,8 +30,8 @@ def shortened(arguments: Sequence[str], folder: Path) -> list[str]:
     return [f"{_OPTION}{path}"]
 
 
-def expanded(argv: Sequence[str]) -> list[str]:
-    """The inverse of `shortened`."""
+def expand(argv: Sequence[str]) -> list[str]:
+    """The inverse of `shorten`."""
     if len(argv) != 1 or not argv[0].startswith(_OPTION):
         return list(argv)
     found: list[str] = json.loads(Path(argv[0].removeprefix(_OPTION)).read_text(encoding="ascii"))

@@ -78,8 +78,8 @@ def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_byt
     with suppress(ValueError):
         # Spark itself refuses an invalid number.
         factor = float(settings.get("spark.executor.memoryOverheadFactor", ""))
-    heap = _megabytes(settings.get("spark.executor.memory")) or 1024.0
-    overhead = _megabytes(settings.get("spark.executor.memoryOverhead")) or max(heap * factor, _LEAST_OVERHEAD)
+    memory = _megabytes(settings.get("spark.executor.memory")) or 1024.0
+    overhead = _megabytes(settings.get("spark.executor.memoryOverhead")) or max(memory * factor, _LEAST_OVERHEAD)
     given = overhead + (_megabytes(settings.get("spark.executor.pyspark.memory")) or 0.0)
     cores = _whole(settings.get("spark.executor.cores")) or 1
     at_once = max(cores // (_whole(settings.get("spark.task.cpus")) or 1), 1)

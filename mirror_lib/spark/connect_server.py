@@ -56,9 +56,9 @@ class ConnectAddress:
                 uuid.UUID(parameters[_SESSION])
             port = parts.port or DEFAULT_PORT
         except ValueError:
-            raise _malformed() from None
+            raise _malformed_error() from None
         if not is_connect(address) or not parts.hostname or parts.path not in ("", "/") or parts.username:
-            raise _malformed()
+            raise _malformed_error()
         return cls(parts.hostname, port, MappingProxyType(parameters))
 
     @property
@@ -120,7 +120,7 @@ def shared_session_id(version: str, generation: int, now: datetime | None = None
     return str(uuid.uuid5(_NAMES, f"{version} {year}-{week} {generation}"))
 
 
-def _malformed() -> ConfigurationError:
+def _malformed_error() -> ConfigurationError:
     return ConfigurationError(
         "the address of the Spark Connect server is not of the form sc://host:port/;name=value, or its session_id "
         "is not a UUID.",

@@ -130,7 +130,7 @@ def executor_environment() -> ExecutorEnvironment:
     optional = [
         each for name, more in _OPTIONAL_DISTRIBUTIONS.items() if _find(name) is not None for each in (name, *more)
     ]
-    found += [_packed(each) for each in installed(EXECUTOR_DISTRIBUTIONS, optional)]
+    found += [_pack(each) for each in installed_distributions(EXECUTOR_DISTRIBUTIONS, optional)]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return ExecutorEnvironment(python=version, platform=sysconfig.get_platform(), distributions=tuple(found))
 
@@ -147,7 +147,7 @@ def write_archive(environment: ExecutorEnvironment, output: Path, *, packed: Cal
         ConfigurationError: the output cannot be written.
     """
     draft = output.with_name(f"{output.name}.part")
-    raw = _created(draft)
+    raw = _create(draft)
     try:
         with raw, gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as compressed:
             _write(environment, compressed, packed)
@@ -163,12 +163,12 @@ def _write(environment: ExecutorEnvironment, output: gzip.GzipFile, packed: Call
         for file in (file for each in environment.distributions for file in each.files):
             content = file.source.read_bytes()
             _add(archive, file.name, content)
-            if file.source.suffix == ".py" and (compiled := _compiled(content, file.name)) is not None:
+            if file.source.suffix == ".py" and (compiled := _compile(content, file.name)) is not None:
                 _add(archive, importlib.util.cache_from_source(file.name), compiled)
             packed()
 
 
-def _created(path: Path) -> BinaryIO:
+def _create(path: Path) -> BinaryIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("wb")
@@ -178,7 +178,7 @@ def _created(path: Path) -> BinaryIO:
         ) from error
 
 
-def installed(names: Iterable[str], optional: Iterable[str] = ()) -> tuple[Distribution, ...]:
+def installed_distributions(names: Iterable[str], optional: Iterable[str] = ()) -> tuple[Distribution, ...]:
     """These distributions and all their dependencies on this machine, by name.
 
     Raises:
@@ -226,7 +226,7 @@ def _own(package: str) -> PackedDistribution:
     )
 
 
-def _packed(each: Distribution) -> PackedDistribution:
+def _pack(each: Distribution) -> PackedDistribution:
     if each.files is None:
         raise ConfigurationError(
             f"{each.name} does not list its files, so it cannot be packed.",
@@ -260,10 +260,10 @@ def _launcher(version: str) -> str:
     # Executors with the same image have this interpreter, regardless of their PATH.
     packer = str(Path(getattr(sys, "_base_executable", sys.executable)))
     numbers = f"({version.replace('.', ', ')})"
-    return _LAUNCHER_TEXT.format(version=version, version_info=numbers, packages=_packages(), packer=_quoted(packer))
+    return _LAUNCHER_TEXT.format(version=version, version_info=numbers, packages=_packages(), packer=_quote(packer))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -273,7 +273,7 @@ def _contents(environment: ExecutorEnvironment) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _compiled(source: bytes, name: str) -> bytes | None:
+def _compile(source: bytes, name: str) -> bytes | None:
     """The compiled module, valid regardless of the file's time after unpacking (PEP 552, unchecked hash)."""
     try:
         code = compile(source, name, "exec", dont_inherit=True, optimize=0)

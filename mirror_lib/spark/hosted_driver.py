@@ -75,12 +75,12 @@ class HostedDriver:
             raise subprocess.TimeoutExpired(self._module, seconds or 0.0)
         try:
             # It stays in the buffer: a signal handler that ends the driver may call this at the same time.
-            told = self._connection.recv(EXIT_CODE.size, socket.MSG_PEEK)
+            exit_code = self._connection.recv(EXIT_CODE.size, socket.MSG_PEEK)
         except OSError:
             return _LOST
-        if len(told) < EXIT_CODE.size:
+        if len(exit_code) < EXIT_CODE.size:
             return _LOST
-        (code,) = EXIT_CODE.unpack(told)
+        (code,) = EXIT_CODE.unpack(exit_code)
         return int(code)
 
     def terminate(self) -> None:
@@ -107,20 +107,20 @@ def ask_for_driver(path: Path, request: DriverRequest, streams: Sequence[int], *
     Raises:
         NoDriverHostError: no host listens, or its code differs from this process; nothing was started.
     """
-    connection = _connected(path)
+    connection = _connect(path)
     try:
-        _check(_greeting(connection), python)
+        _check(_receive_greeting(connection), python)
         # No timeout from here on: whether a driver was started must be known.
         connection.settimeout(None)
         send(connection, request.to_plain(), streams)
-        answer = receive(connection)
-        if answer is None:
+        response = receive(connection)
+        if response is None:
             raise NoDriverHostError("the driver host closed the connection.")
-        if "started" not in answer[0]:
+        if "started" not in response[0]:
             raise NoDriverHostError(
-                f"the driver host rejected the request: {answer[0].get('refused', 'it does not say why')}."
+                f"the driver host rejected the request: {response[0].get('refused', 'it does not say why')}."
             )
-        return HostedDriver(connection, request.module, int(answer[0]["started"]))
+        return HostedDriver(connection, request.module, int(response[0]["started"]))
     except (OSError, ValueError) as error:
         connection.close()
         raise NoDriverHostError(f"the connection to the driver host failed: {error}.") from error
@@ -135,11 +135,11 @@ def greeting_of(path: Path) -> Greeting:
     Raises:
         NoDriverHostError: no host listens.
     """
-    with _connected(path) as connection:
-        return _greeting(connection)
+    with _connect(path) as connection:
+        return _receive_greeting(connection)
 
 
-def _connected(path: Path) -> socket.socket:
+def _connect(path: Path) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(_GREETING_SECONDS)
@@ -159,12 +159,12 @@ def _connected(path: Path) -> socket.socket:
     return connection
 
 
-def _greeting(connection: socket.socket) -> Greeting:
+def _receive_greeting(connection: socket.socket) -> Greeting:
     try:
-        answer = receive(connection)
-        if answer is None:
+        response = receive(connection)
+        if response is None:
             raise NoDriverHostError("the driver host closed the connection at once.")
-        return Greeting(code=str(answer[0]["code"]), python=str(answer[0]["python"]))
+        return Greeting(code=str(response[0]["code"]), python=str(response[0]["python"]))
     except (OSError, ValueError, KeyError) as error:
         raise NoDriverHostError(f"the driver host sent no greeting: {error}.") from error
 

@@ -90,8 +90,8 @@ def compare_reachable_clusters(flow: FlowConfig, ledger: Ledger) -> tuple[str, .
     if known is None:
         return ()
     with ThreadPoolExecutor(max_workers=2) as pool:
-        asked = [pool.submit(_id_of, each) for each in (flow.clients.source_admin, flow.clients.target_admin)]
-        source, target = (each.result() for each in asked)
+        futures = [pool.submit(_id_of, each) for each in (flow.clients.source_admin, flow.clients.target_admin)]
+        source, target = (each.result() for each in futures)
     _compare(
         flow.flow,
         known,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.ledger import GroupObservationRow, HeartbeatObservationRow, Ledger, StepOutcomeRow, observing
+from mirror_lib.ledger import GroupObservationRow, HeartbeatObservationRow, Ledger, StepOutcomeRow, log_errors
 from mirror_lib.offsets import is_behind
 from mirror_lib.sync.due import is_due_again
 from mirror_lib.sync.groups import GroupPlan
@@ -31,7 +31,7 @@ def save_groups(ledger: Ledger, plan: GroupPlan, *, applied: bool) -> None:
         applied: True if the plan was applied.
     """
     flow = str(plan.flow)
-    with observing(flow, "the offsets of its consumer groups"):
+    with log_errors(flow, "the offsets of its consumer groups"):
         ledger.observations.save_groups(flow, group_rows(plan, datetime.now(UTC), applied=applied))
 
 
@@ -44,7 +44,7 @@ def group_rows(
         limit: maximum number of rows; rows with a reason come first.
     """
     flow = str(plan.flow)
-    left_out = [
+    skipped_groups = [
         GroupObservationRow(
             flow=flow,
             group=finding.group,
@@ -76,17 +76,17 @@ def group_rows(
         for row in plan.rows
         for reason in (row.reason if applied else row.present_reason,)
     ]
-    return _limited([*left_out, *rows], limit)
+    return _limit([*skipped_groups, *rows], limit)
 
 
-def _limited(rows: list[GroupObservationRow], limit: int) -> tuple[GroupObservationRow, ...]:
+def _limit(rows: list[GroupObservationRow], limit: int) -> tuple[GroupObservationRow, ...]:
     if len(rows) <= limit:
         return tuple(rows)
-    telling = [row for row in rows if row.reason is not None]
-    told = {row.group for row in telling}
+    with_reason = [row for row in rows if row.reason is not None]
+    groups_shown = {row.group for row in with_reason}
     # The kept row of a group in sync has 0 duplicates and skipped records, so that the sums stay correct.
-    silent = {row.group: replace(row, read_again=0, skipped=0) for row in rows if row.group not in told}
-    return (*telling, *silent.values())[:limit]
+    silent = {row.group: replace(row, read_again=0, skipped=0) for row in rows if row.group not in groups_shown}
+    return (*with_reason, *silent.values())[:limit]
 
 
 def save_heartbeats(ledger: Ledger, flow: FlowId, upstreams: Iterable[UpstreamHeartbeat]) -> None:
@@ -95,7 +95,7 @@ def save_heartbeats(ledger: Ledger, flow: FlowId, upstreams: Iterable[UpstreamHe
     Args:
         upstreams: empty if no heartbeats are written: then stored rows are deleted.
     """
-    with observing(str(flow), "its heartbeats"):
+    with log_errors(str(flow), "its heartbeats"):
         ledger.observations.save_heartbeats(str(flow), heartbeat_rows(flow, upstreams, datetime.now(UTC)))
 
 
@@ -128,7 +128,7 @@ def save_step(ledger: Ledger, flow: str, step: str, done: Mapping[str, Any]) -> 
     """
     if done["skipped"] is not None and is_due_again(done["skipped"]):
         return
-    with observing(flow, f"the outcome of {step}"):
+    with log_errors(flow, f"the outcome of {step}"):
         ledger.observations.save_step(step_row(flow, step, done, datetime.now(UTC)))
 
 

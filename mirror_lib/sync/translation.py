@@ -195,7 +195,7 @@ def translate_group(flow: FlowConfig, maps: FlowMaps, group: str) -> GroupTransl
     """
     connection = Connection.from_settings(flow.clients.source_admin)
     with GroupAdmin(connection, flow.admin_timeout_ms / 1000) as admin:
-        committed = admin.committed([group])
+        committed = admin.fetch_committed([group])
     for error in (*committed.errors.values(), *committed.partition_errors.values()):
         raise error
     offsets = {partition: each.offset for partition, each in committed.offsets.get(group, {}).items()}
@@ -211,7 +211,7 @@ def translate_group(flow: FlowConfig, maps: FlowMaps, group: str) -> GroupTransl
 def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartition, int]) -> GroupTranslation:
     """As `translate_group`, for offsets that were already read."""
     rows: list[Translation] = []
-    left_out: list[LeftOut] = []
+    skipped: list[LeftOut] = []
     foreign: set[str] = set()
     for source, offset in sorted(offsets.items()):
         try:
@@ -219,8 +219,8 @@ def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartit
         except TopologyError:
             foreign.add(source.topic)
         except MirrorError as error:
-            left_out.append(LeftOut(source, offset, error))
-    return GroupTranslation(group, tuple(rows), tuple(left_out), tuple(sorted(foreign)))
+            skipped.append(LeftOut(source, offset, error))
+    return GroupTranslation(group, tuple(rows), tuple(skipped), tuple(sorted(foreign)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def load_class(name: str, known: Mapping[str, type[_T]], base: type[_T], key: st
         ConfigurationError: the class does not exist, or has another base; calling the result raises it if the
             constructor fails.
     """
-    kind = known.get(name) or _imported(name, known, base, key)
+    kind = known.get(name) or _import_class(name, known, base, key)
 
     def build(options: Mapping[str, str]) -> _T:
         try:
@@ -41,7 +41,7 @@ def load_class(name: str, known: Mapping[str, type[_T]], base: type[_T], key: st
     return build
 
 
-def _imported(name: str, known: Mapping[str, type[_T]], base: type[_T], key: str) -> type[_T]:
+def _import_class(name: str, known: Mapping[str, type[_T]], base: type[_T], key: str) -> type[_T]:
     module, dot, attribute = name.rpartition(".")
     base_path = f"{base.__module__}.{base.__name__}"
     kafkas = [each for each in known if each.startswith(_KAFKA)]

@@ -130,7 +130,7 @@ _MAJOR = frozenset(_MINOR)
 _CASED = ("Lu", "Ll", "Lt")
 
 
-def named(name: str, *, ignore_case: bool) -> CodePoints:
+def named_set(name: str, *, ignore_case: bool) -> CodePoints:
     r"""The set for Java's `\p{name}`.
 
     Unicode general categories come from Python's own Unicode tables, which may have another version than Java's; topic

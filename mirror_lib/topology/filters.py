@@ -58,8 +58,8 @@ class _NameFilter:
     _exclude_key: str
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._include = _compiled(self._include_key, options.get(self._include_key, ".*"))
-        self._exclude = _compiled(self._exclude_key, options.get(self._exclude_key, ""))
+        self._include = _compile(self._include_key, options.get(self._include_key, ".*"))
+        self._exclude = _compile(self._exclude_key, options.get(self._exclude_key, ""))
 
     def _accepts(self, name: str) -> bool:
         included = self._include is not None and self._include.fullmatch(name)
@@ -96,7 +96,7 @@ class DefaultConfigPropertyFilter(ConfigPropertyFilter):
     """Configs that do not match `config.properties.exclude`; source defaults if `use.defaults.from` is `source`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._exclude = _compiled(CONFIG_PROPERTIES_EXCLUDE, options.get(CONFIG_PROPERTIES_EXCLUDE, ""))
+        self._exclude = _compile(CONFIG_PROPERTIES_EXCLUDE, options.get(CONFIG_PROPERTIES_EXCLUDE, ""))
         self._source_defaults = options.get(USE_DEFAULTS_FROM, "target") == "source"
 
     def should_replicate_config_property(self, name: str) -> bool:
@@ -139,12 +139,12 @@ def config_property_filter_for(class_name: str, options: Mapping[str, str]) -> C
     return load_class(class_name, _CONFIG_FILTERS, base, "config.property.filter.class")(options)  # type: ignore[type-abstract]
 
 
-def joined(patterns: Sequence[str]) -> str:
+def join(patterns: Sequence[str]) -> str:
     """A list as the text of a setting; members cannot contain commas."""
     return ",".join(patterns)
 
 
-def _compiled(key: str, text: str) -> PatternList | None:
+def _compile(key: str, text: str) -> PatternList | None:
     # Kafka's ConfigDef trims the members of a list.
     patterns = [member.strip() for member in text.split(",")] if text.strip() else []
     try:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named
+from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named_set
 
 
 @lru_cache(maxsize=4096)
@@ -238,10 +238,10 @@ class _Translation:
     def _sequence(self) -> str:
         parts = []
         while self._peek() not in ("", "|", ")"):
-            parts.append(self._quantified(self._atom()))
+            parts.append(self._quantify(self._atom()))
         return "".join(parts)
 
-    def _quantified(self, atom: str | None) -> str:
+    def _quantify(self, atom: str | None) -> str:
         if atom is None:
             # Only flags: nothing to repeat.
             return ""
@@ -280,9 +280,9 @@ class _Translation:
         return self._literal(ord(char)).pattern()
 
     def _literal(self, code: int) -> CodePoints:
-        return self._folded(CodePoints(((code, code),)))
+        return self._fold(CodePoints(((code, code),)))
 
-    def _folded(self, points: CodePoints) -> CodePoints:
+    def _fold(self, points: CodePoints) -> CodePoints:
         return points.fold_ascii() if "i" in self._flags else points
 
     def _dot(self) -> str:
@@ -423,14 +423,14 @@ class _Translation:
         return self._literal(code), code
 
     def _property(self, *, negated: bool) -> CodePoints:
-        name = self._braced() if self._took("{") else self._take()
+        name = self._take_braced() if self._took("{") else self._take()
         try:
-            points = named(name, ignore_case="i" in self._flags)
+            points = named_set(name, ignore_case="i" in self._flags)
         except ValueError as error:
             raise self._error(f"cannot be used: {error}") from None
         return ~points if negated else points
 
-    def _braced(self) -> str:
+    def _take_braced(self) -> str:
         end = self._text.find("}", self._at)
         if end < 0:
             raise self._error("has a { without a }")
@@ -450,7 +450,7 @@ class _Translation:
         if char == "u":
             return self._utf16()
         if char == "N" and self._took("{"):
-            name = self._braced()
+            name = self._take_braced()
             try:
                 return ord(unicodedata.lookup(name))
             except KeyError:
@@ -468,7 +468,7 @@ class _Translation:
 
     def _in_braces(self) -> int:
         self._take()
-        digits = self._braced()
+        digits = self._take_braced()
         if not re.fullmatch("[0-9a-fA-F]{1,6}", digits) or int(digits, 16) > 0x10FFFF:
             raise self._error(f"has an invalid character number {digits!r}")
         return int(digits, 16)
@@ -527,7 +527,7 @@ class _Translation:
         _, last = self._member()
         if last is None or last < first:
             raise self._error("has a range in a character class whose end is before its start")
-        return self._folded(CodePoints(((first, last),)))
+        return self._fold(CodePoints(((first, last),)))
 
     def _member(self) -> tuple[CodePoints, int | None]:
         char = self._take()
@@ -551,7 +551,7 @@ def _without_quoting(pattern: str) -> str:
         if pattern.startswith("\\Q", position):
             end = pattern.find("\\E", position + 2)
             quoted = pattern[position + 2 : end if end >= 0 else None]
-            out.extend(_quoted(char, first=index == 0) for index, char in enumerate(quoted))
+            out.extend(_quote(char, first=index == 0) for index, char in enumerate(quoted))
             position = end + 2 if end >= 0 else len(pattern)
         elif pattern[position] == "\\":
             out.append(pattern[position : position + 2])
@@ -562,7 +562,7 @@ def _without_quoting(pattern: str) -> str:
     return "".join(out)
 
 
-def _quoted(char: str, *, first: bool) -> str:
+def _quote(char: str, *, first: bool) -> str:
     if char.isascii() and char.isdigit():
         # Prevents that the digit continues a number before the quote.
         return f"\\x3{char}" if first else char

@@ -195,9 +195,9 @@ def _similar(sources: Mapping[str, list[str]], existing: Collection[str]) -> lis
     Clusters from before KRaft may hold topics with similar names; these stay usable.
     """
     missing = {target for target in sources if target not in existing}
-    alike: dict[str, list[str]] = {_unified(target): [] for target in sorted(missing)}
+    alike: dict[str, list[str]] = {_unify(target): [] for target in sorted(missing)}
     for target in sorted({*missing, *existing}):
-        if (same := alike.get(_unified(target))) is not None:
+        if (same := alike.get(_unify(target))) is not None:
             same.append(target)
     return [
         NameFinding(
@@ -211,6 +211,6 @@ def _similar(sources: Mapping[str, list[str]], existing: Collection[str]) -> lis
     ]
 
 
-def _unified(topic: str) -> str:
+def _unify(topic: str) -> str:
     """A topic's name in metrics (`Topic.unifyCollisionChars`)."""
     return topic.replace(".", "_")

@@ -62,7 +62,7 @@ def _flat(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.Array.from_buffers(kind, len(values), [_validity(values), _bits(bits)])
     if pa.types.is_decimal128(kind):
         width, scale = kind.byte_width, kind.scale
-        content = b"".join(_unscaled(value, scale).to_bytes(width, "little", signed=True) for value in values)
+        content = b"".join(_unscale(value, scale).to_bytes(width, "little", signed=True) for value in values)
         return pa.Array.from_buffers(kind, len(values), [_validity(values), pa.py_buffer(content)])
     if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
         plain = "i"
@@ -79,7 +79,7 @@ def _flat(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [_validity(values), pa.py_buffer(numbers)])
 
 
-def _unscaled(value: Decimal | None, scale: int) -> int:
+def _unscale(value: Decimal | None, scale: int) -> int:
     if value is None:
         return 0
     sign, digits, exponent = value.as_tuple()

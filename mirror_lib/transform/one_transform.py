@@ -76,12 +76,12 @@ class _Parse:
     def run(self) -> Transform:
         self._check_combination()
         topics = self._topics()
-        decode = DecodeSettings(self._decoding("key"), self._decoding("value"))
+        decode = DecodeSettings(self._parse_decoding("key"), self._parse_decoding("value"))
         condition = self._sql("filter")
         columns = ColumnExpressions(**{column: self._sql(column) for column in TARGET_COLUMNS})
         select = self._select()
         function = self._function()
-        stated = self._stated()
+        stated = self._stated_determinism()
         self._check_fields(decode)
         self._check_stated(stated)
         checked = self._checked.values()
@@ -117,16 +117,16 @@ class _Parse:
             return None
         topics = tuple(topic for topic in parse_list(self._settings["topics"]) if topic)
         if not topics:
-            self._warning("topics", "it is empty, so the transform matches no topic", "remove it to match all topics")
+            self._warn("topics", "it is empty, so the transform matches no topic", "remove it to match all topics")
         try:
             compile_list(topics)
         except ValueError as error:
-            told = "" if "topics" in self._hidden else f"; {error}"
-            self._error("topics", f"it must be a list of names or Java regexes{told}", "correct the regex")
+            detail = "" if "topics" in self._hidden else f"; {error}"
+            self._error("topics", f"it must be a list of names or Java regexes{detail}", "correct the regex")
             return ()
         return topics
 
-    def _decoding(self, side: Side) -> Decoding:
+    def _parse_decoding(self, side: Side) -> Decoding:
         key = f"decode.{side}"
         text = self._settings.get(key, DataFormat.NONE).strip().lower()
         if text not in list(DataFormat):
@@ -145,7 +145,7 @@ class _Parse:
         schema = self._settings.get(key)
         if chosen is not DataFormat.JSON:
             if schema is not None:
-                self._warning(key, f"it has no effect, because decode.{side} is {chosen}", f"set decode.{side}=json")
+                self._warn(key, f"it has no effect, because decode.{side} is {chosen}", f"set decode.{side}=json")
             return None
         if schema is None:
             advice = f"set {self._key(key)}, such as `country STRING, card STRING`"
@@ -153,7 +153,7 @@ class _Parse:
             return None
         checked = check_schema(schema)
         for finding in checked.findings:
-            self._finding(key, finding)
+            self._add_finding(key, finding)
         if checked.fields is not None:
             self._fields[side] = checked.fields
         return schema.strip()
@@ -189,8 +189,8 @@ class _Parse:
                 return None
             data = path.read_bytes() if not path.exists() or path.stat().st_size <= _MAX_FILE_BYTES else None
         except (OSError, ValueError) as error:
-            told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            self._error("sql.file", f"{file} cannot be read: {told}", advice)
+            detail = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            self._error("sql.file", f"{file} cannot be read: {detail}", advice)
             return None
         if data is None:
             self._error("sql.file", f"{file} is larger than 1 MiB", advice)
@@ -210,7 +210,7 @@ class _Parse:
             return None
         return found
 
-    def _stated(self) -> bool | None:
+    def _stated_determinism(self) -> bool | None:
         if "deterministic" not in self._settings:
             return None
         try:
@@ -247,14 +247,14 @@ class _Parse:
             for each in sql.non_determinism:
                 if each.influence is not Influence.UNKNOWN:
                     advice = f"remove {each.what} from {self._key(setting)}, or this setting"
-                    self._warning("deterministic", f"it is ignored: {each}", advice)
+                    self._warn("deterministic", f"it is ignored: {each}", advice)
 
     def _note(self, key: str, checked: CheckedSql, file: str | None = None) -> None:
         self._checked[key] = checked
         for finding in checked.findings:
-            self._finding(key, finding, file)
+            self._add_finding(key, finding, file)
 
-    def _finding(self, key: str, finding: Finding, file: str | None = None) -> None:
+    def _add_finding(self, key: str, finding: Finding, file: str | None = None) -> None:
         where = ", ".join(part for part in (file, str(finding.place) if finding.place else None) if part)
         if key in self._hidden:
             sentence = "the text is invalid; it is not shown, because it may contain a value of a config provider"
@@ -271,5 +271,5 @@ class _Parse:
     def _error(self, rest: str, sentence: str, advice: str) -> None:
         self.problems.append(problem(Severity.ERROR, self._key(rest), sentence, advice))
 
-    def _warning(self, rest: str, sentence: str, advice: str) -> None:
+    def _warn(self, rest: str, sentence: str, advice: str) -> None:
         self.problems.append(problem(Severity.WARNING, self._key(rest), sentence, advice))

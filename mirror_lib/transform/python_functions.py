@@ -163,7 +163,7 @@ class _Module:
         self._package = spec.parent or ""
         self._tree = tree
         self._functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
-        self._imports = dict(_imported(tree.body, self._package))
+        self._imports = dict(_imported_names(tree.body, self._package))
 
     def look(self) -> PythonFunction | NoFunction:
         """Return the function, or why there is none."""
@@ -191,7 +191,7 @@ class _Module:
         if name in self._imports:
             doubt = f"it is imported from {self._imports[name]}, which is not checked"
             return PythonFunction(self._reference, self._file, doubts=(doubt,))
-        if name in _assigned(self._tree) or "__getattr__" in self._functions or _imports_all(self._tree):
+        if name in _assigned_names(self._tree) or "__getattr__" in self._functions or _imports_all(self._tree):
             return PythonFunction(self._reference, self._file, doubts=(_AT_IMPORT,))
         guess = difflib.get_close_matches(name, sorted(self._functions), 1, 0.6)
         known = ", ".join(sorted(each for each in self._functions if not each.startswith("_"))) or "none"
@@ -225,7 +225,7 @@ class _Module:
                 continue
             seen.add(name)
             body = self._functions[name]
-            imports = self._imports | dict(_imported(ast.walk(body), self._package))
+            imports = self._imports | dict(_imported_names(ast.walk(body), self._package))
             for path in _paths(body, imports):
                 if path in self._functions and path not in imports:
                     waiting.append(path)
@@ -234,7 +234,7 @@ class _Module:
                     yield NonDeterminism(path, influence)
 
 
-def _imported(statements: Iterable[ast.AST], package: str) -> Iterator[tuple[str, str]]:
+def _imported_names(statements: Iterable[ast.AST], package: str) -> Iterator[tuple[str, str]]:
     """Yield the names that import statements bind, with the objects they refer to."""
     for statement in statements:
         if isinstance(statement, ast.Import):
@@ -277,7 +277,7 @@ def _influence(path: str) -> Influence | None:
     return Influence.CLOCK if module in _CLOCK_MODULES else None
 
 
-def _assigned(tree: ast.Module) -> frozenset[str]:
+def _assigned_names(tree: ast.Module) -> frozenset[str]:
     """Return the names that a module binds by assignments, also inside `if` and `try`."""
     return frozenset(
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)

@@ -57,6 +57,6 @@ def refuse_record(error: Exception, place: int, offset: int, where: Where = NOWH
         what, action = error.what, error.action
     else:
         what, action = f"{type(error).__name__}: {error}".rstrip(": "), ""
-    place_told = f"{where}: " if where != NOWHERE else ""
-    told = " ".join(f"{place_told}{what}".split())
-    raise UntransformableRecordError(f"{mark(place, offset)} {told}", action=action) from error
+    prefix = f"{where}: " if where != NOWHERE else ""
+    message = " ".join(f"{prefix}{what}".split())
+    raise UntransformableRecordError(f"{mark(place, offset)} {message}", action=action) from error

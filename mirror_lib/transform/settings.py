@@ -166,7 +166,7 @@ class _Parse:
         if not urls:
             for name in ("url", "user", "password"):
                 if f"{side}.{name}" in own:
-                    self._warning(f"{before}.{name}", "it has no effect without an address", f"set {before}.url")
+                    self._warn(f"{before}.{name}", "it has no effect without an address", f"set {before}.url")
             return None
         if any(_URL.fullmatch(url) is None for url in urls):
             advice = f"write http://host:port or https://host:port, and {before}.user and .password for its user"
@@ -184,7 +184,7 @@ class _Parse:
     def _error(self, key: str, sentence: str, advice: str) -> None:
         self._problems.append(problem(Severity.ERROR, key, sentence, advice))
 
-    def _warning(self, key: str, sentence: str, advice: str) -> None:
+    def _warn(self, key: str, sentence: str, advice: str) -> None:
         self._problems.append(problem(Severity.WARNING, key, sentence, advice))
 
 

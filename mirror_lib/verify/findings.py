@@ -153,14 +153,14 @@ class PartitionVerdict:
         return cls(source=source, target=target, verdict=Verdict.UNVERIFIABLE, reason=reason, detail=detail, **more)
 
     @classmethod
-    def failed(
+    def for_error(
         cls, source: TopicPartition, target: TopicPartition, error: MirrorError, **more: Any
     ) -> PartitionVerdict:
         """Nothing can be said because of an error."""
         return cls.impossible(source, target, error.reason, str(error), **more)
 
     @classmethod
-    def unchanged(
+    def for_unchanged(
         cls, source: TopicPartition, target: TopicPartition, mark: VerifiedMark, *, expired: int = 0
     ) -> PartitionVerdict:
         """Nothing is left to compare: all was found equal up to the mark, or has expired."""
@@ -182,7 +182,9 @@ class PartitionVerdict:
     def is_empty(self) -> bool:
         """True if everything was compared, and neither the logs nor the map have a record of it."""
         ended = self.verdict is Verdict.EQUAL and self.stopped is None
-        return ended and not (self.records or self.expired or self.compacted or self.left_out or self.pending)
+        return ended and not (
+            self.records or self.expired_records or self.compacted_records or self.left_out or self.pending_keys
+        )
 
     @property
     def difference_count(self) -> int:
@@ -195,17 +197,17 @@ class PartitionVerdict:
         return sum(each.left_out for each in self.outcomes)
 
     @property
-    def compacted(self) -> int:
+    def compacted_records(self) -> int:
         """Records that compaction removed since they were copied, on either side or on both."""
         return sum(each.compacted_source + each.compacted_target + each.gone_on_both for each in self.outcomes)
 
     @property
-    def expired(self) -> int:
+    def expired_records(self) -> int:
         """Records of the map that retention has removed on one side."""
         return self.expired_before + sum(each.expired for each in self.outcomes)
 
     @property
-    def pending(self) -> int:
+    def pending_keys(self) -> int:
         """By state: keys whose newest record is not copied yet."""
         return sum(each.pending for each in self.outcomes)
 
@@ -263,10 +265,10 @@ class PartitionVerdict:
             "source_bytes": self.source_bytes,
             "target_bytes": self.target_bytes,
             "seconds": round(self.seconds, 3),
-            "compacted": self.compacted,
-            "expired": self.expired,
+            "compacted": self.compacted_records,
+            "expired": self.expired_records,
             "left_out": self.left_out,
-            "pending": self.pending,
+            "pending": self.pending_keys,
             "before_map": self.before_map,
             "deletions_lost": self.deletions_lost,
             "without_key": self.without_key,

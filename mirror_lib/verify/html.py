@@ -111,7 +111,7 @@ def to_html(report: VerifyReport) -> str:
         "<h2>Differences</h2>",
         "<p>Differences are shown as offsets and digests, not as record contents.</p>",
         _table(DIFFERENCE_COLUMNS, _differences(report.verdicts)),
-        *_routed(report.routed),
+        *_routed_section(report.routed),
         "</body>\n</html>\n",
     ]
     return "\n".join(parts)
@@ -126,8 +126,8 @@ def _partition(verdict: PartitionVerdict) -> tuple[object, ...]:
         verdict.source_next,
         verdict.records,
         round(verdict.source_bytes / 1e6, 2),
-        verdict.compacted,
-        verdict.expired,
+        verdict.compacted_records,
+        verdict.expired_records,
         verdict.left_out,
         verdict.difference_count,
         (verdict.digest or "")[:16],
@@ -135,7 +135,7 @@ def _partition(verdict: PartitionVerdict) -> tuple[object, ...]:
     )
 
 
-def _routed(verdicts: Sequence[RoutedVerdict]) -> Iterator[str]:
+def _routed_section(verdicts: Sequence[RoutedVerdict]) -> Iterator[str]:
     """Return the section on records that transforms send to other partitions; most flows have none."""
     if not verdicts:
         return
@@ -197,8 +197,8 @@ def remarks(verdict: PartitionVerdict) -> Iterator[str]:
             f"{verdict.deletions_lost:,} keys exist on the target that the source has deleted: `mirror gaps "
             f"delete-keys --topic {verdict.source.topic} --partition {verdict.source.partition}`"
         )
-    if verdict.pending:
-        yield f"{verdict.pending:,} keys have changed and are not copied yet"
+    if verdict.pending_keys:
+        yield f"{verdict.pending_keys:,} keys have changed and are not copied yet"
     if verdict.before_map:
         yield f"{verdict.before_map:,} keys of the source are older than the map and not on the target"
     if verdict.without_key:

@@ -93,7 +93,7 @@ class LogReader(Patience):
         """Fetch once; return None if nothing came and more may come the next time."""
         leader = await self.leader()
         wanted = FetchRequestPartition(*self._partition, offset, self._chunk_bytes)
-        (answer,) = await self._client.fetch(
+        (response,) = await self._client.fetch(
             leader,
             [wanted],
             max_bytes=self._chunk_bytes,
@@ -101,17 +101,17 @@ class LogReader(Patience):
             read_committed=self._read_committed,
         )
         where = replace(self._where, offset=offset)
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        if response.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return await self._behind_retention(offset, where)
-        if answer.error_code:
-            raise error_for_code(answer.error_code, where=where, doing="read the log", needs=self._needs)
-        if not len(answer.records):
-            return await self._nothing(answer, leader, offset, end, surely_empty=surely_empty)
-        return self._chunk(answer, offset, end, where)
+        if response.error_code:
+            raise error_for_code(response.error_code, where=where, doing="read the log", needs=self._needs)
+        if not len(response.records):
+            return await self._handle_empty(response, leader, offset, end, surely_empty=surely_empty)
+        return self._chunk(response, offset, end, where)
 
-    def _chunk(self, answer: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:  # noqa: ARG002 - for rows
+    def _chunk(self, response: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:  # noqa: ARG002 - for rows
         try:
-            spans, size = self._parsed(answer)
+            spans, size = self._parse(response)
         except (RecordError, CodecError) as error:
             for gap in self._known_gaps:
                 if gap.first_offset <= offset < gap.next_offset:
@@ -125,9 +125,9 @@ class LogReader(Patience):
             raise TransientError("the broker does not return a whole record batch.", where=where)
         return Chunk(spans, spans[-1].next_offset, size)
 
-    def _parsed(self, answer: FetchedPartition) -> tuple[Sequence[Span | RecordBlock], int]:
+    def _parse(self, response: FetchedPartition) -> tuple[Sequence[Span | RecordBlock], int]:
         read = read_blocks if self._gather_small else read_spans
-        return read(answer.records, answer.aborted, read_committed=self._read_committed, shown=self._shown)
+        return read(response.records, response.aborted, read_committed=self._read_committed, shown=self._shown)
 
     async def _behind_retention(self, offset: int, where: Where) -> Chunk:
         log_start = await asyncio.to_thread(self._log_start)
@@ -146,10 +146,10 @@ class LogReader(Patience):
             raise fact.error
         return fact.offset
 
-    async def _nothing(
-        self, answer: FetchedPartition, leader: int, offset: int, end: int, *, surely_empty: bool
+    async def _handle_empty(
+        self, response: FetchedPartition, leader: int, offset: int, end: int, *, surely_empty: bool
     ) -> Chunk | None:
-        readable_to = answer.last_stable_offset if self._read_committed else answer.high_watermark
+        readable_to = response.last_stable_offset if self._read_committed else response.high_watermark
         where = replace(self._where, offset=offset)
         if readable_to < end:
             raise TransientError(

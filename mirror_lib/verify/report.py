@@ -139,7 +139,7 @@ class VerifyReport:
         return (self.finished - self.started).total_seconds()
 
     @property
-    def cut(self) -> int:
+    def partial(self) -> int:
         """Partitions that a budget ended before their end."""
         return sum(each.stopped is not None for each in self.verdicts)
 
@@ -163,7 +163,7 @@ class VerifyReport:
             return f"Nothing to compare{why}."
         if not self.routed and all(verdict.is_empty for verdict in self.verdicts):
             return f"Nothing to compare: {len(self.verdicts):,} partitions have no records to copy."
-        ended = f" A budget stopped {self.cut:,} partitions before their end." if self.cut else ""
+        ended = f" A budget stopped {self.partial:,} partitions before their end." if self.partial else ""
         sent = f" (and {len(self.routed):,} target partitions of routes)" if self.routed else ""
         what = "keys" if self.mode is VerifyMode.STATE else "records"
         return f"EQUAL: {self.records:,} {what} in {len(self.verdicts):,} partitions{sent}.{ended}"

@@ -100,7 +100,7 @@ def verify_flow(
     """
     started = datetime.now(UTC)
     plan = plan_flow_verification(flow, ledger, options)
-    found = _found(make_runner, plan, job_of(flow, plan))
+    found = _run_job(make_runner, plan, job_of(flow, plan))
     finished = datetime.now(UTC)
     compared = [each for each in found if isinstance(each, PartitionVerdict)]
     routed = [each for each in found if isinstance(each, RoutedVerdict)]
@@ -116,7 +116,7 @@ def verify_flow(
     return report
 
 
-def _found(
+def _run_job(
     make_runner: Callable[[VerifyPlan], VerifyRunner], plan: VerifyPlan, job: VerifyJob
 ) -> list[PartitionVerdict | RoutedVerdict]:
     """Return the findings; a runner is made only if there is something to read."""
@@ -135,17 +135,21 @@ def rows_of(report: VerifyReport) -> Sequence[VerificationRow]:
     If the records that a source partition routes elsewhere are missing there, it counts as not verified itself, so that
     the next verification compares all of it again.
     """
-    marred: dict[TopicPartition, RoutedVerdict] = {}
+    unequal_routed: dict[TopicPartition, RoutedVerdict] = {}
     for each in report.routed:
         if each.verdict is Verdict.DIFFERENT or (each.verdict is Verdict.UNVERIFIABLE and not each.lasting):
             for source in each.sources:
-                if source not in marred or each.verdict is Verdict.DIFFERENT:
-                    marred[source] = each
-    return [_row(report, _marred(verdict, marred)) for verdict in (*report.verdicts, *report.confirmed)]
+                if source not in unequal_routed or each.verdict is Verdict.DIFFERENT:
+                    unequal_routed[source] = each
+    return [
+        _row(report, _with_routed_verdict(verdict, unequal_routed)) for verdict in (*report.verdicts, *report.confirmed)
+    ]
 
 
-def _marred(verdict: PartitionVerdict, marred: Mapping[TopicPartition, RoutedVerdict]) -> PartitionVerdict:
-    routed = marred.get(verdict.source)
+def _with_routed_verdict(
+    verdict: PartitionVerdict, unequal_routed: Mapping[TopicPartition, RoutedVerdict]
+) -> PartitionVerdict:
+    routed = unequal_routed.get(verdict.source)
     if routed is None or verdict.verdict is not Verdict.EQUAL:
         return verdict
     place = f"{routed.target.topic}-{routed.target.partition}"

@@ -93,7 +93,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowSite]:
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + _START_SECONDS
         while not _answers(url):
-            assert process.running, tail(log, 40)
+            assert process.is_running, tail(log, 40)
             assert time.monotonic() < deadline, tail(log, 40)
             time.sleep(0.5)
         yield AirflowSite(url)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mirror_lib.config.loader import explain_with_transforms, load
 from mirror_lib.config.model import jsonable
-from mirror_lib.config.secrets.masking import shown
+from mirror_lib.config.secrets.masking import printable_value
 from tests.stored_formats.folder import HERE, write_json
 
 _PROJECT = HERE.parents[1]
@@ -28,7 +28,7 @@ def effective_settings(path: Path) -> dict[str, Any]:
     return {
         str(flow.flow): {
             "settings": {
-                name: {"value": shown(name, setting), "origin": setting.origin}
+                name: {"value": printable_value(name, setting), "origin": setting.origin}
                 for name, setting in explain_with_transforms(path, str(flow.flow))[0].items()
             },
             "flow": jsonable(flow),

@@ -63,7 +63,7 @@ class Parts:
     def check(self) -> None:
         """Fail when a process has ended."""
         for name, process in self._processes.items():
-            assert process.running, f"{name} has ended:\n{self.log(name)}"
+            assert process.is_running, f"{name} has ended:\n{self.log(name)}"
 
     def log(self, name: str, lines: int = 40) -> str:
         """The last lines of what a process printed."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mirror_lib.dev.broker import CLASS_ARCHIVE, FAST_START_JVM, KafkaCluster
-from mirror_lib.dev.class_archive import archive_path, make_archive, reading
+from mirror_lib.dev.class_archive import archive_path, make_archive, reading_options
 from mirror_lib.dev.jars import fetch, kafka_broker
 from mirror_lib.dev.state import jars_dir
 from mirror_lib.spark.submit import find_spark_home
@@ -61,7 +61,7 @@ def make_spark_archive() -> bool:
 
 def jvm_options(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables with which tests start JVMs; an environment's own values stay."""
-    options = " ".join((_SHORT_LIVED, *reading(_spark_archive())))
+    options = " ".join((_SHORT_LIVED, *reading_options(_spark_archive())))
     daemons = f"{_SHORT_LIVED} -XX:+UseSerialGC"
     variables = {
         # Of all that have no options of their own: executors, MirrorMaker, Connect.

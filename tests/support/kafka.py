@@ -115,7 +115,7 @@ def delete_topic(cluster: KafkaCluster, name: str) -> None:
 
 def delete_topics(cluster: KafkaCluster, containing: str = "") -> None:
     """Delete the topics whose names contain a text, but not Kafka's own; nothing if the cluster does not run."""
-    if not cluster.running:
+    if not cluster.running_nodes:
         return
     client = admin(cluster)
     topics = client.list_topics(timeout=_WAIT_SECONDS).topics

@@ -94,7 +94,7 @@ def _dying(job: CopyJob) -> list[PartitionResult]:
 
 def _sync_topics(_world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
     done = apply_flow_topics(flow, flow_topology(flow))
-    told = [str(each) for each in done.plan.conflicts] + [str(each.error) for each in done.failed]
+    told = [str(each) for each in done.plan.conflicts] + [str(each.error) for each in done.failures]
     return [*told, *(each.notice for each in done.internal if each.notice), *done.notices]
 
 

@@ -55,7 +55,7 @@ class SubmittedJob:
         """Wait until something is so while the job runs."""
         deadline = time.monotonic() + _JOB_SECONDS
         while not so():
-            assert self.process.running, f"the job has ended:\n{self.log()}"
+            assert self.process.is_running, f"the job has ended:\n{self.log()}"
             assert time.monotonic() < deadline, f"it did not come to that:\n{self.log()}"
             time.sleep(_POLL_SECONDS)
 

@@ -14,13 +14,13 @@ from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict
 from mirror_lib.verify.model import NOTHING_ROUTED, VerifyJob
-from mirror_lib.verify.planning.by_transform_chain import searched, split_job
+from mirror_lib.verify.planning.by_transform_chain import for_second_read, split_job
 from mirror_lib.verify.raw.local import run_locally
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
+from mirror_lib.verify.routed.findings import Place, RoutedFindings, TargetDigests
 from mirror_lib.verify.routed.judge import judge_routed
 from mirror_lib.verify.routed.routed_rows import FoundRow
-from mirror_lib.verify.routed.target_digests import StandingJob, read_standing
+from mirror_lib.verify.routed.target_digests import DigestsJob, read_target_digests
 from mirror_lib.verify.run import VerifyOptions, verify_flow
 from mirror_lib.verify.transformed.compare_rows import compare_bin, find_bin
 from mirror_lib.verify.transformed.model import RefusedRecord, RowVerifyJob
@@ -77,7 +77,7 @@ class CompareHere:
                 made.take(routed)
 
         def find(wanted: Mapping[Place, frozenset[bytes]]) -> list[FoundRow]:
-            again = [replace(job, verify=searched(job.verify, wanted), secret=new_secret()) for job in jobs]
+            again = [replace(job, verify=for_second_read(job.verify, wanted), secret=new_secret()) for job in jobs]
             return [
                 row
                 for job in again
@@ -100,8 +100,8 @@ class CompareHere:
                 yield _written(made.slice(first, self.rows_at_once), self.route)
 
 
-def _read_standing(job: StandingJob) -> list[Standing]:
-    return [found for number in range(len(job.bins)) for found in read_standing(job, number)]
+def _read_standing(job: DigestsJob) -> list[TargetDigests]:
+    return [found for number in range(len(job.bins)) for found in read_target_digests(job, number)]
 
 
 def verify_transformed(

@@ -59,7 +59,7 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         default_args={"owner": "mirror", "retries": 0},
     ) as dag:
         looked = PythonTask.of(tasks.look, given, execution_timeout=_TIMEOUT)
-        asked = AskOperator(
+        approval = AskOperator(
             task_id="agreed",
             subject=f"Failback to {source}: are all clients stopped there, and may the records of {target} be copied "
             "to it?",
@@ -68,12 +68,12 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         )
         handed_over = PythonTask.of(
             tasks.hand_over,
-            {**given, "asked_by": asked.task_id},
+            {**given, "asked_by": approval.task_id},
             execution_timeout=_TIMEOUT,
             # Airflow may fail a question and still pass its answer on.
             trigger_rule=TriggerRule.NONE_SKIPPED,
         )
-        looked >> asked >> handed_over
+        looked >> approval >> handed_over
     put_form(dag, after_disaster_form(flow))
     return dag
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 #: Partitions that are listed one by one.
-_TOLD = 50
+_MOST_ERRORS = 50
 _ALL = (".*",)
 
 
@@ -35,7 +35,7 @@ def look(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, st
     if plan.staying:
         _log.info("%s", plan.staying_text)
     _refuse(plan)
-    return {"told": plan.markdown(_TOLD), "agreed": plan.fingerprint}
+    return {"told": plan.markdown(_MOST_ERRORS), "agreed": plan.fingerprint}
 
 
 def hand_over(
@@ -50,13 +50,13 @@ def hand_over(
     from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger
     from mirror_lib.runbook.failback import apply_return
 
-    said = answer_to(context["ti"], asked_by, patience_seconds)
-    if said is None:
+    answer = answer_to(context["ti"], asked_by, patience_seconds)
+    if answer is None:
         raise AirflowFailException(
             f"not approved; nothing was changed. The logs of the earlier tasks may show why. {_begin_again(flow)}"
         )
-    if not said.agrees:
-        raise AirflowFailException(f"rejected by {said.by}; nothing was changed. {_begin_again(flow)}")
+    if not answer.agrees:
+        raise AirflowFailException(f"rejected by {answer.by}; nothing was changed. {_begin_again(flow)}")
     # The plan that was shown, not a later one.
     agreed: str = context["ti"].xcom_pull(task_ids=asked_by, key=ABOUT)
     file, settings = load_flow_as_it_runs(Path(config_path), flow)
@@ -68,7 +68,7 @@ def hand_over(
         )
     note = (params.get("note") or "").strip() or None
     with open_ledger(file) as ledger:
-        plan = apply_return(settings, opposite, ledger, _topics(params), agreed=agreed, by=said.by, note=note)
+        plan = apply_return(settings, opposite, ledger, _topics(params), agreed=agreed, by=answer.by, note=note)
     _refuse(plan)
     _log.info("Handed over: %s", plan)
     return {"partitions": len(plan.partitions), "left_behind": plan.left_behind, "flow_back": str(opposite.flow)}
@@ -88,8 +88,8 @@ def _topics(params: Mapping[str, Any]) -> Sequence[str]:
 def _refuse(plan: ReturnPlan) -> None:
     """Fail the task if a partition cannot be handed over: then none is."""
     if plan.errors:
-        told = "\n".join(str(error) for error in plan.errors[:_TOLD])
+        errors = "\n".join(str(error) for error in plan.errors[:_MOST_ERRORS])
         raise AirflowFailException(
             f"{len(plan.errors):,} of {len(plan.partitions):,} partitions cannot be handed over, so none was. "
-            f"Follow the action of each error, or exclude its topic:\n{told}"
+            f"Follow the action of each error, or exclude its topic:\n{errors}"
         )

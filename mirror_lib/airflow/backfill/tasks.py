@@ -38,13 +38,13 @@ def define(flow: str, config_path: str, params: Mapping[str, Any]) -> str:
         if choices.dry_run:
             with existing_ledger(config) or nullcontext() as known:
                 found, defined = find_backfill(settings, clusters, known, request, choices.name)
-                _tell(estimate(settings, clusters, known, found, defined=defined))
+                _log_estimate(estimate(settings, clusters, known, found, defined=defined))
             raise AirflowSkipException("a dry run copies nothing.")
         with open_ledger(config) as ledger:
             expected, topics = prepare_backfill(settings, clusters, ledger, request, choices.name)
     for conflict in topics.plan.conflicts if topics is not None else ():
         _log.error("Flow %s: %s", flow, conflict)
-    _tell(expected)
+    _log_estimate(expected)
     return expected.backfill.name
 
 
@@ -68,7 +68,7 @@ def _request(flow: FlowConfig, choices: BackfillChoices) -> BackfillRequest | No
     )
 
 
-def _tell(expected: BackfillEstimate) -> None:
+def _log_estimate(expected: BackfillEstimate) -> None:
     seconds = expected.seconds
     _log.info(
         "Backfill %s: at most %d records, about %.1f MB left to copy in %d partitions; %s.",

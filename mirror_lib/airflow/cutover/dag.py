@@ -110,7 +110,7 @@ def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tu
     """
     given = {"step": step.value, "config_path": config_path, "name": _NAME, "carried_by": _CARRIES}
     gates = _python(tasks.await_question, task_id=f"gates_of_{step.value}", **given)
-    asked = AskOperator(task_id=task_id, subject=subject, body=f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}")
+    approval = AskOperator(task_id=task_id, subject=subject, body=f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}")
     noted = _python(
         tasks.answer,
         task_id=f"note_{step.value}",
@@ -118,7 +118,7 @@ def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tu
         trigger_rule=TriggerRule.NONE_SKIPPED,
         **given,
     )
-    gates >> asked >> noted
+    gates >> approval >> noted
     return gates, noted
 
 

@@ -101,16 +101,16 @@ def await_question(step: str, config_path: str, name: str, carried_by: str, **co
             # Airflow first: a process records its end before its task ends.
             is_carried = _is_carried(context, carried_by)
             done = _progress(cutover_context)
-            asked, carrier = done.present.question, _carrier(done, context)
+            question, carrier = done.present.question, _carrier(done, context)
             if _has_finished(done) or _is_past(done, carrier, step):
                 return gates_markdown(done)
             if carrier is None and not is_carried:
                 raise AirflowFailException(f"{progress_text(done)}\n{_again(done, carried_by)}")
-            if carrier is not None and asked is not None and asked.step == step:
-                context["ti"].xcom_push(key=_ASKED, value=asked.carrier)
+            if carrier is not None and question is not None and question.step == step:
+                context["ti"].xcom_push(key=_ASKED, value=question.carrier)
                 return gates_markdown(done)
-            if carrier is not None and asked is not None:
-                _refuse_what_nobody_answers(cutover_context, asked, carried_by)
+            if carrier is not None and question is not None:
+                _refuse_without_process(cutover_context, question, carried_by)
             time.sleep(_POLL_SECONDS)
 
 
@@ -130,13 +130,13 @@ def answer(
     """
     with _cutover_context(config_path, name, "Airflow") as cutover_context:
         done = _await_process(cutover_context, step, carried_by, context)
-        asked = done.present.question
-        is_asked = asked is not None and asked.step == step and asked.answer is None
-        said = answer_to(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
-        if asked is None or not is_asked:
-            return _had_been_answered(done, step, said)
+        question = done.present.question
+        is_open = question is not None and question.step == step and question.answer is None
+        given = answer_to(context["ti"], asked_by, patience_seconds if is_open else 0.0)
+        if question is None or not is_open:
+            return _had_been_answered(done, step, given)
         shown_by = context["ti"].xcom_pull(task_ids=f"gates_of_{step}", key=_ASKED)
-        return _pass_on(cutover_context, asked, said, asked_by, is_other=shown_by not in (None, asked.carrier))
+        return _pass_on(cutover_context, question, given, asked_by, is_other=shown_by not in (None, question.carrier))
 
 
 def _await_process(cutover_context: CutoverContext, step: str, carried_by: str, context: Mapping[str, Any]) -> Progress:
@@ -148,75 +148,75 @@ def _await_process(cutover_context: CutoverContext, step: str, carried_by: str, 
     while True:
         is_carried = _is_carried(context, carried_by)
         done = _progress(cutover_context)
-        asked, carrier = done.present.question, _carrier(done, context)
+        question, carrier = done.present.question, _carrier(done, context)
         if _has_finished(done) or _is_past(done, carrier, step):
             return done
-        if carrier is not None and asked is not None and asked.step == step:
+        if carrier is not None and question is not None and question.step == step:
             return done
         if carrier is None and not is_carried:
             raise AirflowFailException(
                 f"cutover {done.definition.name} has no running process: an answer would have no effect. "
                 f"{_again(done, carried_by)}"
             )
-        if carrier is not None and asked is not None:
-            _refuse_what_nobody_answers(cutover_context, asked, carried_by)
+        if carrier is not None and question is not None:
+            _refuse_without_process(cutover_context, question, carried_by)
         time.sleep(_POLL_SECONDS)
 
 
-def _refuse_what_nobody_answers(cutover_context: CutoverContext, asked: QuestionRow, carried_by: str) -> None:
+def _refuse_without_process(cutover_context: CutoverContext, question: QuestionRow, carried_by: str) -> None:
     """End a process that asks for a step which the tasks of this run have passed: they would not answer."""
     from mirror_lib.runbook.states import answer
 
-    if asked.answer is not None:
+    if question.answer is not None:
         return
     answer(
         cutover_context.ledger,
-        asked.cutover,
-        Step(asked.step),
+        question.cutover,
+        Step(question.step),
         yes=False,
         by="Airflow",
         note="no task of this run asks for it",
     )
     raise AirflowFailException(
-        f"cutover {asked.cutover} asks for step {asked.step} again, which this run has already passed. "
+        f"cutover {question.cutover} asks for step {question.step} again, which this run has already passed. "
         f"{_again(_progress(cutover_context), carried_by)}"
     )
 
 
-def _had_been_answered(done: Progress, step: str, said: Answer | None) -> str:
+def _had_been_answered(done: Progress, step: str, given: Answer | None) -> str:
     from mirror_lib.runbook import last_attempts
 
     attempt = last_attempts(done.attempts).get(Step(step))
-    if said is None:
+    if given is None:
         raise AirflowFailException(f"the cutover no longer asks for step {step}, and this run has no answer.")
-    if said.agrees:
+    if given.agrees:
         return f"step {step} was already confirmed"
     by = "unknown" if attempt is None else attempt.by
     raise AirflowFailException(f"step {step} was already confirmed by {by}: roll the cutover back.")
 
 
 def _pass_on(
-    cutover_context: CutoverContext, asked: QuestionRow, said: Answer | None, asked_by: str, *, is_other: bool
+    cutover_context: CutoverContext, question: QuestionRow, received: Answer | None, asked_by: str, *, is_other: bool
 ) -> str:
     from mirror_lib.runbook.states import answer, await_taken
 
-    ledger, name, step = cutover_context.ledger, asked.cutover, Step(asked.step)
-    if said is None:
+    ledger, name, step = cutover_context.ledger, question.cutover, Step(question.step)
+    if received is None:
         answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
         raise AirflowFailException(
             f"task {asked_by} got no answer, or Airflow ended it before the answer was passed on, for example because "
             f"the scheduler was slow. Trigger this DAG again with the name {name}."
         )
-    if is_other and said.agrees and step is Step.APPROVE:
-        answer(ledger, name, step, yes=False, by=said.by, note="the answer was for an earlier attempt")
+    if is_other and received.agrees and step is Step.APPROVE:
+        answer(ledger, name, step, yes=False, by=received.by, note="the answer was for an earlier attempt")
         raise AirflowFailException(
-            f"{said.by} approved the gates of an earlier attempt. Trigger this DAG again with the name {name}."
+            f"{received.by} approved the gates of an earlier attempt. Trigger this DAG again with the name {name}."
         )
-    given = answer(ledger, name, step, yes=said.agrees, by=said.by)
-    if not said.agrees:
-        raise AirflowFailException(f"{said.by} rejected step {step}: the cutover stopped. It can be rolled back.")
+    given = answer(ledger, name, step, yes=received.agrees, by=received.by)
+    if not received.agrees:
+        raise AirflowFailException(f"{received.by} rejected step {step}: the cutover stopped. It can be rolled back.")
     await_taken(ledger, given)
-    return f"step {step} confirmed by {said.by}"
+    return f"step {step} confirmed by {received.by}"
 
 
 def _is_carried(context: Mapping[str, Any], carried_by: str) -> bool:

@@ -23,7 +23,7 @@ def mark(dag: DAG, error: MirrorError) -> None:
         f"The configuration file is broken, and runs fail: see the DAG documentation. {dag.description or ''}".rstrip()
     )
     title = "The configuration file of this flow is broken. Every run fails until it is fixed."
-    dag.doc_md = f"{_shown(title, str(error))}\n{dag.doc_md}"
+    dag.doc_md = f"{_markdown_block(title, str(error))}\n{dag.doc_md}"
 
 
 def failing_dag(dag_id: str, title: str, text: str) -> DAG:
@@ -36,7 +36,7 @@ def failing_dag(dag_id: str, title: str, text: str) -> DAG:
         dag_id=dag_id,
         dag_display_name=title,
         description=f"{title}: see the DAG documentation",
-        doc_md=_shown(title, text),
+        doc_md=_markdown_block(title, text),
         schedule=None,
         start_date=_START,
         catchup=False,
@@ -52,5 +52,5 @@ def _refuse(text: str) -> None:
     raise ConfigurationError(text)
 
 
-def _shown(title: str, text: str) -> str:
+def _markdown_block(title: str, text: str) -> str:
     return "\n".join([f"**{title}**", "", *(f"    {line}" for line in text.splitlines()), ""])

@@ -28,37 +28,37 @@ def raise_for_broken_files(paths: Iterable[Path]) -> None:
         ConfigurationError: a file cannot be used, or two files make the same DAG. Every file's problems are named, and
             which of its DAGs still exist.
     """
-    if told := problems_of(paths):
-        raise ConfigurationError("\n".join(told))
+    if reports := problems_of(paths):
+        raise ConfigurationError("\n".join(reports))
 
 
 def problems_of(paths: Iterable[Path]) -> list[str]:
     """Return the problems of files, each and together."""
-    told: list[str] = []
+    reports: list[str] = []
     made_of: dict[str, Path] = {}
     for path in paths:
         try:
             config, broken = load_readable(path)
         except MirrorError as error:
-            told.append(f"{error}\n  {_NONE_LEFT}")
+            reports.append(f"{error}\n  {_NONE_LEFT}")
             continue
         flows = {dag_id_of(flow.flow): f"flow {flow.flow}" for flow in config.enabled_flows}
         if broken is not None:
-            told.append(f"{broken}\n  {_what_stays(flows)}")
+            reports.append(f"{broken}\n  {_what_stays(flows)}")
         heartbeats = {heartbeat_dag_id(path): "the heartbeats"} if emitting_flows(config) else {}
         for dag_id, what in (flows | heartbeats).items():
             other = made_of.setdefault(dag_id, path)
             if other is not path:
-                told.append(
+                reports.append(
                     f"{what} of {path}: {other} already defines the DAG {dag_id}. "
                     "Keep one of them, or rename a cluster alias or the file."
                 )
-    return told
+    return reports
 
 
-def broken_files_dag(told: Iterable[str]) -> DAG:
+def broken_files_dag(reports: Iterable[str]) -> DAG:
     """Return a DAG that fails with the problems, for DAG files that make all DAGs and so must not raise."""
-    return failing_dag(BROKEN_FILES_DAG, "Broken configuration files", "\n".join(told))
+    return failing_dag(BROKEN_FILES_DAG, "Broken configuration files", "\n".join(reports))
 
 
 def _what_stays(dag_ids: Iterable[str]) -> str:

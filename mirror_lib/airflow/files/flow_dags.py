@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.files.broken_dags import failing_dag, mark
-from mirror_lib.airflow.files.loaded_files import load_readable, uncollected
+from mirror_lib.airflow.files.loaded_files import load_readable, pause_gc
 from mirror_lib.airflow.flow import build_flow_dag
 from mirror_lib.config import FlowConfig, MirrorConfig
 from mirror_lib.config.file import served_files
@@ -50,7 +50,7 @@ def dags_of_flows(
     dags: dict[str, DAG] = {}
     taken: set[str] = set()
     problems: list[str] = []
-    with uncollected():
+    with pause_gc():
         for path in paths:
             try:
                 config, broken = load_readable(path)
@@ -65,7 +65,7 @@ def dags_of_flows(
                     continue
                 taken.add(name)
                 if only in (None, name):
-                    dags[name] = _built(name, flow, path.absolute(), build)
+                    dags[name] = _build_or_report(name, flow, path.absolute(), build)
                     if broken is not None:
                         mark(dags[name], broken)
     if only and not dags and problems:
@@ -74,7 +74,7 @@ def dags_of_flows(
     return dags
 
 
-def _built(dag_id: str, flow: FlowConfig, path: Path, build: Callable[[FlowConfig, Path], DAG]) -> DAG:
+def _build_or_report(dag_id: str, flow: FlowConfig, path: Path, build: Callable[[FlowConfig, Path], DAG]) -> DAG:
     try:
         return build(flow, path)
     except Exception as error:

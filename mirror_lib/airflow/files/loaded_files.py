@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirror_lib.config import InvalidConfigurationError, ReadablePart
 from mirror_lib.config import loader as reading
-from mirror_lib.config.file import unchanged
+from mirror_lib.config.file import are_unchanged
 from mirror_lib.config.secrets import without_lookups
 from mirror_lib.problems import Problem, Severity
 
@@ -18,7 +18,7 @@ _kept: dict[Path, ReadablePart] = {}
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     """Make DAGs with garbage collection off: none of them is garbage, and collecting takes a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
@@ -43,7 +43,7 @@ def load_readable(path: Path) -> ReadablePart:
         problem = Problem(severity=Severity.ERROR, message="not a regular file: Airflow has to read it repeatedly")
         raise InvalidConfigurationError(str(path), (problem,))
     known = _kept.pop(path, None)
-    if known is None or not unchanged(known.sources):
+    if known is None or not are_unchanged(known.sources):
         with without_lookups():
             known = reading.load_readable(path)
     # Least recently used entries are evicted first.

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 #: Maximum number of attempts of `replicate` in one DAG run that are read.
 _RUNS_LOOKED_AT = 50
 #: Airflow keeps events in its database forever: topics with more partitions report totals only.
-_PARTITIONS_TOLD = 1000
+_MOST_PARTITIONS = 1000
 
 
 def topic_asset(cluster: str, topic: str) -> Asset:
@@ -55,7 +55,7 @@ class NewRecords:
 
     def extra(self, flow: str) -> dict[str, Any]:
         """Return the extra of the asset's event."""
-        told = len(self.offsets) <= _PARTITIONS_TOLD
+        includes_offsets = len(self.offsets) <= _MOST_PARTITIONS
         return {
             "flow": flow,
             "source_topic": self.source_topic,
@@ -63,7 +63,9 @@ class NewRecords:
             "records": self.records,
             "bytes": self.bytes,
             "partitions": len(self.offsets),
-            "offsets": {str(partition): list(span) for partition, span in self.offsets.items()} if told else {},
+            "offsets": {str(partition): list(span) for partition, span in self.offsets.items()}
+            if includes_offsets
+            else {},
         }
 
 

@@ -101,7 +101,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             for task in (tasks.translate_offsets, tasks.sync_group_offsets)
         )
         # They neither wait for the copy nor delay it.
-        beside = [
+        parallel = [
             _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.NONE_FAILED)
             for task in (tasks.sync_topic_configs, tasks.sync_topic_acls)
         ]
@@ -125,10 +125,10 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         )
         replicate >> [heartbeats, translate, announce]
         translate >> commit
-        sync_topics >> beside
+        sync_topics >> parallel
         [replicate, heartbeats, commit] >> observe
         # It decides if the run has failed, so it waits for all tasks.
-        [replicate, heartbeats, commit, observe, *beside] >> report
+        [replicate, heartbeats, commit, observe, *parallel] >> report
     put_form(dag, form)
     return dag
 

@@ -13,7 +13,10 @@ _SAMPLE_TOPIC = "orders"
 
 def documentation(flow: FlowConfig, config_path: str, form: Mapping[str, Param]) -> str:
     """Return the flow's diagram, its settings and how to trigger it by hand, as Markdown."""
-    return "\n\n".join([_picture(flow), _settings(flow, config_path), _triggering(flow, form), _failing()]) + "\n"
+    return (
+        "\n\n".join([_picture(flow), _settings(flow, config_path), _trigger_section(flow, form), _failure_section()])
+        + "\n"
+    )
 
 
 def _picture(flow: FlowConfig) -> str:
@@ -54,7 +57,7 @@ def _settings(flow: FlowConfig, config_path: str) -> str:
     return "### Settings\n\n" + "\n".join(lines)
 
 
-def _triggering(flow: FlowConfig, form: Mapping[str, Param]) -> str:
+def _trigger_section(flow: FlowConfig, form: Mapping[str, Param]) -> str:
     pattern = flow.topics[0] if flow.topics else _SAMPLE_TOPIC
     fields = [f"| `{name}` | {param.schema['title']} | {_type(param)} |" for name, param in form.items()]
     return (
@@ -65,7 +68,7 @@ def _triggering(flow: FlowConfig, form: Mapping[str, Param]) -> str:
     )
 
 
-def _failing() -> str:
+def _failure_section() -> str:
     return (
         "### Failures\n\n"
         "Partitions fail independently: the others are copied. Transient errors (a broker that restarts) are retried; "

@@ -53,22 +53,22 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
     else:
         done = _done_here(checked, trigger_text(dag_run.dag_id, dag_run.run_id), at_once=at_once)
     if done is None:
-        left_out = _left_out_steps(checked, at_once=at_once) if choices.are_usual else {}
-        if not left_out:
+        skipped = _steps_not_due(checked, at_once=at_once) if choices.are_usual else {}
+        if not skipped:
             return checked.to_dict()
-        instance.xcom_push(key=STEP_KEY, value=left_out)
+        instance.xcom_push(key=STEP_KEY, value=skipped)
         instance.xcom_push(key="return_value", value=checked.to_dict())
-        for step, outcome in left_out.items():
+        for step, outcome in skipped.items():
             _log.info("Airflow skips %s: %s. Clear the task to run it anyway.", step, outcome["skipped"])
-        raise DownstreamTasksSkipped(tasks=list(left_out))
+        raise DownstreamTasksSkipped(tasks=list(skipped))
     instance.xcom_push(key=REPORT_KEY, value=done.outcome)
     instance.xcom_push(key=STEP_KEY, value=done.steps)
     instance.xcom_push(key=EMITTED_KEY, value=done.emitted)
     # A task that skips others cannot return a value.
     instance.xcom_push(key="return_value", value={**checked.to_dict(), "nothing_to_copy": True})
     _log.info("%s\n\n%s", report_text(flow, done.outcome, ()), steps_text(done.steps))
-    _log.info("Airflow skips %s. Clear a task to run it anyway.", ", ".join(done.skipped))
-    raise DownstreamTasksSkipped(tasks=list(done.skipped))
+    _log.info("Airflow skips %s. Clear a task to run it anyway.", ", ".join(done.skipped_tasks))
+    raise DownstreamTasksSkipped(tasks=list(done.skipped_tasks))
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class _Done:
     left: set[str] = field(default_factory=set)
 
     @property
-    def skipped(self) -> tuple[str, ...]:
+    def skipped_tasks(self) -> tuple[str, ...]:
         """The tasks that have nothing left to do."""
         # The report decides whether the run has failed.
         needed = self.left | ({_REPORT} if self.left - {_OBSERVE} else set())
@@ -137,7 +137,7 @@ def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | 
         return None
 
 
-def _left_out_steps(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str, Any]]:
+def _steps_not_due(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str, Any]]:
     """Return outcomes of the sync steps that have nothing to do in a run with records, by task.
 
     Groups are translated after the copy, when their interval may have passed: they are included only if switched off.

@@ -35,7 +35,7 @@ def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[T
             text = f"Flow {flow}: no new records to copy."
     else:
         text = f"Flow {flow} copied {sum(total.records for total in totals):,} records:\n\n{_table(totals)}"
-    return text + ("" if outcome is None else _left_out(outcome) + _problems("Not copied", outcome))
+    return text + ("" if outcome is None else _skipped_text(outcome) + _problems("Not copied", outcome))
 
 
 def steps_text(steps: Mapping[str, Mapping[str, Any] | None]) -> str:
@@ -63,7 +63,7 @@ def _step_text(done: Mapping[str, Any] | None) -> str:
     return "; ".join([", ".join(parts) or "done", *(f"note: {note}" for note in notes)])
 
 
-def _left_out(outcome: Mapping[str, Any]) -> str:
+def _skipped_text(outcome: Mapping[str, Any]) -> str:
     count = outcome.get("left_out", 0)
     if not count:
         return ""
@@ -75,8 +75,8 @@ def _problems(title: str, outcome: Mapping[str, Any]) -> str:
     problems = list(outcome["problems"])
     if not problems:
         return ""
-    left_out = outcome["failed"] - len(problems)
-    more = [f"... and {left_out} more"] if left_out > 0 else []
+    not_shown = outcome["failed"] - len(problems)
+    more = [f"... and {not_shown} more"] if not_shown > 0 else []
     return f"\n\n{title}:\n" + "\n".join(f"- {problem}" for problem in [*problems, *more])
 
 

@@ -12,7 +12,7 @@ from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.airflow.python_task import PythonTask
 
-_LEFT_OUT = "the run was triggered without this step"
+_SKIPPED = "the run was triggered without this step"
 
 
 class StepOperator(PythonTask):
@@ -26,8 +26,8 @@ class StepOperator(PythonTask):
         """
         choices = TriggerChoices.from_params(context["params"])
         if self.task_id in choices.left_out:
-            context["ti"].xcom_push(key=STEP_KEY, value={"skipped": _LEFT_OUT, "failed": 0, "problems": []})
-            raise AirflowSkipException(f"{_LEFT_OUT}.")
+            context["ti"].xcom_push(key=STEP_KEY, value={"skipped": _SKIPPED, "failed": 0, "problems": []})
+            raise AirflowSkipException(f"{_SKIPPED}.")
         with logging_at(choices.log_level):
             return super().execute(context)
 

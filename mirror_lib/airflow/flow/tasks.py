@@ -89,7 +89,7 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
     for problem in config.warnings:
         _log.warning("%s: %s", config.path, problem.message)
     topology = _topology(settings, choices)
-    with _connected(settings) as clusters:
+    with _connect(settings) as clusters:
         topics = _topics_of(settings, clusters.source_admin, settings.clients.source_admin)
         _topics_of(settings, clusters.target_admin, settings.clients.target_admin)
         _check_clusters(config, clusters)
@@ -168,7 +168,7 @@ def _step(
     at_once = _is_repeated(step, context)
     with _open_ledger(config) as ledger:
         done = do_sync_step(step, settings, topology, ledger, choices, by=by, at_once=at_once)
-    return _ended(flow, _STEP_SUBJECTS[step], done, context)
+    return _finish_step(flow, _STEP_SUBJECTS[step], done, context)
 
 
 def do_sync_step(
@@ -266,7 +266,7 @@ def _is_repeated(step: str, context: Mapping[str, Any]) -> bool:
     return bool(instance.try_number > 1) or step in (instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {})
 
 
-def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def _finish_step(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
     """Show a step that was not due as skipped, and fail one that the cluster rejected in part."""
     # A task that is skipped or fails returns nothing, but the report needs its outcome.
     context["ti"].xcom_push(key=STEP_KEY, value=done)
@@ -306,7 +306,7 @@ def _version_limits(settings: FlowConfig) -> list[VersionLimit]:
     ]
 
 
-def _connected(settings: FlowConfig) -> FlowClusters:
+def _connect(settings: FlowConfig) -> FlowClusters:
     """Return the clients of both clusters, for all requests of these tasks."""
     from mirror_lib.relay.planning import FlowClusters
 

@@ -41,7 +41,7 @@ def value_problems(field: str, value: Any, schema: Mapping[str, Any]) -> Iterato
     elif isinstance(value, str):
         problem = _text_problem(value, schema.get("format"))
         if problem is not None:
-            yield f"{field}: {_shown(value)} {problem}"
+            yield f"{field}: {_shorten(value)} {problem}"
 
 
 def _text_problem(text: str, expected: str | None) -> str | None:
@@ -86,5 +86,5 @@ _FORMATS: Mapping[str, Callable[[str], str | None]] = {
 }
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}...")

@@ -64,16 +64,16 @@ def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context
     instance = context["ti"]
     copied = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
     if copied is not None and (why := copied.get("skipped")) is not None:
-        raise _skipped(instance, why)
+        raise _skip_exception(instance, why)
     emitted = instance.xcom_pull(task_ids=emit_heartbeats.__name__)
     if emitted is None:
         emitted = instance.xcom_pull(task_ids="preflight", key=EMITTED_KEY)
     if choices.dry_run:
-        raise _skipped(instance, _NONE_COPIED)
+        raise _skip_exception(instance, _NONE_COPIED)
     with open_ledger(config) as ledger:
         done, checked = check_heartbeats(settings, topology, ledger, emitted)
     if checked is None or done["skipped"] is not None:
-        raise _skipped(instance, done["skipped"])
+        raise _skip_exception(instance, done["skipped"])
     instance.xcom_push(key=STEP_KEY, value=done)
     if done["failed"]:
         raise AirflowFailException(f"flow {flow}: " + "; ".join(done["problems"]))
@@ -98,7 +98,7 @@ def check_heartbeats(
     from mirror_lib.sync.heartbeats import check_flow_heartbeats
 
     if not topology.replicates(topology.policy.heartbeats_topic()):
-        return _left_out(_NONE_COPIED), None
+        return _skipped_outcome(_NONE_COPIED), None
     written_ms = _written_ms(settings, emitted)
     checked = check_flow_heartbeats(settings, ledger=ledger, written_ms=written_ms)
     nobody_writes = written_ms is None and checked.source.hops is None
@@ -106,13 +106,13 @@ def check_heartbeats(
     done = _outcome(checked, written_ms)
     if not nobody_writes:
         save_step(ledger, str(settings.flow), heartbeats.__name__, done)
-    _tell(checked)
+    _log_check(checked)
     if nobody_writes:
-        done = _left_out(f"no heartbeats are written to cluster {settings.flow.source}")
+        done = _skipped_outcome(f"no heartbeats are written to cluster {settings.flow.source}")
     return done, checked
 
 
-def _left_out(why: str) -> dict[str, Any]:
+def _skipped_outcome(why: str) -> dict[str, Any]:
     return {"skipped": why, "failed": 0, "problems": []}
 
 
@@ -125,8 +125,8 @@ def _outcome(checked: HeartbeatCheck, written_ms: int | None) -> dict[str, Any]:
     return {"skipped": None, "failed": int(failed), "problems": problems, "reasons": dict(reasons)}
 
 
-def _skipped(instance: Any, why: str) -> AirflowSkipException:
-    instance.xcom_push(key=STEP_KEY, value=_left_out(why))
+def _skip_exception(instance: Any, why: str) -> AirflowSkipException:
+    instance.xcom_push(key=STEP_KEY, value=_skipped_outcome(why))
     return AirflowSkipException(f"{why}.")
 
 
@@ -175,7 +175,7 @@ def _is_empty(checked: HeartbeatCheck) -> bool:
     return checked.source.hops is not None and checked.source.newest_ms is None
 
 
-def _tell(checked: HeartbeatCheck) -> None:
+def _log_check(checked: HeartbeatCheck) -> None:
     from mirror_lib.sync.heartbeats import HeartbeatState, describe
 
     for upstream in checked.upstreams:

@@ -61,7 +61,7 @@ class ConnectDriver:
             AirflowException: its exit code is not 0; with the message of the provider's `SparkSubmitHook.submit`.
         """
         whole = {**os.environ, **checkout_path(os.environ), **environment, END_WITH_INPUT_VARIABLE: "1"}
-        with self._started(whole) as (process, output):
+        with self._start(whole) as (process, output):
             self._process = process
             try:
                 for line in output:
@@ -86,11 +86,11 @@ class ConnectDriver:
             process.kill()
 
     @contextmanager
-    def _started(self, environment: Mapping[str, str]) -> Iterator[_Started]:
+    def _start(self, environment: Mapping[str, str]) -> Iterator[_Started]:
         with ExitStack() as stack:
-            yield self._hosted(environment, stack) or self._own(environment, stack)
+            yield self._start_on_host(environment, stack) or self._own(environment, stack)
 
-    def _hosted(self, environment: Mapping[str, str], stack: ExitStack) -> _Started | None:
+    def _start_on_host(self, environment: Mapping[str, str], stack: ExitStack) -> _Started | None:
         """Return the driver of a driver host, None if no suitable host exists."""
         host = os.environ.get(DRIVER_HOST_VARIABLE)
         if not host:

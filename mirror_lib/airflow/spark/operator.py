@@ -22,7 +22,7 @@ from mirror_lib.airflow.spark.connection import (
 from mirror_lib.config import load
 from mirror_lib.config.secrets import hand_over
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.spark import REMOTE_VARIABLE, SPARK_SETTINGS, job_module, shortened, submit_settings
+from mirror_lib.spark import REMOTE_VARIABLE, SPARK_SETTINGS, job_module, shorten, submit_settings
 
 #: Read by the job (`spark_jobs.job_log`).
 _LOG_LEVEL = "MIRROR_LOG_LEVEL"
@@ -66,7 +66,7 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
         self.env_vars = {_LOG_LEVEL: context["params"].get("log_level") or USUAL_LOG_LEVEL}
         with tempfile.TemporaryDirectory(prefix="mirror-report-") as folder:
             path = Path(folder, "report.json")
-            self.application_args = shortened(self._command_line(context, path), path.parent)
+            self.application_args = shorten(self._command_line(context, path), path.parent)
             failure: AirflowException | None = None
             try:
                 if server is not None:

@@ -62,8 +62,8 @@ def failure_of(flow: str, exit_code: int | None, report: JobReport | None) -> Mi
     """Return the typed error for a job that failed: it decides if Airflow retries (`retries.py`)."""
     problems = _problems(report) if report else ()
     shown = "; ".join(_text(problem) for problem in problems[:_PROBLEMS_SHOWN])
-    left_out = len(problems) - _PROBLEMS_SHOWN
-    more = f" (and {left_out} more)" if left_out > 0 else ""
+    not_shown = len(problems) - _PROBLEMS_SHOWN
+    more = f" (and {not_shown} more)" if not_shown > 0 else ""
     if exit_code == ConfigurationError.exit_code:
         what = f"the Spark job of flow {flow} rejected its configuration: {shown or 'see the log above'}{more}"
         return ConfigurationError(what, where=NOWHERE, action="Check the file with `mirror config check`.")

@@ -12,7 +12,7 @@ from mirror_lib.cli.config import import_file as config_import
 from mirror_lib.cli.config import import_topics as config_import_topics
 from mirror_lib.cli.config.written import ForceOption, read_bytes, write_file
 from mirror_lib.cli.flow_options import capped_table
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig, Problem
@@ -50,7 +50,7 @@ def check(
     from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         if fix:
             target = file if in_place else output_file or Path(f"{file}.fixed")
             file = _write_fixed(file, target, output, force=in_place or force)
@@ -136,19 +136,21 @@ def show(
 ) -> None:
     """Show the effective settings of a flow with their origin, its client properties, and its transforms."""
     from mirror_lib.config import explain_with_transforms
-    from mirror_lib.config.secrets import shown
-    from mirror_lib.config.transforms import described
+    from mirror_lib.config.secrets import printable_value
+    from mirror_lib.config.transforms import describe_transforms
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         explained, transforms = explain_with_transforms(file, flow)
         settings = {name: setting for name, setting in explained.items() if setting.origin != "default" or not only_set}
         rows = [
-            (name, shown(name, setting), setting.origin, setting.line, setting.key)
+            (name, printable_value(name, setting), setting.origin, setting.line, setting.key)
             for name, setting in settings.items()
         ]
         output.document({"flow": flow})
         output.table("settings", ("key", "value", "origin", "line", "written as"), rows)
-        capped_table(output, "transforms", ("transform", "topics", "what", "determinism"), described(transforms))
+        capped_table(
+            output, "transforms", ("transform", "topics", "what", "determinism"), describe_transforms(transforms)
+        )
 
 
 @_app.command()
@@ -159,7 +161,7 @@ def keys(
     """List all keys with type, default and meaning."""
     from mirror_lib.config.settings import all_definitions, markdown_reference, transform_keys
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         if markdown and not as_json:
             typer.echo(markdown_reference(), nl=False)
             return

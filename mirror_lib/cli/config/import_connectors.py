@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mirror_lib.cli.config.written import masked, problems_of, say, write_or_print
+from mirror_lib.cli.config.written import mask_setting, problems_of, say, write_or_print
 from mirror_lib.cli.output import Output
 from mirror_lib.config import Problem, Severity
 from mirror_lib.config import loader as load
@@ -41,10 +41,11 @@ def import_to_file(
         {
             "written": None if path is None else str(path),
             "placed": [
-                masked(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
+                mask_setting(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
             ],
             "listed": [
-                masked(each.name, each.value, {"from": each.origin, "reason": each.reason}) for each in imported.listed
+                mask_setting(each.name, each.value, {"from": each.origin, "reason": each.reason})
+                for each in imported.listed
             ],
             "notes": list(imported.notes),
             "problems": [load.describe(problem) for problem in problems],

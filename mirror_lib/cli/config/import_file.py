@@ -12,13 +12,13 @@ import typer
 from mirror_lib.cli.config.written import (
     ForceOption,
     OutputOption,
-    masked,
+    mask_setting,
     problems_of,
     read_bytes,
     say,
     write_or_print,
 )
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 
 if TYPE_CHECKING:
     from mirror_lib.config.importers import Imported, MirrorMaker1, Recognised
@@ -137,7 +137,7 @@ def import_settings(
         "consumer.rebalance.listener": consumer_rebalance_listener,
         "rebalance.listener.args": rebalance_listener_args,
     }
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         answers = Answers.parse(answer or ())
         given = () if files is None and (consumer_config or producer_config) else _read_all(files)
         found = recognise(given, answers)
@@ -217,10 +217,10 @@ def _import_mirror_maker_1(
         )
     imported = import_mirror_maker_1(old, source=source, target=target)
     write_or_print(imported.text, output_file, force=force, as_json=as_json)
-    _tell(output, imported, output_file, as_json=as_json)
+    _show(output, imported, output_file, as_json=as_json)
 
 
-def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: bool) -> None:
+def _show(output: Output, imported: Imported, path: Path | None, *, as_json: bool) -> None:
     """Report where every setting went, and the result of `mirror config check`; no secrets."""
     from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
@@ -233,10 +233,11 @@ def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: boo
             "written": None if path is None else str(path),
             "group": imported.group,
             "placed": [
-                masked(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
+                mask_setting(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
             ],
             "listed": [
-                masked(each.name, each.value, {"from": each.origin, "reason": each.reason}) for each in imported.listed
+                mask_setting(each.name, each.value, {"from": each.origin, "reason": each.reason})
+                for each in imported.listed
             ],
             "to_be_settled": list(imported.remarks),
             "problems": [load.describe(problem) for problem in problems],

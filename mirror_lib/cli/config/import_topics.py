@@ -10,13 +10,13 @@ import typer
 from mirror_lib.cli.config.written import (
     ForceOption,
     OutputOption,
-    masked,
+    mask_setting,
     problems_of,
     read_bytes,
     say,
     write_or_print,
 )
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 
 if TYPE_CHECKING:
     from mirror_lib.config.importers import TranslatedFile
@@ -48,13 +48,13 @@ def import_topics(
     """
     from mirror_lib.config.importers import translate_topic_map
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         translated = translate_topic_map(read_bytes(file), source=source, target=target)
         write_or_print(translated.text, output_file, force=force, as_json=as_json)
-        _tell(output, translated, output_file, as_json=as_json)
+        _show(output, translated, output_file, as_json=as_json)
 
 
-def _tell(output: Output, translated: TranslatedFile, path: Path | None, *, as_json: bool) -> None:
+def _show(output: Output, translated: TranslatedFile, path: Path | None, *, as_json: bool) -> None:
     """Report the result for the lines, and the result of `mirror config check`; no secrets."""
     from mirror_lib.config import Severity
     from mirror_lib.config import loader as load
@@ -64,12 +64,13 @@ def _tell(output: Output, translated: TranslatedFile, path: Path | None, *, as_j
     output.document(
         {
             "written": None if path is None else str(path),
-            "settings": [masked(key, value, {}) for key, value in translated.settings.items()],
+            "settings": [mask_setting(key, value, {}) for key, value in translated.settings.items()],
             "translated": [
-                masked(each.name, each.value, {"line": each.line, "key": each.key}) for each in translated.translated
+                mask_setting(each.name, each.value, {"line": each.line, "key": each.key})
+                for each in translated.translated
             ],
             "untranslated": [
-                masked(each.name, each.value, {"line": each.line, "reason": each.reason})
+                mask_setting(each.name, each.value, {"line": each.line, "reason": each.reason})
                 for each in translated.untranslated
             ],
             "to_be_settled": list(translated.remarks),

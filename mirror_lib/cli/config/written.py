@@ -81,12 +81,12 @@ def problems_of(text: str) -> tuple[Problem, ...]:
         return load.check(file)
 
 
-def masked(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
+def mask_setting(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a setting of the old file for the JSON document, without secrets."""
     from mirror_lib.config import Provenance
-    from mirror_lib.config.secrets import shown
+    from mirror_lib.config.secrets import printable_value
 
-    return {"name": name, "value": shown(name, Provenance(value=value, key=name)), **more}
+    return {"name": name, "value": printable_value(name, Provenance(value=value, key=name)), **more}
 
 
 def say(lines: Sequence[str]) -> None:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.confirmation import YesOption, confirmed, person
+from mirror_lib.cli.confirmation import YesOption, ask_confirmation, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption
-from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.cli.output import JsonOption, report_errors
 from mirror_lib.config import load_flow
 from mirror_lib.ledger import existing_ledger, open_ledger
 from mirror_lib.relay import hold_lock
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def show(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
     """Show the cluster ids of a flow and those stored in the ledger. Exit code 3 if they differ."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow(config, flow)
         with existing_ledger(file) or nullcontext() as ledger, flow_admins(settings) as (source, target):
             known = None if ledger is None else ledger.cluster_pairs.find(ledger_name(settings.flow))
@@ -65,7 +65,7 @@ def accept(
     if same == new:
         raise typer.BadParameter("one of them is required", param_hint="--same, --new")
     decision = ClusterDecision.SAME if same else ClusterDecision.NEW
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow(config, flow)
         name, run_id = str(settings.flow), f"decision-{uuid.uuid4()}"
         with (
@@ -77,7 +77,7 @@ def accept(
                 change = plan_cluster_change(settings, clusters, ledger, decision)
             output.document({"change": change.to_dict()})
             output.note(str(change))
-            if yes or confirmed("Apply this?"):
+            if yes or ask_confirmation("Apply this?"):
                 lease.check()
                 apply_cluster_change(change, clusters, ledger, by=person())
                 output.document({"done": True})

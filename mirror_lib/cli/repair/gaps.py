@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
+from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger import GapRow, load_flow_as_it_runs, open_ledger
 from mirror_lib.relay import hold_lock
@@ -24,7 +24,7 @@ from mirror_lib.relay.gaps import (
     apply_decisions,
     plan_decisions,
     plan_in_ledger,
-    undecided,
+    undecided_gaps,
 )
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import delete_keys as write
@@ -58,7 +58,7 @@ def list_gaps(
 ) -> None:
     """List the gaps of a flow, newest first. Exit code 3 if a gap is open."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         with open_ledger(file) as ledger:
             waiting = ledger.open_gaps(str(settings.flow))
@@ -136,7 +136,7 @@ def delete_keys(
 ) -> None:
     """Write tombstones for keys that a compacted source has deleted and whose deletion was not copied."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         name, run_id = str(settings.flow), f"decision-{uuid.uuid4()}"
         with (
@@ -181,7 +181,7 @@ def delete_keys(
             total = sum(len(each.keys) for each in planned)
             if not total:
                 output.note(f"Flow {name}: the target has no key of {topic} that the source has deleted.")
-            elif yes or confirmed(f"Write {total:,} tombstones to the target?"):
+            elif yes or ask_confirmation(f"Write {total:,} tombstones to the target?"):
                 done = 0
                 for each in planned:
                     lease.check()
@@ -259,12 +259,12 @@ def _decide(
 ) -> None:
 
     decision = Decision(words)
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         choice.check()
         file, settings = load_flow_as_it_runs(config, flow)
         name = str(settings.flow)
         with open_ledger(file) as ledger:
-            known = undecided(ledger, name, decision)
+            known = undecided_gaps(ledger, name, decision)
             gaps = choice.of(known)
             if decision is Decision.RESUME:
                 # One stop that stays keeps its whole partition.
@@ -272,7 +272,7 @@ def _decide(
                 gaps = tuple(gap for gap in known if (gap.topic, gap.partition) in meant)
             if not gaps:
                 output.document({"decisions": []})
-                output.note(_nothing(decision, name))
+                output.note(_no_gap_text(decision, name))
                 return
             run_id = f"decision-{uuid.uuid4()}"
             lock = hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds)
@@ -287,7 +287,7 @@ def _decide(
                 _show(output, planned)
                 feasible = [each for each in planned if each.error is None]
                 question = f"{decision.value.capitalize()} for {len(feasible)} partitions?"
-                if feasible and (yes or confirmed(question)):
+                if feasible and (yes or ask_confirmation(question)):
                     lease.check()
                     apply_decisions(settings, clusters, ledger, feasible, by=person(), note=note)
                     output.document({"done": len(feasible)})
@@ -298,7 +298,7 @@ def _decide(
                     output.exit_code = output.exit_code or 1
 
 
-def _nothing(decision: Decision, flow: str) -> str:
+def _no_gap_text(decision: Decision, flow: str) -> str:
     what = "stopped" if decision == "resume" else "open"
     return f"Flow {flow}: no matching gap is {what}; `mirror gaps list` shows all gaps. Nothing was changed."
 

@@ -18,7 +18,7 @@ from mirror_lib.cli.flow_options import (
     capped_table,
     not_compared,
 )
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import flow_topology
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger, opposite_of
 from mirror_lib.relay import hold_lock
@@ -65,7 +65,7 @@ def register(app: typer.Typer) -> None:
 def show(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show the mapped range of each partition and the size of its map in the ledger."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with open_ledger(file) as ledger:
@@ -111,7 +111,7 @@ def rebuild(
     Reads both logs from their start, twice. Exit code 3 if the logs of a partition do not match; all other partitions
     are still rebuilt.
     """
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         _rebuild(output, config, flow, topics or (), partition, apply=apply)
 
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli.confirmation import NoteOption, YesOption, confirmed, person
+from mirror_lib.cli.confirmation import NoteOption, YesOption, ask_confirmation, person
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
-from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.cli.output import JsonOption, report_errors
 from mirror_lib.config import FirstStart, parse_first_start
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.relay import hold_lock
@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
 def show(config: ConfigOption, flow: FlowOption, topic: AnyTopicOption = None, as_json: JsonOption = False) -> None:
     """Show the positions stored on the target cluster; changes nothing."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         _, settings = load_flow_as_it_runs(config, flow)
         with FlowClusters.connect(settings) as clusters, output.progress("Reading the position topic"):
             snapshot = clusters.positions.read_all()
@@ -84,7 +84,7 @@ def set_positions(
 
     Shows which records would be skipped or copied again, and asks for confirmation.
     """
-    _change(config, flow, topic, partition or (), _parsed(to), note, yes=yes, as_json=as_json)
+    _change(config, flow, topic, partition or (), _parse_start(to), note, yes=yes, as_json=as_json)
 
 
 @_app.command()
@@ -101,7 +101,7 @@ def reset(
     _change(config, flow, topic, partition or (), None, note, yes=yes, as_json=as_json)
 
 
-def _parsed(text: str) -> FirstStart:
+def _parse_start(text: str) -> FirstStart:
 
     try:
         start = parse_first_start(f"offset {text}" if text.strip().isdigit() else text)
@@ -124,7 +124,7 @@ def _change(
     as_json: bool,
 ) -> None:
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         run_id = f"decision-{uuid.uuid4()}"
         name = str(settings.flow)
@@ -144,7 +144,7 @@ def _change(
             if failed:
                 output.document({"done": 0})
                 output.exit_code = max(error.exit_code for error in failed)
-            elif yes or confirmed(f"Set the positions of {len(planned)} partitions?"):
+            elif yes or ask_confirmation(f"Set the positions of {len(planned)} partitions?"):
                 lease.check()
                 apply_changes(settings, clusters, ledger, planned, by=person(), note=note, run_id=run_id)
                 output.document({"done": len(planned)})

@@ -19,7 +19,7 @@ from mirror_lib.cli.flow_options import (
     megabytes,
 )
 from mirror_lib.cli.observe import observe_after_run
-from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
+from mirror_lib.cli.output import JsonOption, Output, Progress, report_errors
 from mirror_lib.cli.plan import show_plan
 from mirror_lib.cli.rounds import show_run_rounds
 from mirror_lib.cli.run.outcome import close_abandoned, read_report
@@ -37,7 +37,7 @@ from mirror_lib.sync.loops import check_loops
 from mirror_lib.sync.topics import apply_flow_topics, plan_flow_topics
 
 #: The members of `--json` about the run as a whole.
-_TOLD = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
+_FIGURES = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
 _LEFT_OUT_COLUMNS = ("topic", "partition", "from", "to", "records", "reason", "what", "quarantined")
 _POLL_SECONDS = 1.0
 
@@ -82,7 +82,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Copy new records once, then exit: a run of the flow's DAG without Airflow. Ctrl-C stops it."""
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         _refuse_loops(file, settings, topics)
         if not (no_topics or dry_run):
@@ -211,7 +211,7 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
     capped_table(output, "failures", FAILURE_COLUMNS, [tuple(each.values()) for each in failures])
     deletions = [_failure(failure) for failure in report.deletions]
     capped_table(output, "deletions", FAILURE_COLUMNS, [tuple(each.values()) for each in deletions])
-    capped_table(output, "left_out", _LEFT_OUT_COLUMNS, [_left_out(each) for each in report.left_out_ranges])
+    capped_table(output, "left_out", _LEFT_OUT_COLUMNS, [_skipped_row(each) for each in report.left_out_ranges])
     output.values(
         "run",
         {
@@ -232,12 +232,12 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
         output.note(f"Warning: {warning}")
     # A path in a table would be cut at a narrow terminal.
     output.note(f"Job log: {files.log}")
-    told = {name: getattr(report, name) for name in _TOLD}
+    figures = {name: getattr(report, name) for name in _FIGURES}
     output.document(
         {
             "failures": failures,
             "deletions": deletions,
-            "run": {**told, "log": str(files.log)},
+            "run": {**figures, "log": str(files.log)},
             "warnings": list(report.warnings),
         }
     )
@@ -247,7 +247,7 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
     output.exit_code = report.exit_code or output.exit_code
 
 
-def _left_out(each: LeftOutRange) -> tuple[object, ...]:
+def _skipped_row(each: LeftOutRange) -> tuple[object, ...]:
     """Return the columns of `_LEFT_OUT_COLUMNS`; the last offset is inclusive."""
     place = (each.topic, each.partition, each.first_offset, each.next_offset - 1)
     return (*place, each.records, each.cause, each.detail, each.quarantined)

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.access import AccessTask, RequiredAccess, acl_commands, required_access, scheduled
+from mirror_lib.access import AccessTask, RequiredAccess, acl_commands, required_access, scheduled_access
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
-from mirror_lib.cli.output import JsonOption, JsonOutput, Output, reporting
+from mirror_lib.cli.output import JsonOption, JsonOutput, Output, report_errors
 from mirror_lib.cluster.auth import parse_jaas
 from mirror_lib.config import ClientSettings, flow_topology, load_flow
 from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
@@ -46,7 +46,7 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
     Exit code 1 if DENY ACLs of the source are not synchronized.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with open_ledger(whole) as ledger, output.progress(f"Reading both clusters of {settings.flow}"):
@@ -66,7 +66,7 @@ def apply(
     Exit code 1 if DENY ACLs of the source are not synchronized.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with open_ledger(whole) as ledger, output.progress(f"Synchronizing ACLs of {settings.flow}"):
@@ -84,7 +84,7 @@ def release(
 ) -> None:
     """Create the staged WRITE grants on the target: part of a cutover. Does not need the source."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
         with open_ledger(whole) as ledger, output.progress(f"Releasing staged grants of {settings.flow}"):
             done = release_acls(settings, ledger, by=_person(), with_withdrawn=withdrawn, topics=topics or ())
@@ -97,7 +97,7 @@ def revoke(
 ) -> None:
     """Delete the released WRITE grants from the target; they are staged again. Does not need the source."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         whole, settings = load_flow_as_it_runs(config, flow)
         with open_ledger(whole) as ledger, output.progress(f"Revoking released grants of {settings.flow}"):
             done = revoke_acls(settings, ledger, by=_person(), topics=topics or ())
@@ -136,13 +136,13 @@ def required(
     backfill and cutover.
     """
 
-    with reporting(as_json or form is AclFormat.JSON) as output:
+    with report_errors(as_json or form is AclFormat.JSON) as output:
         whole, settings = load_flow(config, flow)
         needed = [each for each in required_access(whole, settings) if not task or each.task in task]
         clients = {client.cluster: client for client in (settings.clients.source_admin, settings.clients.target_admin)}
         principals = {cluster: principal or _user(client) for cluster, client in clients.items()}
         commands = acl_commands(
-            needed if task else scheduled(settings, needed),
+            needed if task else scheduled_access(settings, needed),
             principals=principals,
             bootstrap_servers={cluster: client.properties["bootstrap.servers"] for cluster, client in clients.items()},
             command_config=command_config,
@@ -199,9 +199,9 @@ def _show(output: Output, done: AclSync) -> None:
         drift = [(*_cells(row.acl), row.difference.value, row.winner.value) for row in made.drift]
         capped_table(output, "drift", (*_COLUMNS, "difference", "wins"), drift)
         output.note(f"{made.unchanged} ACLs unchanged")
-        _table(output, "denials_left_out", made.denials_left_out)
-        if done.warning is not None:
-            output.note(done.warning)
+        _table(output, "denials_left_out", made.skipped_denials)
+        if done.denials_text is not None:
+            output.note(done.denials_text)
     if made.waiting or made.released:
         waiting, released = len(made.waiting), len(made.released)
         output.note(f"{waiting} WRITE grants staged (`mirror acls release`), {released} released")

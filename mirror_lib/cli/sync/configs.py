@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import flow_topology
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
 from mirror_lib.sync.configs import ConfigDrift, ConfigSync, apply_flow_configs, plan_flow_configs
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show the changes, and differences between source and target with the side that wins; changes nothing."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with (
@@ -49,7 +49,7 @@ def apply(
 ) -> None:
     """Apply the source's topic configs to the remote topics."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with (
@@ -68,7 +68,7 @@ def _show(output: Output, done: ConfigSync) -> None:
         for step in change.steps
     ]
     capped_table(output, "changes", _CHANGE_COLUMNS, rows)
-    capped_table(output, "drift", _DRIFT_COLUMNS, _folded(done.plan.drift))
+    capped_table(output, "drift", _DRIFT_COLUMNS, _fold_topics(done.plan.drift))
     # The tables are for the console; programs get the plan itself.
     output.document(done.to_dict())
     for notice in done.notices:
@@ -79,7 +79,7 @@ def _show(output: Output, done: ConfigSync) -> None:
     capped_errors(output, done.errors)
 
 
-def _folded(drift: tuple[ConfigDrift, ...]) -> list[tuple[Any, ...]]:
+def _fold_topics(drift: tuple[ConfigDrift, ...]) -> list[tuple[Any, ...]]:
     """Return the same difference on many topics as one row; only those that stay, since changes are shown
     separately.
     """

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import flow_topology, group_filter
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
 from mirror_lib.offsets import GroupReason, is_behind
@@ -45,8 +45,8 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show due checkpoints and commits; changes nothing. Exit code 3 if a group cannot be read."""
-    with reporting(as_json) as output:
-        done = _planned(output, config, flow, topics, group)
+    with report_errors(as_json) as output:
+        done = _plan(output, config, flow, topics, group)
         _begin(output, done)
         changes = [row for row in done.plan.rows if row.emit or row.commit]
         capped_table(output, "changes", _CHANGE_COLUMNS, [_change(row) for row in changes])
@@ -65,7 +65,7 @@ def apply(
     Exit code 3 if a group cannot be read or the target rejects its offsets; 1 if a group is never translated.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         with (
             output.progress(f"Synchronizing the groups of {settings.flow}"),
@@ -96,8 +96,8 @@ def status(
     topic contains malformed records, 3 if a group cannot be read.
     """
 
-    with reporting(as_json) as output:
-        done = _planned(output, config, flow, topics, group, present=True)
+    with report_errors(as_json) as output:
+        done = _plan(output, config, flow, topics, group, present=True)
         _begin(output, done)
         _show_reasons(output, ((row, row.present_reason) for row in done.plan.rows))
         present = done.plan.counts(present=True)
@@ -108,7 +108,7 @@ def status(
             output.exit_code = output.exit_code or 1
 
 
-def _planned(
+def _plan(
     output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None, *, present: bool = False
 ) -> GroupSync:
     """Return the plan for the selection; with `present`, rejections of the last apply are shown, too."""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import FlowConfig, MirrorConfig, load, load_flow
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
@@ -50,9 +50,9 @@ def emit(
     With --flow: only the heartbeats that monitor this flow (produced to its source by the reverse pair) and its own.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         loaded = _load(config)
-        pairs = emitting_flows(loaded, None if flow is None else _named(loaded, flow).flow)
+        pairs = emitting_flows(loaded, None if flow is None else _load_named_flow(loaded, flow).flow)
         if not pairs:
             output.note("No pair of clusters emits heartbeats: emit.heartbeats.enabled=false.")
         rounds = 1 if every is None else count
@@ -86,9 +86,9 @@ def check(
     Exit code 1 unless all are fresh. The result is stored for `mirror metrics`, unless --max-age is set.
     """
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         loaded = _load(config)
-        flows = loaded.enabled_flows if flow is None else (_named(loaded, flow),)
+        flows = loaded.enabled_flows if flow is None else (_load_named_flow(loaded, flow),)
         with _ledger(loaded, output) as ledger:
             checks = [check_flow_heartbeats(each, ledger=ledger, max_age_seconds=max_age) for each in flows]
             # A result with another age limit than the schedule's is not for monitoring.
@@ -106,7 +106,7 @@ def _load(config: ConfigOption) -> MirrorConfig:
     return load(config)
 
 
-def _named(config: MirrorConfig, flow: str) -> FlowConfig:
+def _load_named_flow(config: MirrorConfig, flow: str) -> FlowConfig:
 
     return load_flow(config.path, flow)[1]
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.config import flow_topology
 from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
 from mirror_lib.sync.topics import TopicSync, apply_flow_topics, plan_flow_topics
@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show topics to create and partitions to add; changes nothing. Exit code 3 if a topic is blocked."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with (
@@ -39,7 +39,7 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
 def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Create internal topics, target topics and missing partitions. Exit code 3 if a topic is blocked."""
 
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with (
@@ -59,7 +59,7 @@ def show_topics(output: Output, done: TopicSync) -> None:
     for notice in (*done.plan.about_undecided, *done.notices):
         output.note(notice)
     output.note(f"{done.plan.unchanged} topics unchanged")
-    for result in done.failed:
+    for result in done.failures:
         if result.error is not None:
             output.error(result.error)
 

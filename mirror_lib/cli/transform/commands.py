@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, Output, report_errors
 from mirror_lib.cli.transform.preflight import show_preflight
 from mirror_lib.cli.transform.preview import Wanted, show_preview
 from mirror_lib.config import FlowConfig, flow_topology
-from mirror_lib.config.transforms import described
+from mirror_lib.config.transforms import describe_transforms
 from mirror_lib.ledger import load_flow_as_it_runs
 from mirror_lib.relay.preview import SampleStart
 from mirror_lib.sync import source_admin
@@ -41,10 +41,10 @@ def list_transforms(
     as_json: JsonOption = False,
 ) -> None:
     """Show the transforms of a flow in order, and the transforms that apply to each topic; changes nothing."""
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         _, settings = load_flow_as_it_runs(config, flow)
         output.document({"flow": str(settings.flow)})
-        capped_table(output, "transforms", _TRANSFORM_COLUMNS, described(settings.transforms))
+        capped_table(output, "transforms", _TRANSFORM_COLUMNS, describe_transforms(settings.transforms))
         if not settings.transforms:
             output.note(f"Flow {settings.flow} has no transforms: every topic is copied unchanged.")
         if not offline:
@@ -99,7 +99,7 @@ def preview(
 
     Exit code 1 if a record cannot be transformed. Keys, values and headers are truncated; --json prints them in full.
     """
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         wanted = Wanted(topic, SampleStart.parse(begin), records, partition)
         _, settings = load_flow_as_it_runs(config, flow)
         show_preview(output, config.absolute(), settings, wanted, master)
@@ -129,6 +129,6 @@ def preflight(
 
     Exit code 1 if a schema id does not resolve to the same schema on the target.
     """
-    with reporting(as_json) as output:
+    with report_errors(as_json) as output:
         _, settings = load_flow_as_it_runs(config, flow)
         show_preflight(output, settings, topics or (), records, registers=register_missing)

@@ -50,10 +50,10 @@ def show_preflight(output: Output, flow: FlowConfig, topics: Sequence[str], most
     output.document({"flow": str(flow.flow), "is_sample": True})
     topology = flow_topology(flow, topics)
     samples, uses = _looked_at(output, flow, topology, most)
-    found = _asked(output, registries, samples, uses)
+    found = _query_registries(output, registries, samples, uses)
     if registers:
         _register(output, registries, uses, found)
-        found = _asked(output, registries, samples, uses)
+        found = _query_registries(output, registries, samples, uses)
     _show(output, found, registers=registers)
 
 
@@ -86,7 +86,7 @@ def _side_uses(flow: FlowConfig, remote_topic: str, found: TopicSchemas) -> Iter
             yield SideUses(topic, remote_topic, side, bool(decoded_formats(chain, side)), records)
 
 
-def _asked(
+def _query_registries(
     output: Output, registries: Registries, samples: tuple[TopicSample, ...], uses: Sequence[SideUses]
 ) -> SchemaPreflight:
     findings: list[Finding] = []
@@ -107,7 +107,7 @@ def _register(output: Output, registries: Registries, uses: Sequence[SideUses], 
     # Reported even if the next one is rejected.
     output.document({"registered": registered})
     own: dict[tuple[str, str], list[Finding]] = defaultdict(list)
-    for finding in found.unresolved:
+    for finding in found.unresolved_ids:
         own[finding.topic, finding.side].append(finding)
     for each in uses:
         for registration in register(registries, each, own[each.topic, each.side]):

@@ -63,15 +63,15 @@ def show_preview(output: Output, config: Path, flow: FlowConfig, wanted: Wanted,
         output.note(f"{wanted.topic} has no transforms: it is copied unchanged ({path.reason}).")
         return
     output.note(str(path))
-    _tell_determinism(output, chain)
+    _show_determinism(output, chain)
     with output.progress(f"Reading {wanted.topic} on {flow.flow.source}"):
         sample = read_sample(flow, wanted.topic, wanted.start, most=wanted.most, partition=wanted.partition)
     remote_topic = topology.remote_topic(wanted.topic)
     result = PreviewResult()
     if sample.rows.num_rows:
-        result = _transformed(output, config, flow, wanted.topic, remote_topic, sample, master)
+        result = _transform(output, config, flow, wanted.topic, remote_topic, sample, master)
     preview = Preview.of(wanted.topic, remote_topic, sample.records(), sample.unreadable, result)
-    _show(output, preview, PreviewText(policy_told(flow), SchemaTexts(chain)))
+    _show(output, preview, PreviewText(policy_text(flow), SchemaTexts(chain)))
 
 
 def _check_topic(flow: FlowConfig, topology: FlowTopology, topic: str) -> None:
@@ -90,7 +90,7 @@ def _check_exists(output: Output, flow: FlowConfig, topic: str) -> None:
             raise error
 
 
-def _tell_determinism(output: Output, chain: TransformChain) -> None:
+def _show_determinism(output: Output, chain: TransformChain) -> None:
     doubtful = {
         each.name: [str(reason) for reason in each.non_determinism]
         for each in chain.transforms
@@ -98,11 +98,11 @@ def _tell_determinism(output: Output, chain: TransformChain) -> None:
     }
     output.document({"determinism": chain.determinism.value, "non_determinism": doubtful})
     for name, reasons in doubtful.items():
-        told = f" ({'; '.join(reasons)})" if reasons else ""
-        output.note(f"Warning: {name} may return another result for the same record next time{told}.")
+        reasons_text = f" ({'; '.join(reasons)})" if reasons else ""
+        output.note(f"Warning: {name} may return another result for the same record next time{reasons_text}.")
 
 
-def _transformed(
+def _transform(
     output: Output, config: Path, flow: FlowConfig, topic: str, remote_topic: str, sample: Sample, master: str
 ) -> PreviewResult:
     """Transform the sample by a Spark job. All its input and output is in a folder that only this user may read."""
@@ -150,7 +150,7 @@ def _show(output: Output, preview: Preview, text: PreviewText) -> None:
         output.exit_code = 1
 
 
-def policy_told(flow: FlowConfig) -> str:
+def policy_text(flow: FlowConfig) -> str:
     """Return the flow's policy for poison records."""
     policy = flow.copy_settings.poison_policy
     consequences = {

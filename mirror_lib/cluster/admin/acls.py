@@ -54,12 +54,12 @@ def create_acls(calls: AdminCalls, cluster: str, acls: Iterable[AclBinding]) -> 
     """See `ClusterAdmin.create_acls`."""
 
     def ask(part: Sequence[NativeBinding], seconds: float) -> Mapping[NativeBinding, Future[Any]]:
-        answers: Mapping[NativeBinding, Future[Any]] = calls.client.create_acls(list(part), request_timeout=seconds)
-        return answers
+        futures: Mapping[NativeBinding, Future[Any]] = calls.client.create_acls(list(part), request_timeout=seconds)
+        return futures
 
     every = sorted(set(acls))
     refused = {acl: _unwritable(cluster, acl) for acl in every if acl.operation not in AclOperation.__members__}
-    wanted = {_binding(acl): acl for acl in every if acl not in refused}
+    wanted = {_to_native(acl): acl for acl in every if acl not in refused}
     return _change(calls, cluster, wanted, ask, "create an ACL") | refused
 
 
@@ -67,8 +67,8 @@ def delete_acls(calls: AdminCalls, cluster: str, acls: Iterable[AclBinding]) -> 
     """See `ClusterAdmin.delete_acls`."""
 
     def ask(part: Sequence[AclBindingFilter], seconds: float) -> Mapping[AclBindingFilter, Future[Any]]:
-        answers: Mapping[AclBindingFilter, Future[Any]] = calls.client.delete_acls(list(part), request_timeout=seconds)
-        return answers
+        futures: Mapping[AclBindingFilter, Future[Any]] = calls.client.delete_acls(list(part), request_timeout=seconds)
+        return futures
 
     wanted = {_exactly(acl): acl for acl in sorted(set(acls))}
     return _change(calls, cluster, wanted, ask, "delete an ACL")
@@ -89,8 +89,8 @@ def _change(
             acl = wanted[native]
             topic = acl.name if acl.resource is AclResource.TOPIC else None
             where, needs = Where(cluster=cluster, topic=topic), Grant.on_cluster(Operation.ALTER)
-            answer = calls.wait(future, seconds, doing, where, needs)
-            outcome[acl] = answer if isinstance(answer, MirrorError) else None
+            response = calls.wait(future, seconds, doing, where, needs)
+            outcome[acl] = response if isinstance(response, MirrorError) else None
     raise_if_unreachable(outcome.values())
     for error in outcome.values():
         if isinstance(error, SecurityDisabledError):
@@ -110,7 +110,7 @@ def _exactly(acl: AclBinding) -> AclBindingFilter:
     return AclBindingFilter(*_arguments(acl))
 
 
-def _binding(acl: AclBinding) -> NativeBinding:
+def _to_native(acl: AclBinding) -> NativeBinding:
     return NativeBinding(*_arguments(acl))
 
 

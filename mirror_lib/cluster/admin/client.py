@@ -153,13 +153,13 @@ class ClusterAdmin:
 
         def ask(topics: Sequence[str], seconds: float) -> dict[str, Future[Any]]:
             resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-            answers = self._calls.client.describe_configs(resources, request_timeout=seconds)
-            return {resource.name: future for resource, future in answers.items()}
+            responses = self._calls.client.describe_configs(resources, request_timeout=seconds)
+            return {resource.name: future for resource, future in responses.items()}
 
         deadline = self._calls.begin()
         needs = partial(Grant.on_topic, Operation.DESCRIBE_CONFIGS)
         question = Question("read the configs of a topic", _TOPICS_AT_ONCE, ask, self._topic, needs, read=configs)
-        return per_topic(self._calls.answers(question, sorted(set(names)), deadline))
+        return per_topic(self._calls.responses(question, sorted(set(names)), deadline))
 
     def broker_configs(self) -> Mapping[str, str | None]:
         """The configs of one broker; the other brokers are assumed to have the same.
@@ -172,15 +172,15 @@ class ClusterAdmin:
 
         def ask(ids: Sequence[str], seconds: float) -> dict[str, Future[Any]]:
             resources = [ConfigResource(ConfigResource.Type.BROKER, each) for each in ids]
-            answers = self._calls.client.describe_configs(resources, request_timeout=seconds)
-            return {resource.name: future for resource, future in answers.items()}
+            responses = self._calls.client.describe_configs(resources, request_timeout=seconds)
+            return {resource.name: future for resource, future in responses.items()}
 
         needs = partial(_on_cluster, Operation.DESCRIBE_CONFIGS)
         question = Question("read the configs of a broker", 1, ask, self._broker, needs, read=configs)
-        answer = self._calls.answers(question, [str(broker.id)], self._calls.begin())[str(broker.id)]
-        if isinstance(answer, MirrorError):
-            raise answer
-        return {name: entry.value for name, entry in answer.entries.items()}
+        response = self._calls.responses(question, [str(broker.id)], self._calls.begin())[str(broker.id)]
+        if isinstance(response, MirrorError):
+            raise response
+        return {name: entry.value for name, entry in response.entries.items()}
 
     def list_offsets(self, partitions: Iterable[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, OffsetFact]:
         """An offset of each requested partition; each fact has an offset or an error."""
@@ -204,25 +204,25 @@ class ClusterAdmin:
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
         def ask(wanted: Sequence[TopicPartition], seconds: float) -> dict[TopicPartition, Future[Any]]:
-            answers = self._calls.client.list_offsets(
+            responses = self._calls.client.list_offsets(
                 {NativePartition(*partition): specs[partition] for partition in wanted},
                 isolation_level=isolation,
                 request_timeout=seconds,
             )
-            return {TopicPartition(key.topic, key.partition): future for key, future in answers.items()}
+            return {TopicPartition(key.topic, key.partition): future for key, future in responses.items()}
 
         question = Question(
             doing,
             _PARTITIONS_AT_ONCE,
             ask,
             self._partition,
-            lambda each: _described(each.topic),
+            lambda each: _describe_grant(each.topic),
             read=lambda _, native: offset_fact(native),
         )
-        answers = self._ask_leaders(question, sorted(specs))
+        responses = self._ask_leaders(question, sorted(specs))
         return {
-            partition: offset_fact(answer) if isinstance(answer, MirrorError) else answer
-            for partition, answer in answers.items()
+            partition: offset_fact(response) if isinstance(response, MirrorError) else response
+            for partition, response in responses.items()
         }
 
     def create_topics(
@@ -318,7 +318,7 @@ class ClusterAdmin:
             partial(Grant.on_group, Operation.DESCRIBE),
             read=lambda _, native: assignment(native),
         )
-        return self._calls.answers(question, sorted(set(groups)), self._calls.begin())
+        return self._calls.responses(question, sorted(set(groups)), self._calls.begin())
 
     def _describe(self, names: Iterable[str], deadline: float) -> PerTopic[TopicDescription]:
         def ask(topics: Sequence[str], seconds: float) -> dict[str, Future[Any]]:
@@ -329,10 +329,10 @@ class ClusterAdmin:
             _TOPICS_AT_ONCE,
             ask,
             self._topic,
-            _described,
+            _describe_grant,
             read=lambda _, native: description(native),
         )
-        return per_topic(self._calls.answers(question, sorted(set(names)), deadline))
+        return per_topic(self._calls.responses(question, sorted(set(names)), deadline))
 
     def _ask_leaders(
         self, question: Question[TopicPartition], wanted: Sequence[TopicPartition]
@@ -349,7 +349,7 @@ class ClusterAdmin:
         # With thousands of new partitions, brokers announce leaders before these learn of it.
         while again and time.monotonic() < deadline:
             time.sleep(_SETTLING_PAUSE)
-            still = self._ask_again(question, again, (_left(deadline),), deadline, found)
+            still = self._ask_again(question, again, (_seconds_left(deadline),), deadline, found)
             if len(still) < len(again):
                 deadline = self._calls.begin()
             again = still
@@ -411,8 +411,8 @@ class ClusterAdmin:
         outcome: dict[str, MirrorError | None] = {}
         left = deque(parts)
         while left:
-            part, seconds = left.popleft(), _left(deadline)
-            changed = self._changed(ask(part, seconds), seconds, doing, operation)
+            part, seconds = left.popleft(), _seconds_left(deadline)
+            changed = self._wait_for_changes(ask(part, seconds), seconds, doing, operation)
             if len(part) > 1 and any(isinstance(error, OperationTooLargeError) for error in changed.values()):
                 middle = len(part) // 2
                 left.extendleft((part[middle:], part[:middle]))
@@ -420,7 +420,7 @@ class ClusterAdmin:
                 outcome |= changed
         return outcome
 
-    def _changed(
+    def _wait_for_changes(
         self, futures: Mapping[str, Future[Any]], seconds: float, doing: str, operation: Operation
     ) -> dict[str, MirrorError | None]:
         outcome = {
@@ -444,7 +444,7 @@ def _on_cluster(operation: Operation, _broker: str) -> Grant:
     return Grant.on_cluster(operation)
 
 
-def _described(topic: str) -> Grant:
+def _describe_grant(topic: str) -> Grant:
     return Grant.on_topic(Operation.DESCRIBE, topic)
 
 
@@ -453,5 +453,5 @@ def _metadata_records(spec: TopicSpec) -> int:
     return 1 + max(spec.partitions, 1) + len(spec.configs)
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.1)

@@ -117,7 +117,7 @@ def _kind(fields: ListedGroupFields) -> GroupKind:
 
 __all__ = ["Committed", "CommittedOffset", "GroupActiveError", "GroupAdmin", "GroupKind", "GroupState", "ListedGroup"]
 
-_Answer = TypeVar("_Answer")
+_Response = TypeVar("_Response")
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 #: A response for this number of groups with 50 partitions each has about a megabyte.
@@ -180,9 +180,9 @@ class GroupAdmin:
         """All groups that the user may describe, with or without members, by name."""
         return self._run(self._list_groups())
 
-    def committed(self, groups: Iterable[str]) -> Committed:
+    def fetch_committed(self, groups: Iterable[str]) -> Committed:
         """All committed offsets of groups."""
-        return self._run(self._committed(sorted(set(groups))))
+        return self._run(self._fetch_committed(sorted(set(groups))))
 
     def commit(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
@@ -193,7 +193,7 @@ class GroupAdmin:
         """
         return self._run(self._commit_all(offsets))
 
-    def _run(self, work: Coroutine[Any, Any, _Answer]) -> _Answer:
+    def _run(self, work: Coroutine[Any, Any, _Response]) -> _Response:
         if self._runner is None:
             work.close()
             raise RuntimeError("GroupAdmin is a context manager")
@@ -205,8 +205,8 @@ class GroupAdmin:
         deadline = time.monotonic() + self._timeout
         while True:
             try:
-                answers = await asyncio.gather(*(self._list_of(node, deadline) for node in self._client.brokers()))
-                return {fields.group: listed_group(fields) for answer in answers for fields in answer}
+                responses = await asyncio.gather(*(self._list_of(node, deadline) for node in self._client.brokers()))
+                return {fields.group: listed_group(fields) for response in responses for fields in response}
             except BrokerUnreachableError:
                 if time.monotonic() > deadline:
                     raise
@@ -220,8 +220,8 @@ class GroupAdmin:
                 version = newer
                 break
         while True:
-            answer = await self._ask(node, protocol.LIST_GROUPS, version, protocol.encode_list_groups(version))
-            code, groups = protocol.parse_list_groups(answer, version)
+            response = await self._ask(node, protocol.LIST_GROUPS, version, protocol.encode_list_groups(version))
+            code, groups = protocol.parse_list_groups(response, version)
             if code == ErrorCode.NONE:
                 return groups
             if not is_retriable(code) or time.monotonic() > deadline:
@@ -230,30 +230,30 @@ class GroupAdmin:
 
     # Reading
 
-    async def _committed(self, groups: Sequence[str]) -> Committed:
+    async def _fetch_committed(self, groups: Sequence[str]) -> Committed:
         found: dict[str, GroupOffsets] = {}
         errors = await self._by_coordinator(
             groups, lambda node, part: self._fetch(node, part, found), Operation.DESCRIBE
         )
-        offsets = {group: answer.offsets for group, answer in found.items()}
+        offsets = {group: response.offsets for group, response in found.items()}
         partition_errors = {
             (group, partition): self._error(
                 code, f"read the offsets of group {group}", Operation.DESCRIBE, group, partition
             )
-            for group, answer in found.items()
-            for partition, code in answer.partition_errors.items()
+            for group, response in found.items()
+            for partition, code in response.partition_errors.items()
         }
         return Committed(offsets, errors, partition_errors)
 
     async def _fetch(self, node: int, groups: Sequence[str], found: dict[str, GroupOffsets]) -> dict[str, int]:
         if await self._client.speaks(node, protocol.OFFSET_FETCH, protocol.BATCH_OFFSET_FETCH):
             body = protocol.encode_fetch_offsets(groups)
-            answer = await self._ask(node, protocol.OFFSET_FETCH, protocol.BATCH_OFFSET_FETCH, body)
-            answers = protocol.parse_fetch_offsets(answer)
+            response = await self._ask(node, protocol.OFFSET_FETCH, protocol.BATCH_OFFSET_FETCH, body)
+            responses = protocol.parse_fetch_offsets(response)
         else:
-            answers = await _limited(groups, lambda group: self._fetch_one(node, group))
+            responses = await _gather_limited(groups, lambda group: self._fetch_one(node, group))
         codes = {}
-        for each in answers:
+        for each in responses:
             if each.error_code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
                 found[each.group] = each
             else:
@@ -262,8 +262,8 @@ class GroupAdmin:
 
     async def _fetch_one(self, node: int, group: str) -> GroupOffsets:
         body = protocol.encode_fetch_group_offsets(group)
-        answer = await self._ask(node, protocol.OFFSET_FETCH, protocol.SINGLE_OFFSET_FETCH, body)
-        return protocol.parse_fetch_group_offsets(answer, group)
+        response = await self._ask(node, protocol.OFFSET_FETCH, protocol.SINGLE_OFFSET_FETCH, body)
+        return protocol.parse_fetch_group_offsets(response, group)
 
     # Committing
 
@@ -273,9 +273,9 @@ class GroupAdmin:
         done: dict[str, dict[TopicPartition, int]] = {}
 
         async def commit(node: int, groups: Sequence[str]) -> dict[str, int]:
-            answers = await _limited(groups, lambda group: self._commit(node, group, offsets[group]))
+            responses = await _gather_limited(groups, lambda group: self._commit(node, group, offsets[group]))
             again = {}
-            for group, codes in zip(groups, answers, strict=True):
+            for group, codes in zip(groups, responses, strict=True):
                 moved = next((code for code in codes.values() if code in _COORDINATION), None)
                 if moved is None:
                     done[group] = codes
@@ -369,15 +369,15 @@ class GroupAdmin:
         # Another broker next time, in case this one is down.
         node = random.choice(self._client.brokers())
         if await self._client.speaks(node, protocol.FIND_COORDINATOR, protocol.BATCH_FIND_COORDINATOR):
-            answers = []
+            responses = []
             for part in batches(groups, _GROUPS_AT_ONCE):
                 body = protocol.encode_find_coordinators(part)
-                answer = await self._ask(node, protocol.FIND_COORDINATOR, protocol.BATCH_FIND_COORDINATOR, body)
-                answers += protocol.parse_find_coordinators(answer)
+                response = await self._ask(node, protocol.FIND_COORDINATOR, protocol.BATCH_FIND_COORDINATOR, body)
+                responses += protocol.parse_find_coordinators(response)
         else:
-            answers = await _limited(groups, lambda group: self._find_coordinator(node, group))
+            responses = await _gather_limited(groups, lambda group: self._find_coordinator(node, group))
         codes = {}
-        for each in answers:
+        for each in responses:
             if each.error_code == ErrorCode.NONE:
                 self._coordinators[each.group] = each.node
             else:
@@ -386,8 +386,8 @@ class GroupAdmin:
 
     async def _find_coordinator(self, node: int, group: str) -> protocol.CoordinatorFields:
         body = protocol.encode_find_coordinator(group)
-        answer = await self._ask(node, protocol.FIND_COORDINATOR, protocol.SINGLE_FIND_COORDINATOR, body)
-        return protocol.parse_find_coordinator(answer, group)
+        response = await self._ask(node, protocol.FIND_COORDINATOR, protocol.SINGLE_FIND_COORDINATOR, body)
+        return protocol.parse_find_coordinator(response, group)
 
     # In general
 
@@ -428,13 +428,13 @@ class GroupAdmin:
         return Where(cluster=self.cluster)
 
 
-async def _limited(
-    groups: Sequence[str], ask: Callable[[str], Awaitable[_Answer]], under_way: int = _REQUESTS_UNDER_WAY
-) -> list[_Answer]:
+async def _gather_limited(
+    groups: Sequence[str], ask: Callable[[str], Awaitable[_Response]], under_way: int = _REQUESTS_UNDER_WAY
+) -> list[_Response]:
     """Send a request for each group with a few in flight; return the results in the groups' order."""
     slots = asyncio.Semaphore(under_way)
 
-    async def one(group: str) -> _Answer:
+    async def one(group: str) -> _Response:
         async with slots:
             return await ask(group)
 

@@ -110,17 +110,17 @@ class AdminCalls:
             AuthenticationError: the cluster rejected the client.
         """
         whole = self._timeout if self._reached else min(self._timeout, _FIRST_CONTACT_SECONDS)
-        answer: Any = None
+        response: Any = None
         for seconds in self.attempts(time.monotonic() + whole, whole):
             future = self.client.describe_cluster(request_timeout=seconds)
-            answer = self.wait(future, seconds, "reach the cluster", self._where)
-            if not isinstance(answer, MirrorError):
+            response = self.wait(future, seconds, "reach the cluster", self._where)
+            if not isinstance(response, MirrorError):
                 self._reached = True
-                self._cluster_id = answer.cluster_id
-                return answer
-            if not answer.retriable:
+                self._cluster_id = response.cluster_id
+                return response
+            if not response.retriable:
                 break
-        raise answer
+        raise response
 
     def cluster_id(self) -> str | None:
         """The cluster id, from the first response; None before Kafka 0.10.1.
@@ -146,11 +146,11 @@ class AdminCalls:
             seconds = min((whole or self._timeout) * part, max(deadline - time.monotonic(), 0.1))
             if waited_in_vain:
                 self._renew(seconds)
-            begun = time.monotonic()
+            started = time.monotonic()
             yield seconds
-            waited_in_vain = time.monotonic() - begun >= seconds * 0.9
+            waited_in_vain = time.monotonic() - started >= seconds * 0.9
 
-    def answers(self, question: Question[_Key], keys: Sequence[_Key], deadline: float) -> dict[_Key, Any]:
+    def responses(self, question: Question[_Key], keys: Sequence[_Key], deadline: float) -> dict[_Key, Any]:
         """A result or an error for every key; retriable errors are retried.
 
         Raises:
@@ -212,20 +212,20 @@ class AdminCalls:
         for key, future in futures.items():
             code = None
             if future.done() and future.exception() is None:
-                answer = future.result()
+                response = future.result()
             else:
                 left = max(until - time.monotonic(), 0.0)
-                answer = self.wait(future, left, question.doing, question.where(key), question.needs(key))
+                response = self.wait(future, left, question.doing, question.where(key), question.needs(key))
                 code = _code(future)
             if code is not None:
                 codes[key] = code
-            elif no_answer(answer):
+            elif no_answer(response):
                 # librdkafka reports success if the connection to the leader is lost while it waits.
                 codes[key] = LocalCode.TRANSPORT
-                answer = error_for_code(LocalCode.TRANSPORT, where=question.where(key), doing=question.doing)
+                response = error_for_code(LocalCode.TRANSPORT, where=question.where(key), doing=question.doing)
             elif question.read is not None:
-                answer = question.read(key, answer)
-            found[key] = answer
+                response = question.read(key, response)
+            found[key] = response
 
     def wait(self, future: Future[Any], seconds: float, doing: str, where: Where, needs: Grant | None = None) -> Any:
         """A future's result, or its error as a value.
@@ -285,10 +285,10 @@ class AdminCalls:
         return Where(cluster=self._connection.cluster)
 
 
-def raise_if_unreachable(answers: Iterable[Any]) -> None:
+def raise_if_unreachable(responses: Iterable[Any]) -> None:
     """Raise if not a single item has a result: then the cluster is unreachable."""
-    collected = list(answers)
-    if collected and all(isinstance(answer, BrokerUnreachableError) for answer in collected):
+    collected = list(responses)
+    if collected and all(isinstance(response, BrokerUnreachableError) for response in collected):
         raise collected[0]
 
 

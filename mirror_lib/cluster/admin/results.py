@@ -53,10 +53,10 @@ def batches(
         yield batch
 
 
-def per_topic(answers: Mapping[str, Any]) -> PerTopic[Any]:
+def per_topic(responses: Mapping[str, Any]) -> PerTopic[Any]:
     """Separate results from errors."""
-    errors = {topic: answer for topic, answer in answers.items() if isinstance(answer, MirrorError)}
-    found = {topic: answer for topic, answer in answers.items() if topic not in errors}
+    errors = {topic: response for topic, response in responses.items() if isinstance(response, MirrorError)}
+    found = {topic: response for topic, response in responses.items() if topic not in errors}
     return PerTopic(found, errors)
 
 
@@ -68,11 +68,11 @@ def no_answer(native: Any) -> bool:
     return isinstance(native, ListOffsetsResultInfo) and native.offset < -1
 
 
-def offset_fact(answer: Any) -> OffsetFact:
+def offset_fact(response: Any) -> OffsetFact:
     """An offset, or the error that was stored in its place."""
-    if isinstance(answer, MirrorError):
-        return OffsetFact(-1, error=answer)
-    return OffsetFact(answer.offset, answer.leader_epoch)
+    if isinstance(response, MirrorError):
+        return OffsetFact(-1, error=response)
+    return OffsetFact(response.offset, response.leader_epoch)
 
 
 def assignment(native: Any) -> frozenset[TopicPartition]:

@@ -82,7 +82,7 @@ class Tickets:
 
     def credentials(self, login: KerberosIdentity, where: Where) -> Any:
         """As `KerberosIdentity.credentials`."""
-        return self._found(login, where)[0]
+        return self._find(login, where)[0]
 
     def offer_to_process(self, login: KerberosIdentity, where: Where) -> None:
         """Make the login's ticket available to librdkafka.
@@ -90,7 +90,7 @@ class Tickets:
         Raises:
             ConfigurationError: the process already uses another login that librdkafka cannot use at the same time.
         """
-        found, cache = self._found(login, where)
+        found, cache = self._find(login, where)
         principal = str(found.name)
         realm = principal.rpartition("@")[2]
         with self._lock:
@@ -108,7 +108,7 @@ class Tickets:
             if cache:
                 os.environ[_CACHE_VARIABLE] = cache
 
-    def _found(self, login: KerberosIdentity, where: Where) -> tuple[Any, str | None]:
+    def _find(self, login: KerberosIdentity, where: Where) -> tuple[Any, str | None]:
         """Credentials, with the name of this module's cache that holds them; None if they are in the process's own."""
         gssapi = gssapi_package(where)
         with self._lock:
@@ -123,7 +123,7 @@ class Tickets:
             name = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
         if login.ticket_cache is not None:
             try:
-                found, cache = _carried(gssapi, name, login.ticket_cache, _cache_name(login, login.ticket_cache))
+                found, cache = _copy_tickets(gssapi, name, login.ticket_cache, _cache_name(login, login.ticket_cache))
                 if login.keytab is None or _is_current(found):
                     return found, cache
             except gssapi.exceptions.GSSError:
@@ -144,7 +144,7 @@ class Tickets:
         return found, None
 
 
-def _carried(gssapi: Any, name: Any, content: bytes, cache: str) -> tuple[Any, str]:
+def _copy_tickets(gssapi: Any, name: Any, content: bytes, cache: str) -> tuple[Any, str]:
     """The tickets in a cache's content, copied into a cache of this module."""
     with _private_file(content) as path:
         held = gssapi.Credentials(name=name, usage="initiate", store={"ccache": f"FILE:{path}"})
@@ -163,22 +163,22 @@ TICKETS = Tickets()
 
 def kerberos_error(error: Exception, login: KerberosIdentity, where: Where) -> MirrorError:
     """The project's error for one of package gssapi."""
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     who = login.principal or "the ticket cache"
-    if login.keytab is not None and _NOTHING_HELD in said:
+    if login.keytab is not None and _NOTHING_HELD in message:
         return AuthenticationError(
             f"the keytab has no key for {who}.",
             where=where,
             action="Check principal and keyTab in sasl.jaas.config; `klist -k` shows the principals of a keytab.",
         )
-    if _NO_KDC in said:
+    if _NO_KDC in message:
         return TransientError(
-            f"no response from a KDC to the login of {who}: {said.rstrip('.')}.",
+            f"no response from a KDC to the login of {who}: {message.rstrip('.')}.",
             where=where,
             action="Check krb5.conf on this machine and that the KDC runs.",
         )
     return AuthenticationError(
-        f"Kerberos rejected {who}: {said.rstrip('.')}.",
+        f"Kerberos rejected {who}: {message.rstrip('.')}.",
         where=where,
         action="Check principal and keyTab (or the ticket cache) in sasl.jaas.config, sasl.kerberos.service.name, and "
         "that the brokers' host names match their principals.",

@@ -66,7 +66,7 @@ class MskIamToken:
                 self.region, _provider(credentials)
             )
         except (BotoCoreError, ClientError) as error:
-            raise self._failed(error, where) from None
+            raise self._error(error, where) from None
         if self.log_identity:
             self._log_identity(credentials)
         return Token(signed, began, min(expires_ms / 1000, ends), credentials.access_key)
@@ -88,7 +88,7 @@ class MskIamToken:
                 if (found := load()) is not None:
                     return found
             except (BotoCoreError, ClientError) as error:
-                failure = self._failed(error, where)
+                failure = self._error(error, where)
                 if isinstance(failure, TransientError):
                     # Java's chain would continue with another identity.
                     raise failure from None
@@ -137,7 +137,7 @@ class MskIamToken:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            said = self._sts(
+            response = self._sts(
                 aws_access_key_id=credentials.access_key,
                 aws_secret_access_key=credentials.secret_key,
                 aws_session_token=credentials.token,
@@ -145,9 +145,9 @@ class MskIamToken:
         except (BotoCoreError, ClientError) as error:
             _log.warning("awsDebugCreds: the identity of the AWS credentials is unknown: %s", _code(error))
         else:
-            _log.info("awsDebugCreds: the AWS credentials are those of %s", said.get("Arn"))
+            _log.info("awsDebugCreds: the AWS credentials are those of %s", response.get("Arn"))
 
-    def _failed(self, error: Exception, where: Where) -> MirrorError:
+    def _error(self, error: Exception, where: Where) -> MirrorError:
         from botocore.exceptions import ConnectionError as NotConnected
         from botocore.exceptions import HTTPClientError
 

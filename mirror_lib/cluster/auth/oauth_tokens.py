@@ -147,18 +147,18 @@ class ClientCredentials:
                 action="Write https://host:port/path, with all other characters percent-encoded.",
             ) from None
         except HttpError as error:
-            raise self._failed(error, where) from None
+            raise self._connection_error(error, where) from None
         if not response.is_success:
-            raise self._refused(response, where)
+            raise self._rejection(response, where)
         answered = _members(response)
         value = answered.get("access_token") or answered.get("id_token")
         if not isinstance(value, str) or not value:
             raise AuthenticationError(
-                f"the response of the token endpoint {self._shown()} has no access_token.",
+                f"the response of the token endpoint {self._masked_endpoint()} has no access_token.",
                 where=where,
                 action="Check sasl.oauthbearer.token.endpoint.url: it must be the token endpoint.",
             )
-        return as_token(value, where, f"the token endpoint {self._shown()}", self.subject_claim, answered)
+        return as_token(value, where, f"the token endpoint {self._masked_endpoint()}", self.subject_claim, answered)
 
     def _request(self) -> HttpRequest:
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
@@ -176,38 +176,38 @@ class ClientCredentials:
             urllib.parse.urlencode(form).encode(),
         )
 
-    def _refused(self, response: HttpResponse, where: Where) -> MirrorError:
+    def _rejection(self, response: HttpResponse, where: Where) -> MirrorError:
         code = _members(response).get("error")
-        said = f"HTTP {response.status}{f' ({code})' if isinstance(code, str) and code in _KNOWN_CODES else ''}"
+        status = f"HTTP {response.status}{f' ({code})' if isinstance(code, str) and code in _KNOWN_CODES else ''}"
         if response.status >= 500 or response.status in (_TOO_MANY_REQUESTS, _REQUEST_TIMEOUT):
             return TransientError(
-                f"the token endpoint {self._shown()} returned no token: {said}.",
+                f"the token endpoint {self._masked_endpoint()} returned no token: {status}.",
                 where=where,
                 action="This is usually transient; check the identity provider if it persists.",
             )
         return AuthenticationError(
-            f"the token endpoint {self._shown()} rejected client {self.client_id}: {said}.",
+            f"the token endpoint {self._masked_endpoint()} rejected client {self.client_id}: {status}.",
             where=where,
             action="Check sasl.oauthbearer.token.endpoint.url, and clientId, clientSecret and scope in "
             "sasl.jaas.config.",
         )
 
-    def _failed(self, error: HttpError, where: Where) -> MirrorError:
+    def _connection_error(self, error: HttpError, where: Where) -> MirrorError:
         if isinstance(error, HttpCertificateError):
             return AuthenticationError(
-                f"the token endpoint {self._shown()} is not trusted: {error}.",
+                f"the token endpoint {self._masked_endpoint()} is not trusted: {error}.",
                 where=where,
                 action="As in Java, set its certificate authority in ssl.truststore.location (and "
                 "ssl.truststore.password), as options of sasl.jaas.config.",
             )
         return TransientError(
-            f"the token endpoint {self._shown()} cannot be reached: {error}.",
+            f"the token endpoint {self._masked_endpoint()} cannot be reached: {error}.",
             where=where,
             action="Check sasl.oauthbearer.token.endpoint.url, and that it is reachable from this machine and Spark's "
             "workers.",
         )
 
-    def _shown(self) -> str:
+    def _masked_endpoint(self) -> str:
         """The endpoint without possible secrets in its URL."""
         return masked_urls(re.split("[?#]", self.endpoint, maxsplit=1)[0])
 

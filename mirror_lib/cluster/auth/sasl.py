@@ -186,7 +186,7 @@ class _OAuthReader:
         endpoint = self._properties.get("sasl.oauthbearer.token.endpoint.url", "").strip()
         if not endpoint:
             if any(name.startswith(_UNSECURED) for name in self._options):
-                return OAuthLogin(self._unsecured(), self._extensions(f"{_UNSECURED}Extension_"))
+                return OAuthLogin(self._unsecured_source(), self._extensions(f"{_UNSECURED}Extension_"))
             raise self._error(
                 "sasl.oauthbearer.token.endpoint.url is not set.",
                 "Set it to the endpoint that issues tokens for client credentials, or to file:/path of a token.",
@@ -257,7 +257,7 @@ class _OAuthReader:
             ) from error
         return TokenFile(path, content, self._subject)
 
-    def _unsecured(self) -> TokenSource:
+    def _unsecured_source(self) -> TokenSource:
         claims: dict[str, Any] = {}
         for name, value in self._options.items():
             kind, _, claim = name.removeprefix(_UNSECURED).partition("_")

@@ -52,7 +52,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         """SASL extensions (KIP-342)."""
         return dict(self._extensions)
 
-    def refused(self, token: str) -> None:
+    def drop_token(self, token: str) -> None:
         """Drop the token that a broker has rejected: the next connection gets a new one."""
         forget_token(self._source, token)
 
@@ -69,12 +69,12 @@ class TokenAuthenticator:
         if self._sent is None:
             self._sent = await self._provider.token()
             pairs = {"auth": f"Bearer {self._sent}", **self._provider.extensions()}
-            told = "\x01".join(f"{name}={value}" for name, value in pairs.items())
-            return f"n,,\x01{told}\x01\x01".encode(), True
+            extensions = "\x01".join(f"{name}={value}" for name, value in pairs.items())
+            return f"n,,\x01{extensions}\x01\x01".encode(), True
         if not payload:
             return None
         # A response with content is a rejection; the broker returns its error after an acknowledgement.
-        self._provider.refused(self._sent)
+        self._provider.drop_token(self._sent)
         return b"\x01", True
 
 
@@ -129,10 +129,10 @@ class KerberosAuthenticator:
         context = gssapi.SecurityContext(
             name=name.canonicalize(gssapi.MechType.kerberos), creds=credentials, usage="initiate"
         )
-        answer: bytes | None = None
+        response: bytes | None = None
         while not context.complete:
-            answer = yield context.step(answer) or b"", True
-        offered = context.unwrap(answer).message
+            response = yield context.step(response) or b"", True
+        offered = context.unwrap(response).message
         if len(offered) != len(_NO_SECURITY_LAYER) or not offered[0] & _NO_SECURITY_LAYER[0]:
             raise AuthenticationFailedError(
                 "the broker requires a security layer of Kerberos, which Kafka does not have"

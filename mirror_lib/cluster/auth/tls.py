@@ -114,7 +114,7 @@ def read_tls(properties: Mapping[str, str], where: Where, *, prefix: str = "") -
             action="Remove it to verify host names, or leave it empty to disable the verification.",
         )
     reader = _Reader(properties, where, prefix)
-    return Tls(reader.trusted(), reader.client(), algorithm == "https", reader.versions())
+    return Tls(reader.trusted_certificates(), reader.client(), algorithm == "https", reader.versions())
 
 
 class _Reader:
@@ -125,15 +125,15 @@ class _Reader:
         self._where = where
         self._prefix = prefix
 
-    def trusted(self) -> str | None:
+    def trusted_certificates(self) -> str | None:
         self._not_blank("ssl.truststore.certificates", "ssl.truststore.location")
         inline, location = self._get("ssl.truststore.certificates"), self._get("ssl.truststore.location")
         if inline:
             self._alone("ssl.truststore.certificates", "ssl.truststore.location", location)
-            return self._guarded("ssl.truststore.certificates", lambda: _inline_certificates(inline))
+            return self._read_store("ssl.truststore.certificates", lambda: _inline_certificates(inline))
         if location:
             password = self._get("ssl.truststore.password")
-            return self._guarded(
+            return self._read_store(
                 f"ssl.truststore.location={location}", lambda: read_truststore(Path(location).read_bytes(), password)
             )
         return None
@@ -145,12 +145,12 @@ class _Reader:
         if key:
             self._alone("ssl.keystore.key", "ssl.keystore.location", location)
             chain = self._get("ssl.keystore.certificate.chain") or ""
-            return self._guarded(
+            return self._read_store(
                 "ssl.keystore.key with ssl.keystore.certificate.chain", lambda: read_pem_key(key, chain, key_password)
             )
         if location:
             password = self._get("ssl.keystore.password")
-            return self._guarded(
+            return self._read_store(
                 f"ssl.keystore.location={location}",
                 lambda: read_keystore(Path(location).read_bytes(), password, key_password),
             )
@@ -192,7 +192,7 @@ class _Reader:
                 action="Remove one.",
             )
 
-    def _guarded(self, what: str, read: Callable[[], _Read]) -> _Read:
+    def _read_store(self, what: str, read: Callable[[], _Read]) -> _Read:
         try:
             return read()
         except KeystoreError as error:

@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "assemble": ["BatchAssembler"],
-        "builder": ["grown", "rebuild"],
+        "builder": ["largest_encoding", "rebuild"],
         "damage": ["measure_damage"],
         "decode_limits": ["DecodeLimits"],
         "header": [
@@ -34,11 +34,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "record_blocks": ["RecordBlock", "read_blocks"],
         "records": ["Record", "RecordError"],
         "rules": ["ANY_RECORD", "RecordRules"],
-        "skipped": ["LeftOut", "Unit", "left_out_damage", "left_out_record"],
+        "skipped": ["LeftOut", "Unit", "skipped_damage", "skipped_record"],
         "spans": ["Shown", "Span", "none_shown", "read_spans"],
-        "split": ["halves", "left_out_batch", "readable"],
+        "split": ["halves", "skipped_batch", "readable"],
         "stamping": ["stamp"],
         "validation": ["sound_batches"],
-        "varint": ["decode_varint", "encode_varint", "sized"],
+        "varint": ["decode_varint", "encode_varint", "with_size"],
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mirror_lib.cluster.batches.builder import BatchBuilder, grown
+from mirror_lib.cluster.batches.builder import BatchBuilder, largest_encoding
 from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, BatchHeader, Codec
 from mirror_lib.cluster.batches.ready import ReadyBatch
@@ -68,7 +68,7 @@ class Gathering:
         if builder is not None and builder.codec == codec:
             try:
                 body = decompress(codec, batch[HEADER_SIZE:])
-                if builder.size + grown(len(body), header.count) <= self._limit:
+                if builder.size + largest_encoding(len(body), header.count) <= self._limit:
                     builder.add_whole(header, body)
                     return
             except OversizedBatchError:
@@ -97,7 +97,7 @@ class Gathering:
 
         Records that they cannot join go to `out`.
         """
-        size = grown(sum(len(record.tail) for record in records), len(records))
+        size = largest_encoding(sum(len(record.tail) for record in records), len(records))
         builder = self._builder
         full = builder is not None and (builder.codec != codec or builder.size + size > self._limit)
         too_large = size > self._limit or not records
@@ -131,7 +131,7 @@ class Gathering:
         builder = BatchBuilder(codec)
         try:
             body = decompress(codec, batch[HEADER_SIZE:])
-            if grown(len(body), header.count) > self._limit:
+            if largest_encoding(len(body), header.count) > self._limit:
                 return
             self._alone = None
             builder.add_whole(header, body)

@@ -86,7 +86,7 @@ class BatchAssembler:
         target_max_message_bytes: int,
         read_committed: bool,
         rules: RecordRules = ANY_RECORD,
-        leave_out: bool = False,
+        skip: bool = False,
         now_ms: Callable[[], int] = _clock,
     ) -> None:
         """Start at source offset `start`.
@@ -97,7 +97,7 @@ class BatchAssembler:
             target_max_message_bytes: the target topic's `max.message.bytes`.
             read_committed: drop records of aborted transactions.
             rules: further requirements of the target topic for records.
-            leave_out: skip poison, available from `take_left_out`, instead of failing.
+            skip: skip poison, available from `take_skipped`, instead of failing.
             now_ms: the clock for bounds of timestamps, in epoch milliseconds.
         """
         self._end = end
@@ -106,7 +106,7 @@ class BatchAssembler:
         self._target_max = target_max_message_bytes
         self._read_committed = read_committed
         self._rules = rules
-        self._poison = Poison(topic, partition, end, leave_out=leave_out)
+        self._poison = Poison(topic, partition, end, skip=skip)
         self._now_ms = now_ms
         self._times = AllowedTimes()
         self._waiting = Gathering(batch_max_bytes, target_max_message_bytes, on_damage=self._damaged_in_waiting)
@@ -121,7 +121,7 @@ class BatchAssembler:
         return self._poison.failure
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if everything before `end` was fed."""
         return self.next_offset >= self._end
 
@@ -141,7 +141,7 @@ class BatchAssembler:
         out: list[ReadyBatch] = []
         if self.failure is not None:
             return out
-        if self._rules.bounded:
+        if self._rules.has_time_bound:
             self._times = self._rules.allowed_times(self._now_ms())
         transactions = AbortedTransactions(aborted)
         view = memoryview(data)
@@ -183,9 +183,9 @@ class BatchAssembler:
         """Always empty: `feed` returns everything that is ready."""
         return []
 
-    def take_left_out(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[LeftOut]:
         """Skipped data since the last call, in order. Store it before sending the batches returned with it."""
-        return self._poison.take_left_out()
+        return self._poison.take_skipped()
 
     def flush(self) -> ReadyBatch | None:
         """Return the data that waits for more small batches."""
@@ -221,13 +221,13 @@ class BatchAssembler:
             more_may_come: true if the next fetch, starting with this batch, may contain more of the data after it.
         """
         damaged = not isinstance(cause, OversizedBatchError | RecordTooLargeError | RecordRefusedError)
-        damage = measure_damage(rest, expected=self.next_offset) if self._poison.leave_out and damaged else None
+        damage = measure_damage(rest, expected=self.next_offset) if self._poison.skip and damaged else None
         if damage is not None:
             # No batch shows the epoch of the skipped offsets.
-            self.next_offset = self._poison.leave_out_damage(rest, damage, cause, first=self.next_offset)
+            self.next_offset = self._poison.skip_damage(rest, damage, cause, first=self.next_offset)
             self.leader_epoch = -1
             return damage.size
-        if not (self._poison.leave_out and damaged and more_may_come):
+        if not (self._poison.skip and damaged and more_may_come):
             self._fail(cause, out)
         return 0
 
@@ -337,9 +337,9 @@ class BatchAssembler:
         return after
 
     def _damaged_in_waiting(self, header: BatchHeader, batch: bytes, error: CorruptBatchError) -> None:
-        if not self._poison.leave_out:
+        if not self._poison.skip:
             raise error
-        self._poison.leave_out_damage(batch, damage_under_checksum(header), error, first=header.base_offset)
+        self._poison.skip_damage(batch, damage_under_checksum(header), error, first=header.base_offset)
 
     def _rebuild(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
         self._waiting.close(out)
@@ -356,21 +356,21 @@ class BatchAssembler:
         if header.attributes & LOG_APPEND_TIME_BIT:
             records = (record._replace(timestamp=header.max_timestamp) for record in records)
         last = header.base_offset + header.last_offset_delta
-        wanted, refusal = self._sifted(records)
+        wanted, refusal = self._select(records)
         self._emit_rebuilt(wanted, codec=codec, source_next=min(last + 1, self._end), refusal=refusal, out=out)
 
-    def _sifted(self, records: Iterable[Record]) -> tuple[list[Record], MirrorError | None]:
+    def _select(self, records: Iterable[Record]) -> tuple[list[Record], MirrorError | None]:
         """The records of the range that the target accepts, up to the first that stops the partition, and its error."""
         start, end = self.next_offset, self._end
         wanted: list[Record] = []
-        checked = self._rules.bounded or self._rules.needs_key
+        checked = self._rules.has_time_bound or self._rules.needs_key
         for record in records:
             if not start <= record.offset < end:
                 continue
             refusal = self._rules.refusal(record, self._times) if checked else None
             if refusal is None:
                 wanted.append(record)
-            elif self._poison.leave_out:
+            elif self._poison.skip:
                 self._poison.leave_out_record(record, refusal)
             else:
                 return wanted, refusal
@@ -396,7 +396,7 @@ class BatchAssembler:
             codec=codec,
             batch_max_bytes=self._batch_max,
             max_message_bytes=self._target_max,
-            too_large=self._poison.leave_out_record if self._poison.leave_out else None,
+            too_large=self._poison.leave_out_record if self._poison.skip else None,
         )
         for batch in ready:
             out.append(batch)
@@ -424,7 +424,7 @@ class BatchAssembler:
 
     def _gather_legacy(self, records: Iterable[Record], codec: int, source_next: int, out: list[ReadyBatch]) -> None:
         """Gather uncompressed messages, which arrive one by one, like small batches."""
-        wanted, refusal = self._sifted(list(records))
+        wanted, refusal = self._select(list(records))
         if not self._waiting.add_records(wanted, codec, out):
             self._emit_rebuilt(wanted, codec=codec, source_next=source_next, refusal=refusal, out=out)
             return

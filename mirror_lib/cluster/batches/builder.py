@@ -34,7 +34,7 @@ _TWO_BYTES_BITS = 0x3FFF
 _TooLarge = Callable[[Record, RecordTooLargeError], None]
 
 
-def grown(size: int, records: int) -> int:
+def largest_encoding(size: int, records: int) -> int:
     """Upper bound of the size of encoded records (or their tails) of this size in another batch."""
     return size + _GROWTH_PER_RECORD * records
 
@@ -79,7 +79,7 @@ class BatchBuilder:
         shift = header.first_timestamp - self._first_timestamp
         reframe(body, self._parts, count=header.count, offset_delta=self.count, timestamp_shift=shift)
         self._note(header.base_offset, header.count, header.max_timestamp)
-        self.size += grown(len(body), header.count)
+        self.size += largest_encoding(len(body), header.count)
 
     def add_singles(
         self,
@@ -234,16 +234,16 @@ def rebuild(
     limit = min(batch_max_bytes, max_message_bytes) - HEADER_SIZE
     builder, first = BatchBuilder(codec), None
     for record in records:
-        if first is not None and builder.size + grown(len(record.tail), 1) > limit:
-            yield from _built(builder, first, max_message_bytes, too_large)
+        if first is not None and builder.size + largest_encoding(len(record.tail), 1) > limit:
+            yield from _build(builder, first, max_message_bytes, too_large)
             builder, first = BatchBuilder(codec), None
         builder.add(record)
         first = first or record
     if first is not None:
-        yield from _built(builder, first, max_message_bytes, too_large)
+        yield from _build(builder, first, max_message_bytes, too_large)
 
 
-def _built(
+def _build(
     builder: BatchBuilder, first: Record, max_message_bytes: int, too_large: _TooLarge | None
 ) -> Iterator[ReadyBatch]:
     try:

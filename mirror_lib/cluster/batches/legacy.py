@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import LOG_APPEND_TIME_BIT, LOG_OVERHEAD, Codec
-from mirror_lib.cluster.batches.oversized import oversized
+from mirror_lib.cluster.batches.oversized import oversized_error
 from mirror_lib.cluster.batches.records import MOST_RECORDS, Record, RecordError
 from mirror_lib.cluster.batches.varint import encode_varint
 
@@ -98,7 +98,7 @@ def _inner(body: bytes, magic: int) -> Iterator[Record]:
         position = end
         if position == len(view):
             return
-    raise oversized(f"of an old format has more than {MOST_RECORDS} messages")
+    raise oversized_error(f"of an old format has more than {MOST_RECORDS} messages")
 
 
 def _message(view: memoryview, start: int, end: int, magic: int) -> tuple[int, bytes | None, bytes | None]:
@@ -125,8 +125,8 @@ def _nullable(view: memoryview, position: int, end: int) -> tuple[bytes | None, 
 
 
 def _tail(key: bytes | None, value: bytes | None) -> bytes:
-    return _encoded(key) + _encoded(value) + _NO_HEADERS
+    return _encode(key) + _encode(value) + _NO_HEADERS
 
 
-def _encoded(value: bytes | None) -> bytes:
+def _encode(value: bytes | None) -> bytes:
     return _NULL if value is None else encode_varint(len(value)) + value

@@ -10,7 +10,7 @@ _ACTION = (
 )
 
 
-def oversized(what: str) -> OversizedBatchError:
+def oversized_error(what: str) -> OversizedBatchError:
     """The error for a batch that is too large to be decoded.
 
     Args:

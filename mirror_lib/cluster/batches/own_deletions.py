@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from mirror_lib.cluster.batches.compression import CodecError, decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, TRANSACTIONAL_BIT
 from mirror_lib.cluster.batches.spans import Span
-from mirror_lib.cluster.batches.varint import encode_varint, sized
+from mirror_lib.cluster.batches.varint import encode_varint, with_size
 
 _HEADER = b"mirror.deletion"
 _NO_VALUE = encode_varint(-1)
@@ -24,7 +24,7 @@ def deletion(key: bytes, flow: str, base_offset: int) -> bytes:
     Args:
         base_offset: of its batch on the target.
     """
-    return sized(key) + _NO_VALUE + _mark(flow, base_offset)
+    return with_size(key) + _NO_VALUE + _mark(flow, base_offset)
 
 
 def hide_own_deletions(spans: Iterable[Span], flow: str) -> list[Span]:
@@ -52,4 +52,4 @@ _LONGEST_MARK = 1024
 
 
 def _mark(flow: str, base_offset: int) -> bytes:
-    return encode_varint(1) + sized(_HEADER) + sized(f"{flow} {base_offset}".encode())
+    return encode_varint(1) + with_size(_HEADER) + with_size(f"{flow} {base_offset}".encode())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.batches.damage import Damage
 from mirror_lib.cluster.batches.records import Record, RecordError
-from mirror_lib.cluster.batches.skipped import LeftOut, left_out_damage, left_out_record
+from mirror_lib.cluster.batches.skipped import LeftOut, skipped_damage, skipped_record
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
 
 #: Operator action for poison, in addition to removing its cause.
@@ -18,24 +18,24 @@ _NO_END = "It cannot be skipped, because the end of the damage is unknown."
 class Poison:
     """The poison found in one partition: records that the target rejects, and batches that cannot be read."""
 
-    def __init__(self, topic: str, partition: int, end: int, *, leave_out: bool) -> None:
+    def __init__(self, topic: str, partition: int, end: int, *, skip: bool) -> None:
         """Start without poison.
 
         Args:
             end: the source offset at which the copy ends.
-            leave_out: skip poison instead of failing.
+            skip: skip poison instead of failing.
         """
         self._topic = topic
         self._partition = partition
         self._end = end
-        self.leave_out = leave_out
+        self.skip = skip
         #: Why the partition cannot continue; None without an error.
         self.failure: MirrorError | None = None
-        self._left_out: list[LeftOut] = []
+        self._skipped: list[LeftOut] = []
 
-    def take_left_out(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[LeftOut]:
         """Skipped data since the last call, in order."""
-        taken, self._left_out = sorted(self._left_out, key=lambda each: each.first_offset), []
+        taken, self._skipped = sorted(self._skipped, key=lambda each: each.first_offset), []
         return taken
 
     def fail(self, cause: Exception, *, at: int) -> None:
@@ -44,28 +44,28 @@ class Poison:
         Args:
             at: the source offset that the copy has reached.
         """
-        self.failure = self.placed(cause, at=at)
+        self.failure = self.error_at(cause, at=at)
         # No policy skips an oversized batch, so none is suggested.
         if not isinstance(cause, OversizedBatchError):
-            more = _NO_END if self.leave_out else POLICIES
+            more = _NO_END if self.skip else POLICIES
             self.failure.action = f"{self.failure.action} {more}"
 
     def leave_out_record(self, record: Record, error: MirrorError) -> None:
         """Skip a valid record that the target rejects."""
-        self._left_out.append(left_out_record(record, self.placed(error, at=record.offset)))
+        self._skipped.append(skipped_record(record, self.error_at(error, at=record.offset)))
 
-    def leave_out_damage(self, data: bytes | memoryview, damage: Damage, cause: Exception, *, first: int) -> int:
+    def skip_damage(self, data: bytes | memoryview, damage: Damage, cause: Exception, *, first: int) -> int:
         """Skip unreadable data; return the source offset after it.
 
         Args:
             data: starts with the damage.
             first: the first missing source offset.
         """
-        left_out = left_out_damage(data, damage, first=first, end=self._end, error=self.placed(cause, at=first))
-        self._left_out.append(left_out)
-        return left_out.next_offset
+        skipped = skipped_damage(data, damage, first=first, end=self._end, error=self.error_at(cause, at=first))
+        self._skipped.append(skipped)
+        return skipped.next_offset
 
-    def placed(self, cause: Exception, *, at: int) -> MirrorError:
+    def error_at(self, cause: Exception, *, at: int) -> MirrorError:
         """The cause as an error of this partition, including any exception that damaged bytes can raise."""
         damage = f"{cause}" if isinstance(cause, RecordError | CodecError) else f"{type(cause).__name__}: {cause}"
         error = (

@@ -86,7 +86,7 @@ class RecordBlock:
     is_decompressed: bool = False
 
     @property
-    def hidden(self) -> bool:
+    def is_hidden(self) -> bool:
         """As in `Span`: a block has records."""
         return False
 
@@ -211,12 +211,12 @@ def _block(data: memoryview, headers: NDArray[np.void], bounds: Sequence[int], r
     """The batches as one block; None if one of them cannot be read, so that the span of that one reports it."""
     piece = bytes(data[bounds[0] : bounds[-1]])
     try:
-        return _decoded(headers, piece, np.array(bounds, dtype=np.int64) - bounds[0], room)
+        return _decode(headers, piece, np.array(bounds, dtype=np.int64) - bounds[0], room)
     except (RecordError, CodecError):
         return None
 
 
-def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s, room: int) -> RecordBlock:
+def _decode(headers: NDArray[np.void], piece: bytes, bounds: Int64s, room: int) -> RecordBlock:
     data = headers["attributes"] & CONTROL_BIT == 0
     starts, ends = bounds[:-1][data] + HEADER_SIZE, bounds[1:][data]
     first, next_offset = int(headers["base"][0]), int(headers["base"][-1] + headers["last_delta"][-1]) + 1
@@ -224,7 +224,7 @@ def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s, room: int)
     codecs = headers["attributes"] & CODEC_BITS
     content = piece
     if codecs.any():
-        content, starts, ends = _decompressed(piece, codecs, starts, ends, room)
+        content, starts, ends = _decompress(piece, codecs, starts, ends, room)
     counts = headers["count"].astype(np.int64)
     deltas, times, tail_starts, tail_ends = _records(np.frombuffer(content, dtype=np.uint8), starts, ends, counts)
     offsets = np.repeat(headers["base"].astype(np.int64), counts) + deltas
@@ -240,7 +240,7 @@ def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s, room: int)
     )
 
 
-def _decompressed(
+def _decompress(
     piece: bytes, codecs: NDArray[np.int16], starts: Int64s, ends: Int64s, room: int
 ) -> tuple[bytes, Int64s, Int64s]:
     """All consecutive bodies, with start and end of each."""
@@ -255,7 +255,7 @@ def _decompressed(
             else:
                 for number in range(first, stop):
                     laid_out.add(decompress(int(codecs[number]), piece[starts[number] : ends[number]]))
-        content = laid_out.joined()
+        content = laid_out.join()
     except Exception as error:  # The libraries share no exception type.
         raise CodecError(f"a body cannot be read: {error}") from error
     bounds = np.array(laid_out.bounds, dtype=np.int64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mirror_lib.cluster.batches.oversized import oversized
+from mirror_lib.cluster.batches.oversized import oversized_error
 from mirror_lib.cluster.batches.varint import SMALL, decode_varint, encode_varint
 
 #: Attributes of a record: one byte without a used bit yet.
@@ -50,7 +50,7 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
     if count > size:
         raise RecordError(f"it claims to have {count} records in {size} bytes")
     if count > MOST_RECORDS:
-        raise oversized(f"has {count} records, more than the supported {MOST_RECORDS}")
+        raise oversized_error(f"has {count} records, more than the supported {MOST_RECORDS}")
     for number in range(count):
         try:
             length, position = decode_varint(body, position)

@@ -39,7 +39,7 @@ class RecordRules:
     needs_key: bool = False
 
     @property
-    def bounded(self) -> bool:
+    def has_time_bound(self) -> bool:
         """True if timestamps have a bound."""
         return self.timestamp_before_max_ms is not None or self.timestamp_after_max_ms is not None
 

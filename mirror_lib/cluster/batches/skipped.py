@@ -38,7 +38,7 @@ class LeftOut:
     last_timestamp: int | None = None
 
 
-def left_out_record(record: Record, error: MirrorError) -> LeftOut:
+def skipped_record(record: Record, error: MirrorError) -> LeftOut:
     """One valid record that is not wanted."""
     return LeftOut(
         first_offset=record.offset,
@@ -53,7 +53,7 @@ def left_out_record(record: Record, error: MirrorError) -> LeftOut:
     )
 
 
-def left_out_damage(data: bytes | memoryview, damage: Damage, *, first: int, end: int, error: MirrorError) -> LeftOut:
+def skipped_damage(data: bytes | memoryview, damage: Damage, *, first: int, end: int, error: MirrorError) -> LeftOut:
     """Unreadable data.
 
     Args:

@@ -58,7 +58,7 @@ class Span:
     old: tuple[Record, ...] = ()
 
     @property
-    def hidden(self) -> bool:
+    def is_hidden(self) -> bool:
         """True if no record is visible: control batches, aborted transactions."""
         return self.header is None and not self.old
 

@@ -10,7 +10,7 @@ from mirror_lib.cluster.batches.damage import known_codec
 from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import Record, RecordError, read_records
-from mirror_lib.cluster.batches.skipped import LeftOut, Unit, left_out_record
+from mirror_lib.cluster.batches.skipped import LeftOut, Unit, skipped_record
 from mirror_lib.errors import MirrorError
 
 _NO_LIMIT = 1 << 31
@@ -28,7 +28,7 @@ def halves(batch: ReadyBatch) -> tuple[ReadyBatch, ReadyBatch] | None:
         return None
     middle = len(records) // 2
     codec = parse_header(batch.payload).attributes & CODEC_BITS
-    first, second = _built(records[:middle], codec), _built(records[middle:], codec)
+    first, second = _build(records[:middle], codec), _build(records[middle:], codec)
     second.source_next = batch.source_next
     return first, second
 
@@ -41,11 +41,11 @@ def readable(batch: ReadyBatch) -> bool:
         return False
 
 
-def left_out_batch(batch: ReadyBatch, error: MirrorError) -> LeftOut:
+def skipped_batch(batch: ReadyBatch, error: MirrorError) -> LeftOut:
     """A ready batch that the target rejects: with a single record, or one that cannot be read."""
     if batch.count == 1:
         try:
-            return left_out_record(_records(batch)[0], error)
+            return skipped_record(_records(batch)[0], error)
         except (RecordError, CodecError):
             pass
     last_first, last_count = batch.source_runs[-1]
@@ -79,7 +79,7 @@ def _offsets(batch: ReadyBatch) -> Iterator[int]:
         yield from range(first, first + count)
 
 
-def _built(records: Sequence[Record], codec: int) -> ReadyBatch:
+def _build(records: Sequence[Record], codec: int) -> ReadyBatch:
     builder = BatchBuilder(codec)
     for record in records:
         builder.add(record)

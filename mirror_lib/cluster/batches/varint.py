@@ -43,6 +43,6 @@ def decode_varint(data: bytes, position: int) -> tuple[int, int]:
 SMALL = tuple(encode_varint(number) for number in range(1 << 15))
 
 
-def sized(content: bytes) -> bytes:
+def with_size(content: bytes) -> bytes:
     """Bytes after their length, as keys, values and headers are encoded in a record."""
     return encode_varint(len(content)) + content

@@ -37,7 +37,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "is_retriable",
         ],
         "latest_offsets": ["encode_latest_offsets", "parse_latest_offsets"],
-        "malformed": ["answer_of"],
+        "malformed": ["response_of"],
         "produce": [
             "API_VERSIONS",
             "API_VERSIONS_VERSION",

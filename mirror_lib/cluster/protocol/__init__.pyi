@@ -38,7 +38,7 @@ from .kafka_errors import TopicExistsError as TopicExistsError
 from .kafka_errors import UnsupportedRequestError as UnsupportedRequestError
 from .latest_offsets import encode_latest_offsets as encode_latest_offsets
 from .latest_offsets import parse_latest_offsets as parse_latest_offsets
-from .malformed import answer_of as answer_of
+from .malformed import response_of as response_of
 from .produce import API_VERSIONS as API_VERSIONS
 from .produce import API_VERSIONS_VERSION as API_VERSIONS_VERSION
 from .produce import by_topic as by_topic

@@ -10,7 +10,7 @@ import struct
 from typing import NamedTuple
 
 from mirror_lib.cluster.protocol.fields import FieldReader
-from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
 from mirror_lib.topology import AclBinding, AclPattern, AclPermission, AclResource
 
@@ -63,19 +63,19 @@ def encode_describe_acls(resource: AclResource) -> list[Buffer]:
     ]
 
 
-@answer_of("DescribeAcls")
+@response_of("DescribeAcls")
 def parse_describe_acls(view: memoryview) -> DescribedAcls:
     """Parse its response."""
-    answer = FieldReader(view, flexible=False)
+    response = FieldReader(view, flexible=False)
     # The throttle time.
-    answer.int32()
-    code, message = answer.int16(), answer.string()
+    response.int32()
+    code, message = response.int16(), response.string()
     acls: list[AclBinding] = []
-    for _ in range(answer.int32()):
-        resource, name, pattern = _OUR_RESOURCES.get(answer.int8()), answer.string(), _PATTERNS.get(answer.int8())
-        for _ in range(answer.int32()):
-            principal, host = answer.string(), answer.string()
-            operation, permission = _OPERATIONS.get(answer.int8()), _PERMISSIONS.get(answer.int8())
+    for _ in range(response.int32()):
+        resource, name, pattern = _OUR_RESOURCES.get(response.int8()), response.string(), _PATTERNS.get(response.int8())
+        for _ in range(response.int32()):
+            principal, host = response.string(), response.string()
+            operation, permission = _OPERATIONS.get(response.int8()), _PERMISSIONS.get(response.int8())
             if resource is None or pattern is None or operation is None or permission is None:
                 continue
             acls.append(AclBinding(resource, name, pattern, principal, host, operation, permission))

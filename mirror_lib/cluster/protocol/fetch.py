@@ -29,7 +29,7 @@ from mirror_lib.cluster.protocol.fields import (
     skip_tags,
 )
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.protocol.produce import by_topic, read_string
 from mirror_lib.cluster.raw import Buffer
 from mirror_lib.errors import Where
@@ -141,7 +141,7 @@ def names_by_id(partitions: Sequence[FetchRequestPartition]) -> dict[bytes, str]
     return {_id_of(wanted[0]): topic for topic, wanted in by_topic(partitions).items()}
 
 
-@answer_of("Fetch")
+@response_of("Fetch")
 def parse_fetch(
     view: memoryview, version: int = PLAIN_VERSION, names: Mapping[bytes, str] = MappingProxyType({})
 ) -> list[FetchedPartition]:
@@ -163,10 +163,10 @@ def parse_fetch(
     position += _HEAD.size
     if not checking:
         return list(_plain(view, position))
-    return list(_checked(view, position, names if version >= TOPIC_ID_VERSION else None))
+    return list(_parse_partitions(view, position, names if version >= TOPIC_ID_VERSION else None))
 
 
-@answer_of("Fetch")
+@response_of("Fetch")
 def fetch_throttle_ms(view: memoryview, version: int = PLAIN_VERSION) -> int:
     """Milliseconds during which the broker reads nothing from the connection because of a quota; 0: not throttled."""
     position = skip_tags(view, 0) if version >= EPOCH_CHECKING_VERSION else 0
@@ -204,7 +204,7 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
             )
 
 
-def _checked(view: memoryview, position: int, names: Mapping[bytes, str] | None) -> Iterator[FetchedPartition]:
+def _parse_partitions(view: memoryview, position: int, names: Mapping[bytes, str] | None) -> Iterator[FetchedPartition]:
     topics, position = read_varint(view, position)
     for _ in range(topics - 1):
         topic, position = _name(view, position) if names is None else _name_by_id(view, position, names)

@@ -20,7 +20,7 @@ from mirror_lib.cluster.protocol.fields import (
     encode_string,
     encode_varint,
 )
-from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
 from mirror_lib.topology import TopicPartition
 
@@ -81,7 +81,7 @@ def encode_list_groups(version: int) -> list[Buffer]:
     return [NO_TAGS + filters + NO_TAGS]
 
 
-@answer_of("ListGroups")
+@response_of("ListGroups")
 def parse_list_groups(view: memoryview, version: int) -> tuple[int, list[ListedGroupFields]]:
     """Parse a ListGroups response: its error code and the groups."""
     flexible = version >= LIST_GROUPS_WITH_STATES
@@ -105,7 +105,7 @@ def encode_find_coordinators(groups: Sequence[str]) -> list[Buffer]:
     return [NO_TAGS + _INT8.pack(_GROUP_KEY) + encode_varint(len(groups) + 1) + names + NO_TAGS]
 
 
-@answer_of("FindCoordinator")
+@response_of("FindCoordinator")
 def parse_find_coordinators(view: memoryview) -> list[CoordinatorFields]:
     """Parse the response to `encode_find_coordinators`."""
     reader = FieldReader(view, flexible=True)
@@ -126,7 +126,7 @@ def encode_find_coordinator(group: str) -> list[Buffer]:
     return [encode_string(group) + _INT8.pack(_GROUP_KEY)]
 
 
-@answer_of("FindCoordinator")
+@response_of("FindCoordinator")
 def parse_find_coordinator(view: memoryview, group: str) -> CoordinatorFields:
     """Parse the response to `encode_find_coordinator`."""
     reader = FieldReader(view, flexible=False)
@@ -144,7 +144,7 @@ def encode_fetch_offsets(groups: Sequence[str]) -> list[Buffer]:
     return [NO_TAGS + encode_varint(len(groups) + 1) + body + _INT8.pack(0) + NO_TAGS]
 
 
-@answer_of("OffsetFetch")
+@response_of("OffsetFetch")
 def parse_fetch_offsets(view: memoryview) -> list[GroupOffsets]:
     """Parse the response to `encode_fetch_offsets`."""
     reader = FieldReader(view, flexible=True)
@@ -153,7 +153,7 @@ def parse_fetch_offsets(view: memoryview) -> list[GroupOffsets]:
     found = []
     for _ in range(reader.count()):
         group = reader.string()
-        offsets, errors = _committed(reader)
+        offsets, errors = _parse_committed(reader)
         error_code = reader.int16()
         reader.skip_tags()
         found.append(GroupOffsets(group, error_code, offsets, errors))
@@ -165,12 +165,12 @@ def encode_fetch_group_offsets(group: str) -> list[Buffer]:
     return [encode_string(group) + _INT32.pack(-1)]
 
 
-@answer_of("OffsetFetch")
+@response_of("OffsetFetch")
 def parse_fetch_group_offsets(view: memoryview, group: str) -> GroupOffsets:
     """Parse the response to `encode_fetch_group_offsets`."""
     reader = FieldReader(view, flexible=False)
     reader.skip(4)
-    offsets, errors = _committed(reader)
+    offsets, errors = _parse_committed(reader)
     return GroupOffsets(group, reader.int16(), offsets, errors)
 
 
@@ -193,7 +193,7 @@ def encode_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset])
     return [b"".join(parts)]
 
 
-@answer_of("OffsetCommit")
+@response_of("OffsetCommit")
 def parse_commit(view: memoryview) -> dict[TopicPartition, int]:
     """Parse the response to `encode_commit`: an error code, possibly 0, for every partition."""
     reader = FieldReader(view, flexible=False)
@@ -207,7 +207,7 @@ def parse_commit(view: memoryview) -> dict[TopicPartition, int]:
     return codes
 
 
-def _committed(reader: FieldReader) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
+def _parse_committed(reader: FieldReader) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
     """The topics of an OffsetFetch response, without missing offsets (-1)."""
     offsets: dict[TopicPartition, CommittedOffset] = {}
     errors: dict[TopicPartition, int] = {}

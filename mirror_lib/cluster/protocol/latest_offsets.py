@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable
 
 from mirror_lib.cluster.protocol.fields import encode_string
-from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.protocol.produce import by_topic, read_string
 from mirror_lib.cluster.raw import Buffer
 
@@ -34,7 +34,7 @@ def encode_latest_offsets(partitions: Iterable[tuple[str, int]], *, committed: b
     return [b"".join(parts)]
 
 
-@answer_of("ListOffsets")
+@response_of("ListOffsets")
 def parse_latest_offsets(view: memoryview) -> list[tuple[str, int, int, int]]:
     """Parse the response to `encode_latest_offsets`: topic, partition, error code, offset."""
     found: list[tuple[str, int, int, int]] = []

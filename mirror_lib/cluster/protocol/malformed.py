@@ -24,12 +24,12 @@ class GarbledAnswerError(ClusterError):
     retriable = True
 
 
-def answer_of(request: str) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+def response_of(request: str) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """A decorator for parsers of the response to a request: malformed bytes raise `GarbledAnswerError`."""
 
-    def decorated(read: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    def decorate(read: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         @wraps(read)
-        def reading(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+        def parse(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
             try:
                 return read(*arguments, **named)
             except (struct.error, IndexError, ValueError, OverflowError) as error:
@@ -38,6 +38,6 @@ def answer_of(request: str) -> Callable[[Callable[_Parameters, _Result]], Callab
                     action="Check that bootstrap.servers points to Kafka brokers, without another service in between.",
                 ) from error
 
-        return reading
+        return parse
 
-    return decorated
+    return decorate

@@ -20,7 +20,7 @@ from mirror_lib.cluster.protocol.fields import (
     read_varint,
     skip_tags,
 )
-from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
 
 #: API keys, and versions that Kafka 2.4 is the first to support; every supported broker is newer.
@@ -80,7 +80,7 @@ def read_string(view: memoryview, position: int) -> tuple[str, int]:
     return str(view[position : position + length], "utf-8"), position + length
 
 
-@answer_of("Produce")
+@response_of("Produce")
 def parse_produce(view: memoryview) -> list[ProducedPartition]:
     """Parse a Produce response."""
     position = 0
@@ -98,7 +98,7 @@ def parse_produce(view: memoryview) -> list[ProducedPartition]:
     return result
 
 
-@answer_of("Produce")
+@response_of("Produce")
 def parse_produce_by_id(view: memoryview, names: Mapping[bytes, str]) -> tuple[list[ProducedPartition], int]:
     """Parse a Produce response of `PRODUCE_BY_ID_VERSION`.
 
@@ -126,24 +126,24 @@ def parse_produce_by_id(view: memoryview, names: Mapping[bytes, str]) -> tuple[l
 
 def _skip_refusal(view: memoryview, position: int) -> int:
     """The position after a partition's remaining fields: rejected records, a message, tagged fields."""
-    answer = FieldReader(view, flexible=True)
-    answer.skip(position)
-    for _ in range(answer.count()):
-        _record, _message = answer.int32(), answer.string()
-        answer.skip_tags()
-    _message = answer.string()
-    answer.skip_tags()
-    return answer.position
+    response = FieldReader(view, flexible=True)
+    response.skip(position)
+    for _ in range(response.count()):
+        _record, _message = response.int32(), response.string()
+        response.skip_tags()
+    _message = response.string()
+    response.skip_tags()
+    return response.position
 
 
-@answer_of("Produce")
+@response_of("Produce")
 def produce_throttle_ms(view: memoryview) -> int:
     """Milliseconds during which the broker reads nothing from the connection because of a quota; 0: not throttled."""
     (milliseconds,) = _INT32.unpack_from(view, len(view) - _INT32.size)
     return int(milliseconds)
 
 
-@answer_of("DescribeLogDirs")
+@response_of("DescribeLogDirs")
 def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
     """Parse a DescribeLogDirs response: topic, partition and bytes of every replica that is not being moved."""
     position = 0
@@ -236,7 +236,7 @@ class ListedEnd(NamedTuple):
     leader_epoch: int
 
 
-@answer_of("ListOffsets")
+@response_of("ListOffsets")
 def parse_list_end(view: memoryview) -> ListedEnd:
     """Parse the response to `encode_list_end`."""
     # The throttle time and one topic; then its one partition.
@@ -253,13 +253,13 @@ def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:
     return [head + _ONE + encode_compact(topic) + _ONE + wanted + 3 * NO_TAGS]
 
 
-@answer_of("ListOffsets")
+@response_of("ListOffsets")
 def parse_local_log_start(view: memoryview) -> tuple[int, int]:
     """Parse the response to `encode_local_log_start`: error code and offset."""
-    answer = FieldReader(view, flexible=True)
-    answer.skip_tags()
-    _throttle, _topics, _topic, _partitions = answer.int32(), answer.count(), answer.string(), answer.count()
-    _partition, error_code, _timestamp, offset = answer.numbers(_LISTED_OFFSET)
+    response = FieldReader(view, flexible=True)
+    response.skip_tags()
+    _throttle, _topics, _topic, _partitions = response.int32(), response.count(), response.string(), response.count()
+    _partition, error_code, _timestamp, offset = response.numbers(_LISTED_OFFSET)
     return error_code, offset
 
 
@@ -294,7 +294,7 @@ def encode_epoch_ends(epochs: Sequence[tuple[str, int, int]]) -> list[Buffer]:
     return parts
 
 
-@answer_of("OffsetForLeaderEpoch")
+@response_of("OffsetForLeaderEpoch")
 def parse_epoch_ends(view: memoryview) -> list[EpochEnd]:
     """Parse the response to `encode_epoch_ends`."""
     _throttle, topics = struct.unpack_from(">ii", view, 0)

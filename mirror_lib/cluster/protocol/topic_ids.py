@@ -17,7 +17,7 @@ from mirror_lib.cluster.protocol.fields import (
     encode_compact,
     encode_varint,
 )
-from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
 
 METADATA, METADATA_VERSION = 3, 10
@@ -43,26 +43,26 @@ def encode_topic_ids(topics: Iterable[str]) -> list[Buffer]:
     return [NO_TAGS + encode_varint(len(wanted) + 1) + b"".join(wanted) + _OPTIONS + NO_TAGS]
 
 
-@answer_of("Metadata")
+@response_of("Metadata")
 def parse_topic_ids(view: memoryview) -> dict[str, NamedTopic]:
     """Parse the response to `encode_topic_ids`, by name."""
-    answer = FieldReader(view, flexible=True)
-    answer.skip_tags()
-    answer.int32()
-    for _ in range(answer.count()):
-        _node, _host, _port, _rack = answer.int32(), answer.string(), answer.int32(), answer.string()
-        answer.skip_tags()
-    _cluster, _controller = answer.string(), answer.int32()
+    response = FieldReader(view, flexible=True)
+    response.skip_tags()
+    response.int32()
+    for _ in range(response.count()):
+        _node, _host, _port, _rack = response.int32(), response.string(), response.int32(), response.string()
+        response.skip_tags()
+    _cluster, _controller = response.string(), response.int32()
     found = {}
-    for _ in range(answer.count()):
-        error_code, name, raw = answer.int16(), answer.string(), answer.topic_id()
+    for _ in range(response.count()):
+        error_code, name, raw = response.int16(), response.string(), response.topic_id()
         found[name] = NamedTopic(error_code, None if error_code or raw == _NO_ID else decode_topic_id(raw))
-        answer.int8()
-        for _ in range(answer.count()):
-            answer.numbers(_PARTITION)
+        response.int8()
+        for _ in range(response.count()):
+            response.numbers(_PARTITION)
             for _replicas in range(3):
-                answer.skip(4 * answer.count())
-            answer.skip_tags()
-        answer.int32()
-        answer.skip_tags()
+                response.skip(4 * response.count())
+            response.skip_tags()
+        response.int32()
+        response.skip_tags()
     return found

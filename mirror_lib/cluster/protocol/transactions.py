@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from mirror_lib.cluster.protocol.fields import EMPTY_ARRAY, NO_TAGS, FieldReader, encode_compact, encode_varint
-from mirror_lib.cluster.protocol.malformed import answer_of
+from mirror_lib.cluster.protocol.malformed import response_of
 from mirror_lib.cluster.raw import Buffer
 from mirror_lib.topology import TopicPartition
 
@@ -63,12 +63,12 @@ class TransactionState(NamedTuple):
         return self.state == _OPEN
 
     @property
-    def ending(self) -> bool:
+    def is_ending(self) -> bool:
         """True if it is decided, and markers are still to be written."""
         return self.state in _ENDING
 
     @property
-    def committed(self) -> bool | None:
+    def has_committed(self) -> bool | None:
         """True if the last one committed, with all its markers according to the coordinator; None if not known."""
         return {_COMMITTED: True, _ABORTED: False}.get(self.state)
 
@@ -91,7 +91,7 @@ class DescribedProducers(NamedTuple):
     producers: Mapping[int, ProducerState]
 
 
-@answer_of("DescribeProducers")
+@response_of("DescribeProducers")
 def parse_describe_producers(view: memoryview) -> DescribedProducers:
     """Parse the response to `encode_describe_producers` for one partition."""
     reader = FieldReader(view, flexible=True)
@@ -100,7 +100,7 @@ def parse_describe_producers(view: memoryview) -> DescribedProducers:
     return _read_producers(reader)[1]
 
 
-@answer_of("DescribeProducers")
+@response_of("DescribeProducers")
 def parse_describe_all_producers(view: memoryview) -> dict[TopicPartition, DescribedProducers]:
     """Parse the response to `encode_describe_producers` for any number of partitions."""
     reader = FieldReader(view, flexible=True)
@@ -133,7 +133,7 @@ def encode_describe_transaction(transactional_id: str) -> list[Buffer]:
     return [NO_TAGS + encode_varint(2) + encode_compact(transactional_id) + NO_TAGS]
 
 
-@answer_of("DescribeTransactions")
+@response_of("DescribeTransactions")
 def parse_describe_transaction(view: memoryview) -> TransactionState:
     """Parse the response to `encode_describe_transaction`."""
     reader = FieldReader(view, flexible=True)
@@ -155,7 +155,7 @@ def encode_list_transactions(producer_ids: Collection[int]) -> list[Buffer]:
     return [NO_TAGS + EMPTY_ARRAY + encode_varint(len(producer_ids) + 1) + wanted + NO_TAGS]
 
 
-@answer_of("ListTransactions")
+@response_of("ListTransactions")
 def parse_list_transactions(view: memoryview) -> tuple[int, dict[str, int]]:
     """Parse the response to `encode_list_transactions`: its error code, and the transactional ids' producer ids."""
     reader = FieldReader(view, flexible=True)

@@ -34,7 +34,7 @@ class Backoff:
     not_before: float = 0.0
     _pause: float = field(default=_FIRST_PAUSE)
 
-    def failed(self, cause: MirrorError) -> bool:
+    def record_failure(self, cause: MirrorError) -> bool:
         """Record a failure; return true if another attempt is allowed (after `not_before`)."""
         now = time.monotonic()
         if self.failing_since is None:
@@ -50,7 +50,7 @@ class Backoff:
             return False
         return self.not_before - self.failing_since <= self.limit_seconds
 
-    def progressed(self) -> None:
+    def record_progress(self) -> None:
         """Record progress: the next failure starts from the beginning."""
         if self.failing_since is not None:
             self.failing_since = self._missing_since = None
@@ -68,6 +68,6 @@ class Backoff:
         return max(self.not_before - time.monotonic(), 0.0)
 
     @property
-    def waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         """True during the pause after the last failure."""
         return self.not_before > 0 and self.not_before > time.monotonic()

@@ -39,7 +39,7 @@ _DOUBTFUL_SECONDS = 0.05
 _PROBES, _PROBES_IN_DOUBT = 2, 6
 
 
-def is_told(probes: Sequence[float]) -> bool:
+def is_settled(probes: Sequence[float]) -> bool:
     """True if the shortest of the probes, in seconds, is a reliable round-trip time of a broker."""
     shortest = min(probes)
     if shortest < _SURELY_NEAR_SECONDS:
@@ -50,7 +50,7 @@ def is_told(probes: Sequence[float]) -> bool:
 async def measure_round_trip(connection: DataConnection) -> float:
     """Round-trip time in seconds of a connection without other requests."""
     probes: list[float] = []
-    while not probes or not is_told(probes):
+    while not probes or not is_settled(probes):
         began = time.monotonic()
         await connection.request(API_VERSIONS, API_VERSIONS_VERSION, ())
         probes.append(time.monotonic() - began)
@@ -73,10 +73,10 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
         self._connection = connection
 
     async def _get_conn(self, node_id: int, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, **_: Any) -> Any:
-        if (found := self._connected(node_id, group)) is not None:
+        if (found := self._open_connection(node_id, group)) is not None:
             return found
         async with self._get_conn_lock:
-            if (found := self._connected(node_id, group)) is not None:
+            if (found := self._open_connection(node_id, group)) is not None:
                 return found
             try:
                 made = await self.shake_hands_with(
@@ -96,7 +96,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
             raise ConnectionRefusedError("its address is unknown")
         return await shake_hands(self._connection, broker.host, broker.port, **options)
 
-    def _connected(self, node_id: int, group: ConnectionGroup) -> Any:
+    def _open_connection(self, node_id: int, group: ConnectionGroup) -> Any:
         found = self._conns.get((node_id, group))
         if found is None or not found.connected():
             return None
@@ -220,7 +220,7 @@ class BrokerConnections:
 
     async def _linked_in_turn(self, node: int, slot: int) -> DataLink:
         async with self._connecting.setdefault((node, slot), asyncio.Lock()):
-            link = self.linked(node, slot)
+            link = self.open_link(node, slot)
             if link is not None:
                 return link
             handshake = await self._client.shake_hands_with(node)
@@ -229,7 +229,7 @@ class BrokerConnections:
                 client_id=self._connection.client_id,
                 timeout=self._connection.request_timeout_ms / 1000,
                 frames=self._frames,
-                told_as=partial(self.silent, node),
+                convert_error=partial(self.silent, node),
                 session=handshake.session,
             )
             try:
@@ -241,7 +241,7 @@ class BrokerConnections:
             link = self._links[node, slot] = DataLink(connection, handshake, round_trip)
             return link
 
-    def linked(self, node: int, slot: int = 0) -> DataLink | None:
+    def open_link(self, node: int, slot: int = 0) -> DataLink | None:
         """As `link`, without creating one."""
         link = self._links.get((node, slot))
         return link if link is not None and link.connection.open else None
@@ -260,7 +260,7 @@ class BrokerConnections:
 
     def connection(self, node: int, slot: int = 0) -> object | None:
         """The current connection for requests to a broker; None if there is none. Use it only for comparisons."""
-        link = self.linked(node, slot)
+        link = self.open_link(node, slot)
         return link.connection if link is not None else None
 
     async def speaks(self, node: int, api_key: int, version: int) -> bool:
@@ -286,7 +286,7 @@ class BrokerConnections:
             over: the connection to use, if only this one is allowed (see `connection`).
         """
         try:
-            link = None if self._awaited.get((node, slot)) else self.linked(node, slot)
+            link = None if self._awaited.get((node, slot)) else self.open_link(node, slot)
             if link is None:
                 link = await self.link(node, slot)
             if over is not None and link.connection is not over:
@@ -372,10 +372,10 @@ class BrokerConnections:
 
     def silent(self, node: int, error: BaseException) -> BrokerUnreachableError:
         """The project's error for a broker that does not respond."""
-        told = self.unreachable(error, f"no response from broker {node}")
+        unreachable = self.unreachable(error, f"no response from broker {node}")
         # The cause matters to a producer: the connection was lost, or no response came in time.
-        told.__cause__ = error
-        return told
+        unreachable.__cause__ = error
+        return unreachable
 
     def unreachable(self, error: BaseException, what: str) -> BrokerUnreachableError:
         """The project's error for requests that get no response."""

@@ -178,17 +178,17 @@ class RawClient(BrokerConnections):
             rack=rack,
         )
         while True:
-            answer = await self.ask(node, FETCH, version, body, slot=slot)
-            throttled_ms = fetch_throttle_ms(answer, version)
+            response = await self.ask(node, FETCH, version, body, slot=slot)
+            throttled_ms = fetch_throttle_ms(response, version)
             self._quotas.note(node, throttled_ms)
-            found = parse_fetch(answer, version, names)
+            found = parse_fetch(response, version, names)
             if found or not throttled_ms:
                 return found
             await asyncio.sleep(throttled_ms / 1000)
 
     def produces_by_id(self, node: int) -> bool:
         """True if a connected broker supports topic ids in produce requests."""
-        link = self.linked(node)
+        link = self.open_link(node)
         return link is not None and link.speaks(PRODUCE, PRODUCE_BY_ID_VERSION)
 
     def produce(
@@ -213,7 +213,7 @@ class RawClient(BrokerConnections):
                 them in this request (Kafka 4.1), all topics of the request have one, and it is in no transaction.
         """
         by_id = transactional_id is None and all(batch[0] in topic_ids for batch in batches)
-        link = self.linked(node, slot)
+        link = self.open_link(node, slot)
         if link is not None and link.connection is connection:
             # Without a coroutine, since thousands of these are sent per second.
             if by_id and link.speaks(PRODUCE, PRODUCE_BY_ID_VERSION):
@@ -222,7 +222,7 @@ class RawClient(BrokerConnections):
                 return link.connection.request_read(PRODUCE, PRODUCE_BY_ID_VERSION, body, read)
             if link.speaks(PRODUCE, PRODUCE_VERSION):
                 body = encode_produce(batches, timeout_ms=timeout_ms, transactional_id=transactional_id)
-                return link.connection.request_read(PRODUCE, PRODUCE_VERSION, body, partial(self._produced, node))
+                return link.connection.request_read(PRODUCE, PRODUCE_VERSION, body, partial(self._parse_produce, node))
         return self._produce(node, batches, timeout_ms, slot, connection, transactional_id, topic_ids if by_id else {})
 
     async def _produce(
@@ -238,17 +238,17 @@ class RawClient(BrokerConnections):
         ask = partial(self.ask, node, PRODUCE, slot=slot, over=connection)
         if topic_ids and await self.speaks(node, PRODUCE, PRODUCE_BY_ID_VERSION):
             body = encode_produce_by_id(batches, topic_ids, timeout_ms=timeout_ms)
-            answer = await ask(PRODUCE_BY_ID_VERSION, body)
-            return self._produced_by_id(node, {topic_ids[batch[0]]: batch[0] for batch in batches}, answer)
+            response = await ask(PRODUCE_BY_ID_VERSION, body)
+            return self._produced_by_id(node, {topic_ids[batch[0]]: batch[0] for batch in batches}, response)
         body = encode_produce(batches, timeout_ms=timeout_ms, transactional_id=transactional_id)
-        return self._produced(node, await ask(PRODUCE_VERSION, body))
+        return self._parse_produce(node, await ask(PRODUCE_VERSION, body))
 
-    def _produced(self, node: int, answer: memoryview) -> list[ProducedPartition]:
-        self._quotas.note(node, produce_throttle_ms(answer))
-        return parse_produce(answer)
+    def _parse_produce(self, node: int, response: memoryview) -> list[ProducedPartition]:
+        self._quotas.note(node, produce_throttle_ms(response))
+        return parse_produce(response)
 
-    def _produced_by_id(self, node: int, names: Mapping[bytes, str], answer: memoryview) -> list[ProducedPartition]:
-        produced, throttled_ms = parse_produce_by_id(answer, names)
+    def _produced_by_id(self, node: int, names: Mapping[bytes, str], response: memoryview) -> list[ProducedPartition]:
+        produced, throttled_ms = parse_produce_by_id(response, names)
         self._quotas.note(node, throttled_ms)
         return produced
 
@@ -260,8 +260,8 @@ class RawClient(BrokerConnections):
         if not await self.speaks(node, LIST_OFFSETS, LIST_LOCAL_OFFSETS_VERSION):
             return None
         body = encode_local_log_start(*partition)
-        answer = await self.ask(node, LIST_OFFSETS, LIST_LOCAL_OFFSETS_VERSION, body)
-        return self._listed(partition, *parse_local_log_start(answer))
+        response = await self.ask(node, LIST_OFFSETS, LIST_LOCAL_OFFSETS_VERSION, body)
+        return self._check_offset(partition, *parse_local_log_start(response))
 
     async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
         """The high watermark and the leader's log end offset, which may be after records that are not replicated yet.
@@ -275,9 +275,9 @@ class RawClient(BrokerConnections):
         # each starts its own epoch: so this broker was the leader when it reported its log end offset.
         for replicated in (True, False, True):
             body = encode_list_end(*partition, replicated=replicated)
-            told = parse_list_end(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
-            self._listed(partition, told.error_code, told.offset)
-            ends.append(told)
+            listed = parse_list_end(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
+            self._check_offset(partition, listed.error_code, listed.offset)
+            ends.append(listed)
         before, end, after = ends
         if before.leader_epoch != after.leader_epoch:
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
@@ -292,10 +292,10 @@ class RawClient(BrokerConnections):
             MirrorError: the request failed.
         """
         body = encode_list_end(*partition, replicated=True, committed=True)
-        told = parse_list_end(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
-        return self._listed(partition, told.error_code, told.offset)
+        listed = parse_list_end(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
+        return self._check_offset(partition, listed.error_code, listed.offset)
 
-    def _listed(self, partition: TopicPartition, code: int, offset: int) -> int:
+    def _check_offset(self, partition: TopicPartition, code: int, offset: int) -> int:
         if code:
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
             needs = Grant.on_topic(Operation.DESCRIBE, partition.topic)
@@ -310,8 +310,8 @@ class RawClient(BrokerConnections):
         names = set(topics)
         sizes: dict[TopicPartition, int] = {}
         for node in self.brokers():
-            answer = await self.ask(node, DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION, encode_log_dirs())
-            for topic, partition, size in parse_log_dirs(answer):
+            response = await self.ask(node, DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION, encode_log_dirs())
+            for topic, partition, size in parse_log_dirs(response):
                 if topic in names:
                     key = TopicPartition(topic, partition)
                     sizes[key] = max(size, sizes.get(key, 0))
@@ -338,13 +338,13 @@ class RawClient(BrokerConnections):
                     found[partition] = self._no_epoch_end(partition, code)
                 else:
                     by_leader.setdefault(node, []).append((*partition, epoch))
-            asked = (self._epoch_ends_of(node, wanted) for node, wanted in by_leader.items())
-            for answers in await asyncio.gather(*asked):
-                found |= answers
+            requests = (self._epoch_ends_of(node, wanted) for node, wanted in by_leader.items())
+            for responses in await asyncio.gather(*requests):
+                found |= responses
             again = {
                 partition: epoch
                 for partition, epoch in again.items()
-                if isinstance(answer := found.get(partition), MirrorError) and answer.retriable
+                if isinstance(response := found.get(partition), MirrorError) and response.retriable
             }
         return found
 
@@ -354,11 +354,11 @@ class RawClient(BrokerConnections):
         try:
             if not await self.speaks(node, OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION):
                 return {}
-            answer = await self.ask(node, OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION, encode_epoch_ends(wanted))
+            response = await self.ask(node, OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION, encode_epoch_ends(wanted))
         except ClusterError as error:
             return {TopicPartition(topic, partition): error for topic, partition, _ in wanted}
         ends: dict[TopicPartition, int | MirrorError] = {}
-        for each in parse_epoch_ends(answer):
+        for each in parse_epoch_ends(response):
             partition = TopicPartition(each.topic, each.partition)
             failed = each.error_code != ErrorCode.NONE
             ends[partition] = self._no_epoch_end(partition, each.error_code) if failed else each.end
@@ -377,18 +377,18 @@ class RawClient(BrokerConnections):
             AuthorizationError: DESCRIBE on the cluster is missing.
         """
         question = encode_describe_acls(resource)
-        answer = parse_describe_acls(
+        response = parse_describe_acls(
             await self.from_any(lambda node: self.ask(node, DESCRIBE_ACLS, DESCRIBE_ACLS_VERSION, question))
         )
-        if answer.error_code != ErrorCode.NONE:
+        if response.error_code != ErrorCode.NONE:
             raise error_for_code(
-                answer.error_code,
+                response.error_code,
                 where=Where(cluster=self.cluster),
                 doing="list the ACLs",
-                detail=answer.error_message,
+                detail=response.error_message,
                 needs=Grant.on_cluster(Operation.DESCRIBE),
             )
-        return answer.acls
+        return response.acls
 
 
 @asynccontextmanager

@@ -43,7 +43,7 @@ _BEGINNING_BYTES = 4096
 
 Buffer = bytes | bytearray | memoryview
 
-_Answer = TypeVar("_Answer")
+_Response = TypeVar("_Response")
 
 
 def _references(buffers: Sequence[mmap]) -> list[int]:
@@ -129,7 +129,7 @@ class _Wakeups:
         self._socket = transport.get_extra_info("socket") if plain else None
         self._least = 1
 
-    def lacking(self, missing: int) -> None:
+    def set_missing(self, missing: int) -> None:
         """Set how many bytes of a frame are missing; with 0, the next byte starts a new frame."""
         least = max(min(missing, _WAKE_BYTES), 1)
         if least != self._least and self._socket is not None:
@@ -141,7 +141,7 @@ class _Waiting(NamedTuple):
     """A request without a response yet."""
 
     correlation_id: int
-    answer: asyncio.Future[Any]
+    response: asyncio.Future[Any]
     #: By the event loop's clock.
     deadline: float
     read: Callable[[memoryview], Any]
@@ -153,12 +153,12 @@ class _Held(NamedTuple):
     api_key: int
     api_version: int
     body: Sequence[Buffer]
-    answer: asyncio.Future[Any]
+    response: asyncio.Future[Any]
     read: Callable[[memoryview], Any]
 
 
-def _as_it_came(answer: memoryview) -> memoryview:
-    return answer
+def _as_received(response: memoryview) -> memoryview:
+    return response
 
 
 def _as_it_was(why: BaseException) -> BaseException:
@@ -179,7 +179,7 @@ class DataConnection(asyncio.BufferedProtocol):
         client_id: str,
         timeout: float,
         frames: Frames | None = None,
-        told_as: Callable[[BaseException], BaseException] = _as_it_was,
+        convert_error: Callable[[BaseException], BaseException] = _as_it_was,
         session: Session | None = None,
     ) -> None:
         """Take over the transport.
@@ -187,7 +187,7 @@ class DataConnection(asyncio.BufferedProtocol):
         Args:
             timeout: maximum seconds for a response.
             frames: memory for responses, which several connections may share.
-            told_as: converts the error that closed the connection to the requests' error.
+            convert_error: converts the error that closed the connection to the requests' error.
             session: of its login, which is renewed before it ends; requests wait meanwhile, in their order.
         """
         self._transport = transport
@@ -202,7 +202,7 @@ class DataConnection(asyncio.BufferedProtocol):
         self._beginning = memoryview(bytearray(_BEGINNING_BYTES))
         self._begun = 0
         self._frames = frames or Frames()
-        self._told_as = told_as
+        self._convert_error = convert_error
         self._wakeups = _Wakeups(transport)
         self._frame: memoryview | None = None
         self._received = 0
@@ -225,11 +225,11 @@ class DataConnection(asyncio.BufferedProtocol):
 
     def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> asyncio.Future[memoryview]:
         """As `request_read`, for the unparsed response."""
-        return self.request_read(api_key, api_version, body, _as_it_came)
+        return self.request_read(api_key, api_version, body, _as_received)
 
     def request_read(
-        self, api_key: int, api_version: int, body: Sequence[Buffer], read: Callable[[memoryview], _Answer]
-    ) -> asyncio.Future[_Answer]:
+        self, api_key: int, api_version: int, body: Sequence[Buffer], read: Callable[[memoryview], _Response]
+    ) -> asyncio.Future[_Response]:
         """Send a request.
 
         Args:
@@ -238,33 +238,33 @@ class DataConnection(asyncio.BufferedProtocol):
 
         Returns:
             A future for the result or exception of `read`; a `ConnectionError` if the connection ends; a `TimeoutError`
-            if no response comes in time, which closes the connection, too; both converted by `told_as`.
+            if no response comes in time, which closes the connection, too; both converted by `convert_error`.
 
         Raises:
             ConnectionError: the connection has ended.
         """
         if not self.open:
             raise ConnectionResetError("the connection is closed")
-        answer: asyncio.Future[_Answer] = self._loop.create_future()
+        response: asyncio.Future[_Response] = self._loop.create_future()
         if self._held is None and self._session is not None and self._session.is_due:
             self._held = deque()
             self._renewal = self._loop.create_task(self._renew(self._session))
         if self._held is None:
-            self._dispatch(api_key, api_version, body, answer, read)
+            self._dispatch(api_key, api_version, body, response, read)
         else:
-            self._held.append(_Held(api_key, api_version, body, answer, read))
-        return answer
+            self._held.append(_Held(api_key, api_version, body, response, read))
+        return response
 
     def _dispatch(
         self,
         api_key: int,
         api_version: int,
         body: Sequence[Buffer],
-        answer: asyncio.Future[Any],
+        response: asyncio.Future[Any],
         read: Callable[[memoryview], Any],
     ) -> None:
         self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
-        self._waiting.append(_Waiting(self._correlation_id, answer, self._loop.time() + self._timeout, read))
+        self._waiting.append(_Waiting(self._correlation_id, response, self._loop.time() + self._timeout, read))
         if self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._look_for_late)
         self._send(_HEADER.pack(api_key, api_version, self._correlation_id, len(self._client_id)), body)
@@ -276,9 +276,9 @@ class DataConnection(asyncio.BufferedProtocol):
         """
 
         async def ask(api_key: int, api_version: int, body: Sequence[bytes]) -> memoryview:
-            answer: asyncio.Future[memoryview] = self._loop.create_future()
-            self._dispatch(api_key, api_version, body, answer, _as_it_came)
-            return await answer
+            response: asyncio.Future[memoryview] = self._loop.create_future()
+            self._dispatch(api_key, api_version, body, response, _as_received)
+            return await response
 
         try:
             await session.renew(ask)
@@ -288,7 +288,7 @@ class DataConnection(asyncio.BufferedProtocol):
             return
         held, self._held = self._held or deque(), None
         for each in held:
-            if not each.answer.done() and self.open:
+            if not each.response.done() and self.open:
                 self._dispatch(*each)
 
     def _look_for_late(self) -> None:
@@ -327,10 +327,10 @@ class DataConnection(asyncio.BufferedProtocol):
         self._received += nbytes
         missing = len(self._frame) - self._received
         if len(self._frame) >= _LARGE_FRAME:
-            self._wakeups.lacking(missing)
+            self._wakeups.set_missing(missing)
         if missing == 0:
             frame, self._frame, self._received = self._frame, None, 0
-            self._answered(frame)
+            self._handle_response(frame)
 
     def _begin_frames(self, filled: int) -> None:
         """Process the first `filled` bytes of `_beginning`."""
@@ -344,31 +344,31 @@ class DataConnection(asyncio.BufferedProtocol):
             here = beginning[position : min(position + size, filled)]
             position += len(here)
             if len(here) == size:
-                self._answered(memoryview(bytes(here)))
+                self._handle_response(memoryview(bytes(here)))
             else:
                 self._frame, self._received = self._frames.take(size), len(here)
                 self._frame[: len(here)] = here
                 if size >= _LARGE_FRAME:
-                    self._wakeups.lacking(size - len(here))
+                    self._wakeups.set_missing(size - len(here))
         left = filled - position
         beginning[:left] = beginning[position:filled]
         self._begun = left
 
-    def _answered(self, view: memoryview) -> None:
+    def _handle_response(self, view: memoryview) -> None:
         (correlation_id,) = _SIZE.unpack_from(view)
         expected = self._waiting[0].correlation_id if self._waiting else None
         if correlation_id != expected:
             self._end(ConnectionResetError(f"the broker responded to request {correlation_id} instead of {expected}"))
             return
-        _, answer, _, read = self._waiting.popleft()
-        if answer.done():
+        _, response, _, read = self._waiting.popleft()
+        if response.done():
             return
         try:
             found = read(view[_SIZE.size :])
         except Exception as error:
-            answer.set_exception(error)
+            response.set_exception(error)
         else:
-            answer.set_result(found)
+            response.set_result(found)
 
     def eof_received(self) -> bool:
         """The broker sends no more data: let the transport close."""
@@ -392,12 +392,12 @@ class DataConnection(asyncio.BufferedProtocol):
         held, self._held = self._held or deque(), None
         unsent = ConnectionResetError(str(why) or type(why).__name__)
         for each in held:
-            if not each.answer.done():
-                each.answer.set_exception(self._told_as(unsent))
+            if not each.response.done():
+                each.response.set_exception(self._convert_error(unsent))
         while self._waiting:
-            answer = self._waiting.popleft().answer
-            if not answer.done():
+            response = self._waiting.popleft().response
+            if not response.done():
                 # The request that has timed out; those after it lose their connection.
-                told = why if late else ConnectionResetError(str(why) or type(why).__name__)
-                answer.set_exception(self._told_as(told))
+                reason = why if late else ConnectionResetError(str(why) or type(why).__name__)
+                response.set_exception(self._convert_error(reason))
             late = False

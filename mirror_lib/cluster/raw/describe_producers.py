@@ -57,8 +57,8 @@ async def described_producers(
     found: dict[TopicPartition, DescribedProducers] = {}
     for first in range(0, len(partitions), _PARTITIONS_AT_ONCE):
         question = encode_describe_producers(*partitions[first : first + _PARTITIONS_AT_ONCE])
-        answer = await client.ask(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION, question)
-        found |= parse_describe_all_producers(answer)
+        response = await client.ask(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION, question)
+        found |= parse_describe_all_producers(response)
     return found
 
 
@@ -80,8 +80,8 @@ class _Leader(Patience):
         if not await self._client.speaks(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION):
             return None
         question = encode_describe_producers(self._partition)
-        answer = await self._client.ask(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION, question)
-        described = parse_describe_producers(answer)
+        response = await self._client.ask(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION, question)
+        described = parse_describe_producers(response)
         if described.error_code:
             doing = f"list the producers of {self._partition}"
             needs = Needed(self._needs, self._client.cluster)

@@ -56,15 +56,15 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """As in aiokafka, also on a transport of uvloop."""
-        with self._writing():
+        with self._convert_write_errors():
             sent = super().send(request, expect_response)
-        return self._authenticated(sent) if isinstance(request, SaslAuthenticateRequest) else sent
+        return self._authenticate(sent) if isinstance(request, SaslAuthenticateRequest) else sent
 
-    async def _authenticated(self, sent: Awaitable[Any]) -> Any:
-        answer = await sent
+    async def _authenticate(self, sent: Awaitable[Any]) -> Any:
+        response = await sent
         # Version 0, of brokers before 2.2, lacks this field.
-        self._session_lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
-        return answer
+        self._session_lifetime_ms = getattr(response, "session_lifetime_ms", 0)
+        return response
 
     async def _do_sasl_handshake(self) -> None:
         await super()._do_sasl_handshake()
@@ -80,11 +80,11 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
         return self.authenticator_scram()
 
     def _send_sasl_token(self, payload: Any, expect_response: bool = True) -> Any:
-        with self._writing():
+        with self._convert_write_errors():
             return super()._send_sasl_token(payload, expect_response)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _convert_write_errors(self) -> Iterator[None]:
         """Convert uvloop's RuntimeError for a closed transport to aiokafka's error."""
         try:
             yield

@@ -88,7 +88,7 @@ async def _with_transactions(
     before = await _oldest(client, hidden)
     ids = {state.producer_id for state in before.values()}
     names = {number: name for name, number in (await client.producers.transactional_ids(ids) or {}).items()}
-    told = await _told(client, (names[each] for each in ids if each in names))
+    transactions = await _query_transactions(client, (names[each] for each in ids if each in names))
     # A transaction that has ended in between is no longer known to its coordinator, and does not hang.
     after = await _oldest(client, {place: hidden[place] for place in before})
     found = {}
@@ -96,18 +96,27 @@ async def _with_transactions(
         if before[place] != state:
             continue
         name = names.get(state.producer_id)
-        known = told.get(name) if name is not None else None
-        found[place] = _described(hidden[place], state, name, known, place)
+        known = transactions.get(name) if name is not None else None
+        found[place] = _with_transaction(hidden[place], state, name, known, place)
     return found
 
 
-def _described(
-    hidden: HiddenRecords, state: ProducerState, name: str | None, told: TransactionState | None, place: TopicPartition
+def _with_transaction(
+    hidden: HiddenRecords,
+    state: ProducerState,
+    name: str | None,
+    transaction: TransactionState | None,
+    place: TopicPartition,
 ) -> HiddenRecords:
     named = replace(hidden, producer_id=state.producer_id, transactional_id=name)
-    if told is None or told.producer_id != state.producer_id or place not in told.partitions or told.began_at < 0:
+    if (
+        transaction is None
+        or transaction.producer_id != state.producer_id
+        or place not in transaction.partitions
+        or transaction.began_at < 0
+    ):
         return named
-    return replace(named, began_at=told.began_at, timeout_ms=told.timeout_ms)
+    return replace(named, began_at=transaction.began_at, timeout_ms=transaction.timeout_ms)
 
 
 async def _oldest(
@@ -119,24 +128,24 @@ async def _oldest(
         leader = client.leader(place)
         if leader is not None:
             by_leader.setdefault(leader, []).append(place)
-    answers = await asyncio.gather(*(described_producers(client, *each) for each in by_leader.items()))
+    responses = await asyncio.gather(*(described_producers(client, *each) for each in by_leader.items()))
     found = {}
-    for place, described in ((place, each) for answer in answers for place, each in answer.items()):
+    for place, described in ((place, each) for response in responses for place, each in response.items()):
         open_ = [each for each in described.producers.values() if each.open_from is not None]
         if open_:
             found[place] = min(open_, key=lambda each: each.open_from or 0)
     return found
 
 
-async def _told(client: RawClient, names: Iterable[str]) -> dict[str, TransactionState]:
+async def _query_transactions(client: RawClient, names: Iterable[str]) -> dict[str, TransactionState]:
     deadline = time.monotonic() + _COORDINATOR_SECONDS
     wanted = sorted(names)
-    asked = (client.producers.transaction_state(name, deadline=deadline) for name in wanted)
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    requests = (client.producers.transaction_state(name, deadline=deadline) for name in wanted)
+    responses = await asyncio.gather(*requests, return_exceptions=True)
     found = {}
-    for name, answer in zip(wanted, answers, strict=True):
-        if isinstance(answer, TransactionState):
-            found[name] = answer
-        elif answer is not None and not isinstance(answer, MirrorError):
-            raise answer
+    for name, response in zip(wanted, responses, strict=True):
+        if isinstance(response, TransactionState):
+            found[name] = response
+        elif response is not None and not isinstance(response, MirrorError):
+            raise response
     return found

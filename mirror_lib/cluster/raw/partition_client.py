@@ -53,7 +53,7 @@ class Patience:
 
     async def pause(self, backoff: Backoff, error: MirrorError) -> None:
         """Wait before another attempt; raise the error if it is not retriable or has lasted too long."""
-        if not may_pass(error) or not backoff.failed(error):
+        if not may_pass(error) or not backoff.record_failure(error):
             raise error
         await asyncio.sleep(max(backoff.pause_left, _SHORTEST_PAUSE))
         try:

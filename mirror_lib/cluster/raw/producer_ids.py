@@ -99,8 +99,8 @@ class Producers:
 
         # Since Kafka 2.8 every user who may write to any topic may do so (KIP-679).
         needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
-        response = await self._until_answered(
-            ask, deadline, "get a producer id", lambda _: needs, asked="the brokers and their controller"
+        response = await self._retry_until_response(
+            ask, deadline, "get a producer id", lambda _: needs, request="the brokers and their controller"
         )
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
@@ -126,10 +126,10 @@ class Producers:
     async def _commit_open(
         self, transactional_id: str, targets: Collection[TopicPartition], *, deadline: float
     ) -> None:
-        told = await self.transaction_state(transactional_id, deadline=deadline)
-        if told is None or not told.open or not told.partitions <= set(targets):
+        transaction = await self.transaction_state(transactional_id, deadline=deadline)
+        if transaction is None or not transaction.open or not transaction.partitions <= set(targets):
             return
-        request = EndTxnRequest(transactional_id, told.producer_id, told.epoch, True)
+        request = EndTxnRequest(transactional_id, transaction.producer_id, transaction.epoch, True)
         doing = "commit the transaction of"
         await self._ask_coordinator(transactional_id, request, deadline, doing, taken=_ENDED_MEANWHILE)
 
@@ -178,11 +178,11 @@ class Producers:
         async def ask(node: int) -> tuple[int, TransactionState | None]:
             if not await self._brokers.speaks(node, DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS_VERSION):
                 return ErrorCode.NONE, None
-            answer = await self._brokers.ask(node, DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS_VERSION, question)
-            told = parse_describe_transaction(answer)
-            if told.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            response = await self._brokers.ask(node, DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS_VERSION, question)
+            described = parse_describe_transaction(response)
+            if described.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 return ErrorCode.NONE, None
-            return told.error_code, told
+            return described.error_code, described
 
         return await self._from_coordinator(transactional_id, ask, deadline, "describe the transaction of")
 
@@ -204,15 +204,15 @@ class Producers:
             MirrorError: a broker did not respond, or rejected the request.
         """
         found = await asyncio.gather(*(self._names_of(node, producer_ids) for node in self._brokers.brokers()))
-        told = [names for names in found if names is not None]
-        return {name: each for names in told for name, each in names.items()} if told else None
+        listed = [names for names in found if names is not None]
+        return {name: each for names in listed for name, each in names.items()} if listed else None
 
     async def _names_of(self, node: int, producer_ids: Collection[int]) -> dict[str, int] | None:
         if not await self._brokers.speaks(node, LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION):
             return None
         question = encode_list_transactions(producer_ids)
-        answer = await self._brokers.ask(node, LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION, question)
-        code, names = parse_list_transactions(answer)
+        response = await self._brokers.ask(node, LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION, question)
+        code, names = parse_list_transactions(response)
         if code:
             raise error_for_code(code, where=Where(cluster=self._brokers.cluster), doing="list transactions")
         return names
@@ -249,43 +249,43 @@ class Producers:
 
         async def attempt() -> tuple[int, _Answer]:
             try:
-                code, answer = await ask(await self._coordinator(transactional_id))
+                code, response = await ask(await self._coordinator(transactional_id))
             except BrokerUnreachableError:
                 self._coordinators.pop(transactional_id, None)
                 raise
             if code in _MOVED:
                 self._coordinators.pop(transactional_id, None)
-            return code, answer
+            return code, response
 
-        return await self._until_answered(
+        return await self._retry_until_response(
             attempt,
             deadline,
             f"{doing} {transactional_id}",
             lambda code: _transactional(code, transactional_id, topic),
-            asked="the brokers that hold __transaction_state",
+            request="the brokers that hold __transaction_state",
         )
 
-    async def _until_answered(
+    async def _retry_until_response(
         self,
         attempt: Callable[[], Awaitable[tuple[int, _Answer]]],
         deadline: float,
         doing: str,
         needs: Callable[[int], Grant],
         *,
-        asked: str,
+        request: str,
     ) -> _Answer:
-        """Retry until there is a result without a retriable error; `asked` names the brokers that must be healthy."""
+        """Retry until there is a result without a retriable error; `request` names the brokers that must be healthy."""
         pause = 0.02
         while True:
             try:
-                code, answer = await attempt()
+                code, response = await attempt()
             except BrokerUnreachableError:
                 if time.monotonic() > deadline:
                     raise
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
             else:
                 if code == ErrorCode.NONE:
-                    return answer
+                    return response
             where = Where(cluster=self._brokers.cluster)
             if code not in _COORDINATOR_RETRIES:
                 raise error_for_code(code, where=where, doing=doing, needs=needs(code))
@@ -293,7 +293,7 @@ class Producers:
                 raise RetriesExhaustedError(
                     f"could not {doing} in time (error code {code}).",
                     where=where,
-                    action=f"Check {asked}; run again when they are healthy.",
+                    action=f"Check {request}; run again when they are healthy.",
                 )
             await asyncio.sleep(pause)
             pause = min(pause * 2, 1.0)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import aiokafka.errors as aiokafka_errors
 
-from mirror_lib.cluster.protocol import FieldReader, answer_of, encode_string
+from mirror_lib.cluster.protocol import FieldReader, encode_string, response_of
 from mirror_lib.errors import AuthenticationError, Where
 
 _SASL_HANDSHAKE, _SASL_HANDSHAKE_VERSION = 17, 1
@@ -74,22 +74,22 @@ class Session:
         """
         code = _handshake(await ask(_SASL_HANDSHAKE, _SASL_HANDSHAKE_VERSION, (encode_string(self._mechanism),)))
         if code:
-            raise self._refused(code, "")
+            raise self._rejection(code, "")
         exchange = self._new_exchange()
-        answer: _Authenticated | None = None
-        while (step := await exchange.step(None if answer is None else answer.payload)) is not None:
+        response: _Authenticated | None = None
+        while (step := await exchange.step(None if response is None else response.payload)) is not None:
             message = bytes(step[0])
             body = (_LENGTH.pack(len(message)), message)
-            answer = _authenticated(await ask(_SASL_AUTHENTICATE, _SASL_AUTHENTICATE_VERSION, body))
-            if answer.error_code:
-                raise self._refused(answer.error_code, answer.message)
-        self._begin(0 if answer is None else answer.lifetime_ms)
+            response = _parse_authenticate(await ask(_SASL_AUTHENTICATE, _SASL_AUTHENTICATE_VERSION, body))
+            if response.error_code:
+                raise self._rejection(response.error_code, response.message)
+        self._begin(0 if response is None else response.lifetime_ms)
 
     def _begin(self, lifetime_ms: int) -> None:
         self._began = time.monotonic()
         self._due = self._began + lifetime_ms / 1000 * _PART if lifetime_ms > 0 else math.inf
 
-    def _refused(self, code: int, message: str) -> AuthenticationError:
+    def _rejection(self, code: int, message: str) -> AuthenticationError:
         return AuthenticationError(
             f"the cluster rejected the renewal of the login: {message or aiokafka_errors.for_code(code).__name__}.",
             where=Where(cluster=self._cluster),
@@ -97,13 +97,13 @@ class Session:
         )
 
 
-@answer_of("SaslHandshake")
-def _handshake(answer: memoryview) -> int:
-    return FieldReader(answer, flexible=False).int16()
+@response_of("SaslHandshake")
+def _handshake(response: memoryview) -> int:
+    return FieldReader(response, flexible=False).int16()
 
 
-@answer_of("SaslAuthenticate")
-def _authenticated(answer: memoryview) -> _Authenticated:
-    fields = FieldReader(answer, flexible=False)
+@response_of("SaslAuthenticate")
+def _parse_authenticate(response: memoryview) -> _Authenticated:
+    fields = FieldReader(response, flexible=False)
     code, message = fields.int16(), fields.string()
     return _Authenticated(code, message, fields.raw(), fields.int64())

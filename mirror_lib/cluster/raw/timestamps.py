@@ -139,22 +139,22 @@ class _Reader:
                 if self._left > 0:
                     silent += await self._ask(waiting[first : first + at_once], room)
 
-    async def _ask(self, asked: Sequence[TopicPartition], room: int) -> list[TopicPartition]:
+    async def _ask(self, partitions: Sequence[TopicPartition], room: int) -> list[TopicPartition]:
         """Read once; return the partitions whose batch did not fit."""
-        answers = await self._client.fetch(
+        responses = await self._client.fetch(
             self._leader,
-            [FetchRequestPartition(*source, self._positions[source], room) for source in asked],
-            max_bytes=room * len(asked),
+            [FetchRequestPartition(*source, self._positions[source], room) for source in partitions],
+            max_bytes=room * len(partitions),
             max_wait_ms=_WAIT_MS,
             read_committed=self._read_committed,
         )
         silent = []
-        for answer in answers:
-            source = TopicPartition(answer.topic, answer.partition)
-            self._left -= len(answer.records)
-            if not answer.error_code and not len(answer.records):
+        for response in responses:
+            source = TopicPartition(response.topic, response.partition)
+            self._left -= len(response.records)
+            if not response.error_code and not len(response.records):
                 silent.append(source)
-            timestamp = batch_timestamp(answer.records)
+            timestamp = batch_timestamp(response.records)
             if timestamp is not None:
                 self._found[source] = timestamp
         return silent

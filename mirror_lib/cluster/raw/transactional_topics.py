@@ -28,7 +28,7 @@ class TransactionalWriters:
     #: False if brokers are older than Kafka 3.0.
     known: bool = True
     #: Topics whose producers are unknown, because the permission to read them or a leader is missing.
-    untold: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()
 
 
 def transactional_writers(
@@ -45,7 +45,7 @@ def transactional_writers(
 
     async def ask() -> TransactionalWriters:
         async with open_clients(connection) as (client,):
-            return await _Writers(client).found(topics, others)
+            return await _Writers(client).find(topics, others)
 
     return asyncio.run(ask())
 
@@ -53,9 +53,9 @@ def transactional_writers(
 class _Writers:
     def __init__(self, client: RawClient) -> None:
         self._client = client
-        self._untold: set[str] = set()
+        self._unknown: set[str] = set()
 
-    async def found(self, topics: Collection[str], others: Callable[[], Iterable[str]]) -> TransactionalWriters:
+    async def find(self, topics: Collection[str], others: Callable[[], Iterable[str]]) -> TransactionalWriters:
         ids = await self._client.producers.transactional_ids()
         if ids is None:
             return TransactionalWriters(known=False)
@@ -70,21 +70,21 @@ class _Writers:
             for topic, name in await self._writers(sorted(set(others()) - set(topics)), mine):
                 written[name].add(topic)
         return TransactionalWriters(
-            {name: frozenset(each) for name, each in sorted(written.items())}, untold=frozenset(self._untold)
+            {name: frozenset(each) for name, each in sorted(written.items())}, unknown=frozenset(self._unknown)
         )
 
     async def _writers(self, topics: Sequence[str], names: Mapping[int, str]) -> set[tuple[str, str]]:
         """Topics with each of the transactional ids that write to them."""
         found: set[tuple[str, str]] = set()
         for some in batches(topics, _TOPICS_AT_ONCE):
-            self._untold |= (await self._client.refresh_leaders(some)).keys()
+            self._unknown |= (await self._client.refresh_leaders(some)).keys()
             by_leader: dict[int, list[TopicPartition]] = {}
             for topic in some:
                 for number in range(self._client.partition_count(topic) or 0):
                     place = TopicPartition(topic, number)
                     leader = self._client.leader(place)
                     if leader is None:
-                        self._untold.add(topic)
+                        self._unknown.add(topic)
                     else:
                         by_leader.setdefault(leader, []).append(place)
             for node, places in by_leader.items():
@@ -97,6 +97,6 @@ class _Writers:
         found = set()
         for place, described in (await described_producers(self._client, node, places)).items():
             if described.error_code:
-                self._untold.add(place.topic)
+                self._unknown.add(place.topic)
             found |= {(place.topic, names[each]) for each in described.producers if each in names}
         return found

@@ -65,7 +65,7 @@ class RowColumns:
             self.timestamp_types[first:stop],
         )
 
-    def taken(self, numbers: Sequence[int]) -> RowColumns:
+    def take(self, numbers: Sequence[int]) -> RowColumns:
         """Some of the rows, by their numbers."""
         at = np.array(numbers, dtype=np.int64)
         column = pa.Array.from_buffers(pa.int64(), len(at), [None, pa.py_buffer(at)])
@@ -85,7 +85,7 @@ class RowColumns:
         Args:
             timed: compare timestamps, too; a broker may have replaced them.
         """
-        return self._encoded(timed=timed) == other._encoded(timed=timed)
+        return self._encode(timed=timed) == other._encode(timed=timed)
 
     def first_difference(self, other: RowColumns, *, timed: bool) -> int:
         """The number of the first row that differs; both have the same length, and differ somewhere."""
@@ -100,7 +100,7 @@ class RowColumns:
 
     def sizes(self) -> Int64s:
         """The uncompressed size of each row, except for a few bytes of lengths and deltas."""
-        return self._outgoing().tail_sizes
+        return self._outgoing_rows().tail_sizes
 
     def tails(self) -> Tails:
         """The rows, at least one, as encoded records.
@@ -108,24 +108,24 @@ class RowColumns:
         Raises:
             InexactRowError: a row cannot be a record.
         """
-        rows = self._outgoing()
+        rows = self._outgoing_rows()
         return Tails(rows.times, rows.tails().to_pybytes(), rows.tail_ends)
 
     def encoded_record(self, row: int) -> bytes:
         """A row encoded alone in an uncompressed batch."""
-        one = self._outgoing().part(row, row + 1)
-        return bytes(one.encoded(0, int(one.times[0])))
+        one = self._outgoing_rows().part(row, row + 1)
+        return bytes(one.encode(0, int(one.times[0])))
 
-    def _encoded(self, *, timed: bool) -> bytes:
+    def _encode(self, *, timed: bool) -> bytes:
         """All rows encoded in a batch that begins at the epoch."""
         if not len(self):
             return b""
-        rows = self._outgoing()
+        rows = self._outgoing_rows()
         if not timed:
             rows = replace(rows, times=np.zeros(len(self), dtype=np.int64))
-        return bytes(rows.encoded(0, 0))
+        return bytes(rows.encode(0, 0))
 
-    def _outgoing(self) -> OutgoingRows:
+    def _outgoing_rows(self) -> OutgoingRows:
         offsets = np.ascontiguousarray(self.offsets)
         column = pa.Array.from_buffers(pa.int64(), len(offsets), [None, pa.py_buffer(offsets)])
         return outgoing_rows(self.keys, self.values, self.headers, self.timestamps, column)
@@ -160,13 +160,13 @@ def by_place(rows: pa.RecordBatch, *, routes: bool) -> Iterator[Slice]:
     for stop in (*edges.tolist(), rows.num_rows):
         place, part = int(sources.places[first]), whole.part(first, stop)
         if routes:
-            yield from _routed(place, part, rows.slice(first, stop - first))
+            yield from _route(place, part, rows.slice(first, stop - first))
         else:
             yield Slice(place, part)
         first = stop
 
 
-def _routed(place: int, part: RowColumns, rows: pa.RecordBatch) -> Iterator[Slice]:
+def _route(place: int, part: RowColumns, rows: pa.RecordBatch) -> Iterator[Slice]:
     """The rows of one place by target partition, each group in the order of its rows."""
     topics = rows.column(rows.schema.get_field_index("topic"))
     partitions = rows.column(rows.schema.get_field_index("partition"))
@@ -177,4 +177,4 @@ def _routed(place: int, part: RowColumns, rows: pa.RecordBatch) -> Iterator[Slic
     for number, where in enumerate(zip(topics.to_pylist(), partitions.to_pylist(), strict=True)):
         groups.setdefault(where, []).append(number)
     for (topic, partition), numbers in groups.items():
-        yield Slice(place, part if len(numbers) == len(part) else part.taken(numbers), topic, partition)
+        yield Slice(place, part if len(numbers) == len(part) else part.take(numbers), topic, partition)

@@ -72,7 +72,7 @@ class HandOver:
             self._path.mkdir(mode=0o700)
         content = json.dumps(word, allow_nan=False).encode()
         draft = secrets.token_hex(8)
-        with self._opened() as folder:
+        with self._open_folder() as folder:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             with os.fdopen(os.open(draft, flags, 0o600, dir_fd=folder), "wb") as file:
                 file.write(self._digest(content) + content)
@@ -109,7 +109,7 @@ class HandOver:
         return word
 
     def _read(self) -> Any:
-        with self._opened() as folder:
+        with self._open_folder() as folder:
             descriptor = os.open(_WORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
             with os.fdopen(descriptor, "rb") as file:
                 written = file.read()
@@ -119,7 +119,7 @@ class HandOver:
         return json.loads(content)
 
     @contextmanager
-    def _opened(self) -> Iterator[int]:
+    def _open_folder(self) -> Iterator[int]:
         """Open the attempt's folder, after a check that it belongs to this user.
 
         Raises:

@@ -150,8 +150,8 @@ class PositionStore:
 
         On a high-latency cluster connecting takes longer than all requests. A block that fails does not wait for it.
         """
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="positions") as beside:
-            found = beside.submit(self.read_all)
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="positions") as pool:
+            found = pool.submit(self.read_all)
             try:
                 yield found.result
             except BaseException:
@@ -178,7 +178,7 @@ class PositionStore:
                 if stored.position.map_parts:
                     parts = _parts(self._keys, self._reader.read({})[0]) if parts is None else parts
                     # Parts of finished claims are deleted, and such positions are history.
-                    stored = _with_parts(stored, parts, told=False)
+                    stored = _with_parts(stored, parts, warn=False)
                 found.append(stored)
         return tuple(found)
 
@@ -258,7 +258,7 @@ def snapshot_of(
         source = keys.decode(key)
         if source is None:
             continue
-        found = _standing_in_turn(source, written) or _standing(source, written)
+        found = _standing_in_turn(source, written) or _effective_position(source, written)
         if isinstance(found.counting, StoredPosition):
             positions[source] = found.counting
         elif found.counting is not None:
@@ -270,7 +270,7 @@ def snapshot_of(
     parts = _parts(keys, (record for written in by_key.values() for record in written))
     if parts:
         positions = {source: _with_parts(stored, parts) for source, stored in positions.items()}
-    unneeded = frozenset(part for part in parts if not _needed(part, positions, claims))
+    unneeded = frozenset(part for part in parts if not _is_needed(part, positions, claims))
     return PositionSnapshot(positions, unreadable, claims, frozenset(buried), next_offsets, unneeded)
 
 
@@ -288,7 +288,7 @@ def _parts(keys: PositionKeys, records: Iterable[TopicRecord]) -> dict[MapPart, 
     return found
 
 
-def _needed(
+def _is_needed(
     part: MapPart, positions: Mapping[TopicPartition, StoredPosition], claims: Mapping[TopicPartition, int]
 ) -> bool:
     """True if a part may belong to a claim that is not closed, possibly one that was made since."""
@@ -298,7 +298,7 @@ def _needed(
     return stored is not None and stored.position.state is PositionState.OPEN
 
 
-def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes], *, told: bool = True) -> StoredPosition:
+def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes], *, warn: bool = True) -> StoredPosition:
     """A position with its whole map, if all parts exist; `mirror map rebuild` restores missing ones."""
     position = stored.position
     if not position.map_parts:
@@ -309,14 +309,14 @@ def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes], *, told:
         try:
             runs += decode_part(parts[part])
         except (KeyError, RecordFormatError):
-            level = logging.WARNING if told else logging.DEBUG
+            level = logging.WARNING if warn else logging.DEBUG
             _log.log(
                 level, "part %d of the offset map of %s is missing: run `mirror map rebuild`.", part.number, part.source
             )
     return replace(stored, position=replace(position, runs=merge((*runs, *position.runs)), map_parts=0))
 
 
-class _Standing(NamedTuple):
+class _Effective(NamedTuple):
     """The result of the records of one source partition."""
 
     counting: StoredPosition | UnreadablePosition | None = None
@@ -326,7 +326,7 @@ class _Standing(NamedTuple):
     buried: bool = False
 
 
-def _standing(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standing:
+def _effective_position(source: TopicPartition, records: Sequence[TopicRecord]) -> _Effective:
     counting: StoredPosition | UnreadablePosition | None = None
     claim: int | None = None
     buried = False
@@ -335,15 +335,15 @@ def _standing(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standi
         if stored is None:
             counting, buried = None, False
         elif _counts(stored, counting, claim or 0):
-            counting, buried = _altering(stored, counting), False
+            counting, buried = _with_altered(stored, counting), False
         else:
             buried = counting is None or _content(stored) != _content(counting)
         if isinstance(stored, StoredPosition):
             claim = max(claim or 0, stored.position.claim or 0)
-    return _Standing(counting, claim, buried)
+    return _Effective(counting, claim, buried)
 
 
-def _altering(
+def _with_altered(
     stored: StoredPosition | UnreadablePosition, before: StoredPosition | UnreadablePosition | None
 ) -> StoredPosition | UnreadablePosition:
     """The record; with the replaced position if it is a bare one after a position of this program."""
@@ -359,8 +359,8 @@ def _altering(
     return replace(stored, altered=Altered(before.position, before.position.offset))
 
 
-def _standing_in_turn(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standing | None:
-    """As `_standing` if each of several records supersedes the one before, as runs write them; else None.
+def _standing_in_turn(source: TopicPartition, records: Sequence[TopicRecord]) -> _Effective | None:
+    """As `_effective_position` if each of several records supersedes the one before, as runs write them; else None.
 
     Then only the latest record is parsed; most partitions of a large flow have two.
     """
@@ -373,7 +373,7 @@ def _standing_in_turn(source: TopicPartition, records: Sequence[TopicRecord]) ->
         if claim is None or not (claim.number > number or (claim.number == number and is_open)):
             return None
         number, is_open = claim
-    return _Standing(_read(source, records[-1]), number)
+    return _Effective(_read(source, records[-1]), number)
 
 
 def _counts(

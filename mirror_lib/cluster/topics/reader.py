@@ -82,7 +82,7 @@ class _Client:
         """Stop another thread's wait for this client, which is not needed any more."""
         self._given_up = True
 
-    def _goes_on(self, deadline: float) -> bool:
+    def _may_continue(self, deadline: float) -> bool:
         return not self._given_up and time.monotonic() < deadline
 
     def _new(self, kind: Any, settings: Mapping[str, Any]) -> Any:
@@ -115,17 +115,17 @@ class _Client:
             except confluent_kafka.KafkaException as error:
                 client.poll(0)
                 failure = self._failure(error.args[0], doing)
-                if isinstance(failure, BrokerUnreachableError) and self._goes_on(deadline):
+                if isinstance(failure, BrokerUnreachableError) and self._may_continue(deadline):
                     continue
                 raise failure from error
             described = metadata.topics[self.topic]
             if described.error is None:
                 return len(described.partitions)
-            if described.error.code() != ErrorCode.LEADER_NOT_AVAILABLE or not self._goes_on(deadline):
+            if described.error.code() != ErrorCode.LEADER_NOT_AVAILABLE or not self._may_continue(deadline):
                 raise self._failure(described.error, doing)
             time.sleep(_POLL_SECONDS)
 
-    def _unanswered(self, client: Any, doing: str) -> MirrorError:
+    def _no_response_error(self, client: Any, doing: str) -> MirrorError:
         """The error for a missing response: librdkafka waits silently for a leader, as for a broker."""
         try:
             partitions = client.list_topics(self.topic, timeout=_LOOK_SECONDS).topics[self.topic].partitions
@@ -223,7 +223,7 @@ class SmallTopicReader(_Client):
                 elif error.code() not in _GROUP_ERRORS:
                     raise self._failure(error, doing)
             self._errors.raise_refusal()
-            if unfinished and not self._goes_on(deadline):
+            if unfinished and not self._may_continue(deadline):
                 raise self._too_slow(consumer, unfinished, next_offsets, doing)
         return records, next_offsets
 
@@ -236,7 +236,7 @@ class SmallTopicReader(_Client):
         self, consumer: Any, unfinished: set[int], next_offsets: Mapping[int, int], doing: str
     ) -> MirrorError:
         if not unfinished <= set(next_offsets):
-            return self._unanswered(consumer, doing)
+            return self._no_response_error(consumer, doing)
         hidden = ", ".join(map(str, sorted(unfinished)))
         error = HiddenRecordsError(
             f"a transaction is still open in partitions {hidden}, and hides later records.",
@@ -322,13 +322,13 @@ class SmallTopicWriter(_Client):
         for index, record in enumerate(records):
             places.append(None)
 
-            def delivered(error: Any, message: Any, index: int = index) -> None:
+            def on_delivery(error: Any, message: Any, index: int = index) -> None:
                 places[index] = error or RecordPlace(message.partition(), message.offset())
 
-            self._produce(producer, record, delivered)
+            self._produce(producer, record, on_delivery)
         # librdkafka stops by itself after the timeout; the extra second is for its own delays.
         producer.flush(self._timeout + 1)
-        return tuple(self._checked(place) for place in places)
+        return tuple(self._check_delivery(place) for place in places)
 
     def _produce(self, producer: Any, record: NewRecord, delivered: Any) -> None:
         while True:
@@ -345,24 +345,24 @@ class SmallTopicWriter(_Client):
                 # The queue is full: acknowledgements make room.
                 producer.poll(_POLL_SECONDS)
             except confluent_kafka.KafkaException as error:
-                raise self._failure(error.args[0], self._doing) from error
+                raise self._failure(error.args[0], self._doing_text) from error
             else:
                 producer.poll(0)
                 return
 
     @property
-    def _doing(self) -> str:
+    def _doing_text(self) -> str:
         return f"write to {self.topic}"
 
-    def _checked(self, place: RecordPlace | confluent_kafka.KafkaError | None) -> RecordPlace:
+    def _check_delivery(self, place: RecordPlace | confluent_kafka.KafkaError | None) -> RecordPlace:
         if isinstance(place, RecordPlace):
             return place
         if place is None:
             self._errors.raise_refusal()
-            raise self._unanswered(self._client(), self._doing)
-        failure = self._failure(place, self._doing)
+            raise self._no_response_error(self._client(), self._doing_text)
+        failure = self._failure(place, self._doing_text)
         if isinstance(failure, BrokerUnreachableError):
-            raise self._unanswered(self._client(), self._doing)
+            raise self._no_response_error(self._client(), self._doing_text)
         raise failure
 
     def _client(self) -> Any:

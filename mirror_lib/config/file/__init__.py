@@ -25,7 +25,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "problems": ["InvalidConfigurationError", "describe", "in_order"],
         "properties": ["Entry", "PropertiesFile", "byte_order_mark", "parse_properties"],
         "served": ["served_files"],
-        "stamps": ["FileStamp", "unchanged"],
+        "stamps": ["FileStamp", "are_unchanged"],
         "typed": ["flow_config"],
         "unknown_names": ["foreign", "foreign_names"],
         "whole_file": [

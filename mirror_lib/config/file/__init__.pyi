@@ -24,8 +24,8 @@ from .properties import Entry as Entry
 from .properties import parse_properties as parse_properties
 from .properties import PropertiesFile as PropertiesFile
 from .served import served_files as served_files
+from .stamps import are_unchanged as are_unchanged
 from .stamps import FileStamp as FileStamp
-from .stamps import unchanged as unchanged
 from .typed import flow_config as flow_config
 from .unknown_names import foreign as foreign
 from .unknown_names import foreign_names as foreign_names

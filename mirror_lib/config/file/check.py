@@ -58,8 +58,8 @@ def winner_over(setting: Provenance, file: FileSettings, flows: Iterable[FlowSet
     alone[setting.key] = setting
     winners = []
     for settings in flows:
-        counting = dict(_counting(settings))
-        for slot, reached in _counting(flow_settings(alone, settings.flow)):
+        counting = dict(_effective_settings(settings))
+        for slot, reached in _effective_settings(flow_settings(alone, settings.flow)):
             if reached.key != setting.key:
                 continue
             winner = counting.get(slot)
@@ -69,7 +69,7 @@ def winner_over(setting: Provenance, file: FileSettings, flows: Iterable[FlowSet
     return winners[0] if winners else None
 
 
-def _counting(settings: FlowSettings) -> Iterator[tuple[tuple[str, str], Provenance]]:
+def _effective_settings(settings: FlowSettings) -> Iterator[tuple[tuple[str, str], Provenance]]:
     """Yield every setting of a flow that is read, by its reader and its name."""
     for name, setting in settings.connector.items():
         of_clients = name.startswith(_FOR_CLIENTS) and name not in NOT_OF_A_CLIENT
@@ -161,13 +161,13 @@ def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[Fl
     problems, lines_of_pem = broken_pem(file.values())
     yield from problems
     aliases = frozenset(clusters)
-    yield from _tuning(file.values(), aliases)
+    yield from _check_tuning(file.values(), aliases)
     for setting in file.values():
         if setting.key is not None and setting.key not in lines_of_pem:
             yield from _Assignment(setting, setting.key, place_of(setting.key, aliases), clusters, winner).problems()
 
 
-def _tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> Iterator[Problem]:
+def _check_tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> Iterator[Problem]:
     """Yield one warning for all settings that tune Java's clients: there may be dozens, with the same message."""
     found = []
     for setting in settings:
@@ -225,7 +225,7 @@ class _Assignment:
         if left is not None and self._setting.written is None and not self._setting.later:
             shown = "NAME" if self._is_secret() else left
             which = "a placeholder" if self._is_secret() else f"the placeholder {left}"
-            yield self._warning(f"{which} is not replaced", advice_for(shown))
+            yield self._warn(f"{which} is not replaced", advice_for(shown))
 
     def _at_top_level(self, name: str) -> Iterator[Problem]:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name) or WORKER_BY_NAME.get(name)
@@ -237,7 +237,7 @@ class _Assignment:
         elif definition is not None and definition.scope is Scope.CLUSTER:
             yield self._no_effect("MM2 ignores it at the top level", f"write <target>.{name}, or delete the line")
         elif definition is not None:
-            yield from self._defined(definition)
+            yield from self._check_definition(definition)
         elif is_transform_key(name):
             # Checked together with all others of a flow.
             return
@@ -265,11 +265,11 @@ class _Assignment:
         if kind is not None:
             yield from self._client(*kind)
         elif name in WORKER_BY_NAME:
-            yield from self._defined(WORKER_BY_NAME[name])
+            yield from self._check_definition(WORKER_BY_NAME[name])
         elif name in WORKER_NAMES or name.startswith(WORKER_PREFIXES):
             yield from self._client_value(name)
         elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
-            yield from self._defined(OWN_BY_NAME[name])
+            yield from self._check_definition(OWN_BY_NAME[name])
         elif name in OWN_BY_NAME:
             where = "at the top level" if OWN_BY_NAME[name].scope is Scope.TOP else "at the top level or under a flow"
             yield self._error(f"{name} is not allowed under a cluster", f"write it {where}")
@@ -300,7 +300,7 @@ class _Assignment:
         elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
             yield self._error(f"{name} belongs to a cluster, not to a flow", f"write <alias>.{name}")
         elif definition is not None:
-            yield from self._defined(definition)
+            yield from self._check_definition(definition)
         elif is_transform_key(name) or name.startswith(FLOW_PREFIXES):
             # Checked together with all others of the flow.
             return
@@ -310,7 +310,7 @@ class _Assignment:
             yield self._no_effect("consumer.override.* has no effect on a source connector", todo)
         elif kind is not None:
             if name.startswith(("producer.", "target.producer.")) and not name.startswith("producer.override."):
-                yield self._warning(_SYNCS_ONLY)
+                yield self._warn(_SYNCS_ONLY)
             yield from self._client(*kind)
         elif name.startswith(("source.cluster.", "target.cluster.")):
             yield from self._connection(name.split(".", 2)[2])
@@ -346,11 +346,11 @@ class _Assignment:
             message = f"it is not in a flow between the clusters ({aliases})"
             yield self._no_effect(message, "add its clusters to clusters, or delete the line")
 
-    def _defined(self, definition: Definition) -> Iterator[Problem]:
+    def _check_definition(self, definition: Definition) -> Iterator[Problem]:
         if definition.instead:
-            yield self._warning(definition.instead)
+            yield self._warn(definition.instead)
             return
-        doubts = [self._warning(what, todo) for what, todo in list_doubts(definition.name, self._setting.value)]
+        doubts = [self._warn(what, todo) for what, todo in list_doubts(definition.name, self._setting.value)]
         yield from doubts
         found = list(self._value(lambda text: check_value(definition, text)))
         # A regex that was cut at a comma is invalid because of it.
@@ -364,7 +364,7 @@ class _Assignment:
         message = f"{name} is not a setting of Kafka's {kind}, which ignores it"
         if guess in APPLIED:
             # With the right name it would have an effect.
-            yield self._warning(message, f"did you mean {guess}?")
+            yield self._warn(message, f"did you mean {guess}?")
         else:
             yield self._no_effect(message, f"did you mean {guess}? Else delete the line" if guess else None)
 
@@ -374,7 +374,7 @@ class _Assignment:
         else:
             guess = _closest(name, CLIENT_SET)
             if guess:
-                yield self._warning("only connection settings are used here", f"did you mean {guess}?")
+                yield self._warn("only connection settings are used here", f"did you mean {guess}?")
             else:
                 yield self._no_effect("only connection settings are used here")
 
@@ -385,7 +385,7 @@ class _Assignment:
         """Custom policies may read any key of this form: only names close to a known one are doubted."""
         guess = _closest(name, [known for known in MM2_BY_NAME if known.startswith(_POLICY)], 0.9)
         if guess is not None and guess != name:
-            yield self._warning("Kafka's replication policies do not read it", f"did you mean {guess}?")
+            yield self._warn("Kafka's replication policies do not read it", f"did you mean {guess}?")
 
     def _value(self, check: Callable[[str], object]) -> Iterator[Problem]:
         if self._setting.later:
@@ -402,22 +402,22 @@ class _Assignment:
                 yield self._error(f"{self._key} {must}", todo)
                 return
             line = "" if winner.line is None else f" in line {winner.line}"
-            yield self._warning(f"{must}; it has no effect, because {winner.key}{line} overrides it", "delete the line")
+            yield self._warn(f"{must}; it has no effect, because {winner.key}{line} overrides it", "delete the line")
 
     def _reason(self, must_be: str) -> str:
         """Return what a value must be and what it is, unless it may be a secret."""
         value = self._setting.value.strip()
         parts = [part for part in (value, *parse_list(value)) if part]
-        tells = any(part in must_be for part in parts)
+        shows_value = any(part in must_be for part in parts)
         if self._is_secret():
-            return "valid" if tells else must_be
-        return must_be if tells else f"{must_be}, not {self._shown()!r}"
+            return "valid" if shows_value else must_be
+        return must_be if shows_value else f"{must_be}, not {self._shown_value()!r}"
 
     def _is_secret(self) -> bool:
         # A value from a provider is treated as a secret.
         return is_secret(self._key) or self._key == LEDGER_URL or self._setting.written is not None
 
-    def _shown(self) -> str:
+    def _shown_value(self) -> str:
         text = masked_text(self._setting.value)
         return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "..."
 
@@ -462,7 +462,7 @@ class _Assignment:
             return self._no_effect(
                 "it was renamed in 2.7, is ignored by MM2 4.0, and its value is not a list of regexes"
             )
-        return self._warning(sentence) if name in HONOURED else self._no_effect(sentence)
+        return self._warn(sentence) if name in HONOURED else self._no_effect(sentence)
 
     def _flow_advice(self, name: str) -> str:
         definition = MM2_BY_NAME.get(name)
@@ -476,7 +476,7 @@ class _Assignment:
     def _error(self, message: str, suggestion: str | None = None) -> Problem:
         return self._problem(Severity.ERROR, message, suggestion)
 
-    def _warning(self, message: str, suggestion: str | None = None) -> Problem:
+    def _warn(self, message: str, suggestion: str | None = None) -> Problem:
         return self._problem(Severity.WARNING, f"{self._key}: {message}", suggestion)
 
     def _problem(self, severity: Severity, message: str, suggestion: str | None) -> Problem:

@@ -79,7 +79,7 @@ class FileSettings(dict[str, Provenance]):
     def under(self, prefix: str) -> Iterator[tuple[str, Provenance]]:
         """The assignments whose keys begin with a prefix, in the order of the file."""
         found: list[str] = []
-        for key in self._sorted[bisect_left(self._sorted, prefix) :]:
+        for key in self._sorted_keys[bisect_left(self._sorted_keys, prefix) :]:
             if not key.startswith(prefix):
                 break
             found.append(key)
@@ -111,7 +111,7 @@ class FileSettings(dict[str, Provenance]):
         }
 
     @cached_property
-    def _sorted(self) -> list[str]:
+    def _sorted_keys(self) -> list[str]:
         return sorted(self)
 
     @cached_property
@@ -141,23 +141,23 @@ def selected_flows(file: Settings) -> tuple[FlowId, ...]:
     """
     aliases = clusters(file)
     pairs: Iterable[FlowId] = written_pairs(file, aliases)
-    if _emits_heartbeats(_written(file, _HEARTBEATS)):
+    if _emits_heartbeats(_text_as_written(file, _HEARTBEATS)):
         pairs = (FlowId(source, target) for source in aliases for target in aliases if source != target)
     return tuple(pair for pair in pairs if _runs(file, pair))
 
 
 def _runs(file: Settings, pair: FlowId) -> bool:
-    if parse_raw_boolean(_written(file, f"{pair}.enabled")):
+    if parse_raw_boolean(_text_as_written(file, f"{pair}.enabled")):
         return True
-    heartbeats = _written(file, f"{pair}.{_HEARTBEATS}")
-    return _emits_heartbeats(_written(file, _HEARTBEATS) if heartbeats is None else heartbeats)
+    heartbeats = _text_as_written(file, f"{pair}.{_HEARTBEATS}")
+    return _emits_heartbeats(_text_as_written(file, _HEARTBEATS) if heartbeats is None else heartbeats)
 
 
 def _emits_heartbeats(text: str | None) -> bool:
     return text is None or parse_raw_boolean(text)
 
 
-def _written(file: Settings, key: str) -> str | None:
+def _text_as_written(file: Settings, key: str) -> str | None:
     setting = file.get(key)
     if setting is None:
         return None
@@ -166,7 +166,7 @@ def _written(file: Settings, key: str) -> str | None:
 
 def cluster_settings(file: FileSettings, cluster: str) -> dict[str, Provenance]:
     """Return a cluster's own keys, seeded with connection settings (`MirrorMakerConfig.clusterProps`)."""
-    settings = _stripped(file, f"{cluster}.", f"cluster {cluster}")
+    settings = _strip_prefix(file, f"{cluster}.", f"cluster {cluster}")
     own_connection = {name: settings[name] for name in CLIENT_SET if name in settings}
     for name, setting in own_connection.items():
         for kind in _CLIENT_KINDS:
@@ -191,7 +191,7 @@ def _connector_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenanc
         for name, setting in file.cluster(cluster).items():
             prefix = f"{side}." if name.startswith(_CLIENT_KINDS) else f"{side}.cluster."
             settings[prefix + name] = setting
-    settings |= _stripped(file, f"{flow}.", f"flow {flow}")
+    settings |= _strip_prefix(file, f"{flow}.", f"flow {flow}")
     return _with_aliases(settings)
 
 
@@ -218,7 +218,7 @@ def _with_aliases(settings: dict[str, Provenance]) -> dict[str, Provenance]:
 def _worker_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenance]:
     """Return the settings of `MirrorMakerConfig.workerConfig` that concern positions."""
     origin = f"worker of {flow.target}"
-    settings = _stripped(file, f"{flow.target}.", origin)
+    settings = _strip_prefix(file, f"{flow.target}.", origin)
     settings |= file.of_all_workers
     known = {definition.name: definition for definition in WORKER}
     effective = {name: setting for name, setting in settings.items() if name in known}
@@ -242,9 +242,9 @@ def _clients(connector: Settings, target: Settings) -> Iterator[tuple[str, Setti
 
 def _client(connector: Settings, side: str, kind: str) -> dict[str, Provenance]:
     return {
-        **_connection(_prefixed(connector, f"{side}.cluster.")),
-        **_prefixed(connector, f"{kind}."),
-        **_prefixed(connector, f"{side}.{kind}."),
+        **_connection(_under_prefix(connector, f"{side}.cluster.")),
+        **_under_prefix(connector, f"{kind}."),
+        **_under_prefix(connector, f"{side}.{kind}."),
     }
 
 
@@ -261,8 +261,8 @@ def _data_producer(connector: Settings, target: Settings) -> dict[str, Provenanc
     return {
         # The worker sets the address itself; its other connection settings have been seeded as `producer.` ones.
         **{name: setting for name, setting in target.items() if name == "bootstrap.servers"},
-        **_prefixed(target, "producer."),
-        **_prefixed(connector, "producer.override."),
+        **_under_prefix(target, "producer."),
+        **_under_prefix(connector, "producer.override."),
     }
 
 
@@ -270,7 +270,7 @@ def _connection(settings: Settings) -> dict[str, Provenance]:
     return {name: setting for name, setting in settings.items() if name in CLIENT_SET}
 
 
-def _prefixed(settings: Settings, prefix: str) -> dict[str, Provenance]:
+def _under_prefix(settings: Settings, prefix: str) -> dict[str, Provenance]:
     """Return the settings under a prefix, without it; `producer.override.` is not a part of `producer.`."""
     return {
         name.removeprefix(prefix): setting
@@ -281,7 +281,7 @@ def _prefixed(settings: Settings, prefix: str) -> dict[str, Provenance]:
     }
 
 
-def _stripped(file: FileSettings, prefix: str, origin: str) -> dict[str, Provenance]:
+def _strip_prefix(file: FileSettings, prefix: str, origin: str) -> dict[str, Provenance]:
     return {
         key.removeprefix(prefix): setting.model_copy(update={"origin": origin}) for key, setting in file.under(prefix)
     }

@@ -33,6 +33,6 @@ class FileStamp:
         return cls(path, found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def unchanged(stamps: Iterable[FileStamp]) -> bool:
+def are_unchanged(stamps: Iterable[FileStamp]) -> bool:
     """Return True if no file has changed."""
     return all(FileStamp.of(stamp.path) == stamp for stamp in stamps)

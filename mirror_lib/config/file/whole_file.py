@@ -42,7 +42,7 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
         yield _error("clusters must contain at least two aliases", setting)
     for alias, times in Counter(parse_list(setting.value)).items():
         if alias and times > 1:
-            yield _warning(f"clusters contains {alias} {times} times", setting)
+            yield _warn(f"clusters contains {alias} {times} times", setting)
         if ARROW in alias or any(character.isspace() for character in alias):
             yield _error(f"the alias {alias!r} must not contain spaces or {ARROW}", setting)
     used = {alias for flow in flows for alias in (flow.source, flow.target)}
@@ -61,7 +61,7 @@ def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[
         yield _error("no flow runs", suggestion="set SOURCE->TARGET.enabled = true for at least one pair of clusters")
     top = file.get("enabled")
     if top is not None and parse_raw_boolean(top.value):
-        yield _warning(
+        yield _warn(
             f"enabled at the top level enables all {len(flows)} flows", top, "set SOURCE->TARGET.enabled for each"
         )
     for flow in written_pairs(file, clusters):
@@ -75,7 +75,7 @@ def _raw_boolean_problems(setting: Provenance) -> Iterator[Problem]:
     written = setting.value if setting.written is None else setting.written
     if parse_raw_boolean(setting.value.strip()) and not parse_raw_boolean(written):
         reason = "a variable" if setting.written is not None else "a trailing space"
-        yield _warning(
+        yield _warn(
             f"MM2 reads {setting.key} literally when it selects its flows: {reason} makes it false there",
             setting,
             "write true only",
@@ -89,7 +89,7 @@ def provider_problems(file: Settings) -> Iterator[Problem]:
         if key.startswith("config.providers."):
             name = key.split(".")[2]
             if name not in named:
-                yield _warning(f"{key}: config.providers does not contain {name}", setting, f"add {name} to it")
+                yield _warn(f"{key}: config.providers does not contain {name}", setting, f"add {name} to it")
 
 
 def flow_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
@@ -114,7 +114,7 @@ def _alias_problems(settings: FlowSettings) -> Iterator[Problem]:
     if not separator:
         yield _no_separator(settings.flow, alias, _alias(settings, TARGET_ALIAS, settings.flow.target), setting)
     elif separator in alias:
-        yield _warning(
+        yield _warn(
             f"the alias {alias} contains the separator {separator!r}: remote topics of this cluster are not "
             "recognized, so loops are not prevented",
             setting,
@@ -144,7 +144,7 @@ def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
             # Neither alias nor separator is a separate case, see `_no_separator`.
             continue
         example = f" (orders becomes {alias}{separator}orders by the default policy)" if name == SOURCE_ALIAS else ""
-        yield _warning(
+        yield _warn(
             f"{setting.key}: {named.format(flow=flow, alias=alias)} instead of {usual!r}, as with MM2{example}",
             setting,
             f"keep the line if MM2 has run with it; for a new flow delete it, or use {alias or usual} in clusters",
@@ -154,7 +154,7 @@ def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
 def _identity_like(policy: Provenance) -> Iterator[Problem]:
     name = policy.value.strip()
     if name != IDENTITY_CLASS:
-        yield _warning(
+        yield _warn(
             f"{policy.key}: {name} keeps topic names and is treated as {IDENTITY_CLASS}, except that heartbeats "
             "topics are named <source>.heartbeats on the target, where that class mixes them",
             policy,
@@ -165,17 +165,17 @@ def _identity_like(policy: Provenance) -> Iterator[Problem]:
 def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | None) -> Problem:
     """Return a warning about the topic names; only loops are rejected, which needs all flows of the file."""
     if not source:
-        return _warning(
+        return _warn(
             f"flow {flow}: with neither alias nor separator topics keep their names, as in MM2; heartbeats of the "
             "source are not copied, because they would mix with the target's own",
             setting,
             f"for a new flow write replication.policy.class = {IDENTITY_CLASS} and delete both lines; keep them if "
             "MM2 has run with them, because they name its internal topics",
         )
-    left_out = f", and topics whose names contain {target!r} are not copied" if len(target) == 1 else ""
-    return _warning(
+    exclusion = f", and topics whose names contain {target!r} are not copied" if len(target) == 1 else ""
+    return _warn(
         f"flow {flow}: without a separator topic orders becomes {source}orders, as in MM2, which then does not "
-        f"recognize remote topics{left_out}",
+        f"recognize remote topics{exclusion}",
         setting,
         "keep the line if MM2 has run with it; for a new flow set another replication.policy.separator",
     )
@@ -185,7 +185,7 @@ def _old_name_problems(settings: FlowSettings) -> Iterator[Problem]:
     for new, old in OLD_NAMES.items():
         before, now = settings.connector.get(old), settings.connector.get(new)
         if before is not None and now is not None and now.key != before.key:
-            yield _warning(f"{before.key} has no effect on flow {settings.flow}: {now.key} is set too", before)
+            yield _warn(f"{before.key} has no effect on flow {settings.flow}: {now.key} is set too", before)
 
 
 def _layer_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
@@ -202,7 +202,7 @@ def _layer_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Prob
             effective = [found for client in clients if (found := settings.clients[client].get(name)) is not None]
             winner = next((found for found in effective if found.key != key), None)
             if winner is not None and winner.key is not None and all(found.key != key for found in effective):
-                yield _warning(
+                yield _warn(
                     f"{key} has no effect: {winner.key} overrides it", setting, f"write {flow}.source.{kind}.{name}"
                 )
 
@@ -224,12 +224,12 @@ def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
         yield from _replacement_problems(regex, replacement)
     yield from _weakened_configs(settings)
     if _is_true(settings, "sync.group.offsets.enabled") and _is_false(settings, "emit.checkpoints.enabled"):
-        yield _warning(
+        yield _warn(
             f"flow {flow} synchronizes no group offsets, because emit.checkpoints.enabled is false",
             connector["sync.group.offsets.enabled"],
         )
     if _is_false(settings, "emit.offset-syncs.enabled") and not _is_false(settings, "emit.checkpoints.enabled"):
-        yield _warning(
+        yield _warn(
             f"flow {flow} emits no checkpoints, because emit.offset-syncs.enabled is false (MM2's checkpoint "
             "connector does not start then)",
             connector["emit.offset-syncs.enabled"],
@@ -247,13 +247,13 @@ def _weakened_configs(settings: FlowSettings) -> Iterator[Problem]:
     decided = [rule.value for name in _CONFIG_RULES if (rule := settings.connector.get(name)) is not None]
     named = {each.split("=", 1)[0].strip() for text in decided for each in parse_list(text)}
     try:
-        left_out = compile_list([each for each in parse_list(own.value) if each])
+        excluded = compile_list([each for each in parse_list(own.value) if each])
     except ValueError:
         # Reported at the line of the regex.
         return
-    lowered = [name for name in _SAFETY if name not in named and (left_out is None or not left_out.fullmatch(name))]
+    lowered = [name for name in _SAFETY if name not in named and (excluded is None or not excluded.fullmatch(name))]
     if lowered:
-        yield _warning(
+        yield _warn(
             f"{own.key} replaces the default list, so {' and '.join(lowered)} of the source's topics "
             f"{'is' if len(lowered) == 1 else 'are'} set on the target and may weaken it",
             own,
@@ -286,7 +286,7 @@ def nothing_enabled(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
     found = list(flows)
     if found and not any(_is_true(settings, "enabled") for settings in found):
         first = found[0].flow
-        yield _warning("no flow is enabled, so no topic is replicated", None, f"set {first}.enabled = true")
+        yield _warn("no flow is enabled, so no topic is replicated", None, f"set {first}.enabled = true")
 
 
 def _error(
@@ -295,7 +295,7 @@ def _error(
     return _problem(Severity.ERROR, message, setting, suggestion, key)
 
 
-def _warning(message: str, setting: Provenance | None = None, suggestion: str | None = None) -> Problem:
+def _warn(message: str, setting: Provenance | None = None, suggestion: str | None = None) -> Problem:
     return _problem(Severity.WARNING, message, setting, suggestion)
 
 

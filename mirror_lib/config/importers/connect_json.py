@@ -58,7 +58,7 @@ def text_of(value: Any, where: str) -> str | None:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return str(value)
-    raise ConfigurationError(f"{where} must be a text or a number, not {_named(value)}.", action="Correct it.")
+    raise ConfigurationError(f"{where} must be a text or a number, not {_json_type(value)}.", action="Correct it.")
 
 
 def texts_of(value: Any, where: str) -> dict[str, str]:
@@ -68,7 +68,9 @@ def texts_of(value: Any, where: str) -> dict[str, str]:
         ConfigurationError: it is not an object.
     """
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{where} must be an object of settings, not {_named(value)}.", action="Correct it.")
+        raise ConfigurationError(
+            f"{where} must be an object of settings, not {_json_type(value)}.", action="Correct it."
+        )
     texts = {str(key): text_of(each, f"{where}.{key}") for key, each in value.items()}
     return {key: text for key, text in texts.items() if text is not None}
 
@@ -83,7 +85,8 @@ def _connectors(document: Any, origin: str, path: str) -> Iterator[Connector]:
             yield from _connectors(each, origin, f"{path}[{index}]")
     elif not isinstance(document, dict):
         raise ConfigurationError(
-            f"{_where(origin, path)} must be a connector, not {_named(document)}.", action="Pass the JSON of Connect."
+            f"{_where(origin, path)} must be a connector, not {_json_type(document)}.",
+            action="Pass the JSON of Connect.",
         )
     elif CLASS in document:
         yield from _one(document, document.get("name"), origin, path, None)
@@ -100,7 +103,7 @@ def _connectors(document: Any, origin: str, path: str) -> Iterator[Connector]:
     elif isinstance(document.get("connectors"), list):
         yield from _connectors(document["connectors"], origin, f"{path}.connectors")
     elif document and all(isinstance(each, dict) and {"info", "status"} & each.keys() for each in document.values()):
-        yield from _expanded(document, origin, path)
+        yield from _connectors_of_expanded(document, origin, path)
     else:
         raise ConfigurationError(
             f"{_where(origin, path)} has neither {CLASS} nor config.",
@@ -108,7 +111,7 @@ def _connectors(document: Any, origin: str, path: str) -> Iterator[Connector]:
         )
 
 
-def _expanded(document: Mapping[str, Any], origin: str, path: str) -> Iterator[Connector]:
+def _connectors_of_expanded(document: Mapping[str, Any], origin: str, path: str) -> Iterator[Connector]:
     for name, each in document.items():
         where = f"{path}[{name!r}]"
         info = each.get("info")
@@ -144,7 +147,7 @@ def _where(origin: str, path: str) -> str:
     return f"{origin}, {path.lstrip('.')}" if path else origin
 
 
-def _named(value: Any) -> str:
+def _json_type(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a text", type(None): "null", bool: "true or false"}
     return names.get(type(value), "a number")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mirror_lib.config.file import FOREIGN_CLASSES, OLD_NAMES
-from mirror_lib.config.importers.connector_merge import MergedFlow, Setting, merge, same_value, shown
+from mirror_lib.config.importers.connector_merge import MergedFlow, Setting, merge, same_value, shown_value
 from mirror_lib.config.importers.connector_reasons import client_reason, connector_reason, worker_reason
 from mirror_lib.config.importers.kafka_release import Release, kafka_release
 from mirror_lib.config.importers.mirror_maker1 import APPLIED
@@ -193,11 +193,11 @@ class _Flow:
                 continue
             del self._settings[old]
             if new in self._settings:
-                self._listed(old, setting, f"{new} is set too and overrides it")
+                self._list(old, setting, f"{new} is set too and overrides it")
                 continue
             release = self._release(f"{old} means {new} before Kafka 4.0, and has no effect later.")
             if release is not None and release >= _OLD_NAMES_UNTIL:
-                self._listed(old, setting, f"Kafka {release[0]}.{release[1]} ignores it; since 2.7 its name is {new}")
+                self._list(old, setting, f"Kafka {release[0]}.{release[1]} ignores it; since 2.7 its name is {new}")
             else:
                 self._settings[new] = setting
 
@@ -234,7 +234,7 @@ class _Flow:
         )
         if answer == "default":
             del self._settings[_POLICY]
-            self._listed(_POLICY, setting, "answered in the import: Kafka's default")
+            self._list(_POLICY, setting, "answered in the import: Kafka's default")
         else:
             value = _IDENTITY if answer == "identity" else answer or name
             self._settings[_POLICY] = Setting(value, f"{setting.origin} ({name})")
@@ -299,8 +299,8 @@ class _Flow:
             answer = self._answers.ask(
                 Question(
                     f"{self._flow}.data-brokers",
-                    f"{brokers.origin} sends records to {shown(name, brokers.value)}, but the target "
-                    f"{self._flow.target} has {shown(name, target.value)}.",
+                    f"{brokers.origin} sends records to {shown_value(name, brokers.value)}, but the target "
+                    f"{self._flow.target} has {shown_value(name, target.value)}.",
                     (
                         ("target", "both are the same cluster: use the target's brokers"),
                         ("producer", "send records to the producer's brokers, and all else to the target's"),
@@ -312,7 +312,7 @@ class _Flow:
                 return
         if override is not None:
             del self._settings[name]
-            self._listed(name, override, "records are sent to the brokers of the target anyway")
+            self._list(name, override, "records are sent to the brokers of the target anyway")
 
     # Place of a setting in the file
 
@@ -327,7 +327,7 @@ class _Flow:
         elif name.startswith("replication.policy.") or _is_of_flow(name):
             self._line(name, setting.value, setting.origin)
         else:
-            self._listed(name, setting, connector_reason(name))
+            self._list(name, setting, connector_reason(name))
 
     def _of_cluster(self, side: str, rest: str, name: str, setting: Setting) -> None:
         alias = self._flow.source if side == "source" else self._flow.target
@@ -336,18 +336,18 @@ class _Flow:
         if rest in CLIENT_SET:
             self._result.clusters[alias, rest] = setting
         else:
-            self._listed(name, setting, "MirrorMaker 2 reads only connection settings from it")
+            self._list(name, setting, "MirrorMaker 2 reads only connection settings from it")
 
     def _of_client(self, sides: tuple[str, ...], kind: str, rest: str, name: str, setting: Setting) -> None:
         if kind.endswith(".override") and kind != "producer.override":
-            self._listed(name, setting, client_reason(kind, rest, self._flow))
+            self._list(name, setting, client_reason(kind, rest, self._flow))
         elif kind == "producer.override":
             if rest in CLIENT_SET or rest in APPLIED["producer"]:
                 self._line(name, setting.value, setting.origin)
             else:
-                self._listed(name, setting, client_reason("producer", rest, self._flow))
+                self._list(name, setting, client_reason("producer", rest, self._flow))
         elif rest not in CLIENT_SET and not _has_effect(kind, rest):
-            self._listed(name, setting, client_reason(kind, rest, self._flow))
+            self._list(name, setting, client_reason(kind, rest, self._flow))
         elif rest in CLIENT_SET and not name.startswith(_SIDES):
             # Settings of a cluster become settings of each of its clients in a file, and those would override this one.
             for side in sides:
@@ -361,7 +361,7 @@ class _Flow:
         if chain is not None and chain.value.strip():
             self._line(name, setting.value, setting.origin)
         else:
-            self._listed(name, setting, "without transforms, record batches are copied as bytes")
+            self._list(name, setting, "without transforms, record batches are copied as bytes")
 
     def _of_worker(self) -> None:
         """Keep the worker's positions, and its settings for the producer of the data."""
@@ -387,9 +387,9 @@ class _Flow:
                 if prefix + client not in placed:
                     self._result.lines.append(Placed(worker.origin, name, prefix + client, value))
             elif name != client:
-                self._listed(name, setting, client_reason("producer", client, flow))
+                self._list(name, setting, client_reason("producer", client, flow))
             else:
-                self._listed(name, setting, worker_reason(name))
+                self._list(name, setting, worker_reason(name))
 
     def _has_own_positions(self) -> bool:
         """Return True if the positions in the worker's topic are under the name that a dedicated MM2 and this project
@@ -400,7 +400,7 @@ class _Flow:
     def _line(self, name: str, value: str, origin: str) -> None:
         self._result.lines.append(Placed(origin, name, f"{self._flow}.{name}", value))
 
-    def _listed(self, name: str, setting: Setting, reason: str) -> None:
+    def _list(self, name: str, setting: Setting, reason: str) -> None:
         self._result.listed.append(Listed(setting.origin, name, setting.value, reason))
 
 
@@ -444,12 +444,12 @@ def cluster_lines(flows: Sequence[ImportedFlow], answers: Answers) -> Iterator[P
             first = next(iter(having.values()))
             differing = {flow: each for flow, each in having.items() if not same_value(name, each.value, first.value)}
             if differing:
-                first = _chosen(alias, name, having, answers)
+                first = _choose(alias, name, having, answers)
             yield Placed(first.origin, name, f"{alias}.{name}", first.value)
 
 
-def _chosen(alias: str, name: str, having: Mapping[FlowId, Setting], answers: Answers) -> Setting:
-    texts = "; ".join(f"{flow} has {shown(name, each.value)}" for flow, each in having.items())
+def _choose(alias: str, name: str, having: Mapping[FlowId, Setting], answers: Answers) -> Setting:
+    texts = "; ".join(f"{flow} has {shown_value(name, each.value)}" for flow, each in having.items())
     answer = answers.ask(
         Question(
             f"{alias}.{name}",

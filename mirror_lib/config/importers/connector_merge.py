@@ -94,7 +94,7 @@ def merge(flow: FlowId, connectors: Sequence[Connector], answers: Answers) -> Me
         readers = [kind for kind in readers_of(name) if kind in chosen]
         holders = {kind: chosen[kind].config[name] for kind in _ALL if kind in chosen and name in chosen[kind].config}
         read = {kind: value for kind, value in holders.items() if kind in readers}
-        taken = _taken(flow, name, read, readers, answers) if read else None
+        taken = _choose_connector(flow, name, read, readers, answers) if read else None
         if taken is not None:
             settings[name] = Setting(read[taken], chosen[taken].origin)
         value = None if taken is None else read[taken]
@@ -119,7 +119,7 @@ def same_value(name: str, one: str, other: str) -> bool:
     return one.strip() == other.strip()
 
 
-def shown(name: str, value: str) -> str:
+def shown_value(name: str, value: str) -> str:
     """Return a value as questions may show it."""
     return _HIDDEN if is_secret(name) else masked_text(value)
 
@@ -144,7 +144,7 @@ def _one_of_each(flow: FlowId, connectors: Sequence[Connector], answers: Answers
     return found
 
 
-def _taken(
+def _choose_connector(
     flow: FlowId,
     name: str,
     read: Mapping[ConnectorKind, str],
@@ -173,4 +173,4 @@ def _taken(
 def _differs(name: str, values: Mapping[ConnectorKind, str], read: Mapping[ConnectorKind, str]) -> Iterator[str]:
     for kind, value in values.items():
         default = "" if kind in read else " (its default)"
-        yield f"{kind.value} has {name} = {shown(name, value)}{default}"
+        yield f"{kind.value} has {name} = {shown_value(name, value)}{default}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mirror_lib.config.importers.connector_flows import ImportedFlow
 from mirror_lib.config.importers.model import ConnectorKind
 from mirror_lib.config.importers.questions import Question
-from mirror_lib.config.importers.written_file import Listed, Placed, comment, section, setting, without_effect
+from mirror_lib.config.importers.written_file import Listed, Placed, assignment, comment, section, without_effect
 
 _SCHEDULE = "5m"
 
@@ -25,7 +25,7 @@ def connectors_file(
     aliases = tuple(dict.fromkeys(alias for each in flows for alias in (each.flow.source, each.flow.target)))
     parts = [
         _head(flows, notes, questions),
-        [setting("clusters", ", ".join(aliases)), ""],
+        [assignment("clusters", ", ".join(aliases)), ""],
     ]
     if providers:
         parts.append(section("Config providers", _providers(providers, expected)))
@@ -60,7 +60,7 @@ def _head(flows: Sequence[ImportedFlow], notes: Sequence[str], questions: Sequen
 
 
 def _providers(providers: Sequence[Placed], expected: Sequence[str]) -> Iterator[str]:
-    yield from (setting(each.key, each.value) for each in providers)
+    yield from (assignment(each.key, each.value) for each in providers)
     yield from comment("Every machine that plans runs or runs tasks needs:")
     for each in expected:
         yield from comment(each, "  ")
@@ -71,7 +71,7 @@ def _clusters(aliases: Sequence[str], clusters: Sequence[Placed]) -> Iterator[st
         own = [each for each in clusters if each.key == f"{alias}.{each.name}"]
         for origin in dict.fromkeys(each.origin for each in own):
             yield from comment(f"{alias}, from {origin}:")
-            yield from (setting(each.key, each.value) for each in own if each.origin == origin)
+            yield from (assignment(each.key, each.value) for each in own if each.origin == origin)
 
 
 def _all_flows() -> Iterator[str]:
@@ -92,12 +92,12 @@ def _flow(flow: ImportedFlow, undecided: bool) -> Iterator[str]:
                 continue
             if undecided and each.key == f"{flow.flow}.enabled" and each.value == "true":
                 yield from comment("It becomes true when all questions are answered.")
-                yield setting(each.key, "false")
+                yield assignment(each.key, "false")
             else:
-                yield setting(each.key, each.value)
+                yield assignment(each.key, each.value)
     if ConnectorKind.SOURCE not in flow.kinds:
         return
-    schedule = setting(f"{flow.flow}.mirror.schedule", _SCHEDULE)
+    schedule = assignment(f"{flow.flow}.mirror.schedule", _SCHEDULE)
     if flow.paused:
         yield from comment("Its connector was paused, so this flow runs only manually. To run it every five minutes:")
         yield f"#   {schedule}"

@@ -57,9 +57,9 @@ def import_connectors(
     flows = plan_flows(clusters, answers)
     worker = {name: value for each in clusters if each.worker for name, value in each.worker.settings.items()}
     variables = Variables(worker, secrets_folder, answers)
-    of_clusters = variables.replaced(list(cluster_lines(flows, answers)))
+    of_clusters = variables.replace(list(cluster_lines(flows, answers)))
     for flow in flows:
-        flow.lines[:] = variables.replaced(flow.lines)
+        flow.lines[:] = variables.replace(flow.lines)
     if any(each.worker is None for each in clusters):
         notes.append(
             "No worker file was passed: the producer of the data is assumed to have the target's connection, and "
@@ -72,7 +72,7 @@ def import_connectors(
     providers = variables.provider_lines()
     questions = tuple(answers.open.values())
     notes = list(dict.fromkeys(notes))
-    text = connectors_file(flows, of_clusters, providers, variables.expected(), listed, notes, questions)
+    text = connectors_file(flows, of_clusters, providers, variables.prerequisites(), listed, notes, questions)
     placed = (*providers, *of_clusters, *(line for flow in flows for line in flow.lines))
     return ImportedConnectors(text, placed, tuple(listed), tuple(notes), questions)
 

@@ -89,8 +89,8 @@ def strimzi_oauth(options: Mapping[str, str], where: str, alias: str, answers: A
         notes.append(f"{where}: the file {location} must be on every machine that runs tasks.")
     else:
         settings["sasl.oauthbearer.token.endpoint.url"] = options["oauth.token.endpoint.uri"]
-        jaas |= _renamed(options, {"oauth.client.id": "clientId", "oauth.client.secret": "clientSecret"})
-        jaas |= _renamed(options, {"oauth.scope": "scope"})
+        jaas |= _rename_options(options, {"oauth.client.id": "clientId", "oauth.client.secret": "clientSecret"})
+        jaas |= _rename_options(options, {"oauth.scope": "scope"})
         jaas |= _trust(options, where, notes)
     jaas |= {
         f"extension_{name.removeprefix(_EXTENSION)}": value
@@ -103,14 +103,16 @@ def strimzi_oauth(options: Mapping[str, str], where: str, alias: str, answers: A
     dropped = sorted(name for name in options if name in _WITHOUT_EFFECT and options[name])
     if dropped:
         notes.append(f"{where}: {', '.join(dropped)} of Strimzi's OAuth library have no counterpart and are skipped.")
-    texts = " ".join(f'{name}="{_escaped(value)}"' for name, value in jaas.items())
+    texts = " ".join(f'{name}="{_escape(value)}"' for name, value in jaas.items())
     settings["sasl.jaas.config"] = f"{_MODULE} required {texts};".replace("  ;", ";").replace(" ;", ";")
     return NativeLogin(settings, tuple(notes))
 
 
 def _trust(options: Mapping[str, str], where: str, notes: list[str]) -> dict[str, str]:
     """Return the trust settings for the token endpoint: inside of JAAS a certificate can only be a file."""
-    found = _renamed(options, {"oauth.ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm"})
+    found = _rename_options(
+        options, {"oauth.ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm"}
+    )
     certificates = options.get("oauth.ssl.truststore.certificates", "").split("\n")
     if certificates[0].startswith(_SECRET_VARIABLE):
         found["ssl.truststore.location"] = certificates[0].replace(_SECRET_VARIABLE, f"${{{SECRET_FILE}:")
@@ -122,13 +124,13 @@ def _trust(options: Mapping[str, str], where: str, notes: list[str]) -> dict[str
             )
     elif options.get("oauth.ssl.truststore.location"):
         found["ssl.truststore.location"] = options["oauth.ssl.truststore.location"]
-        found |= _renamed(options, {"oauth.ssl.truststore.password": "ssl.truststore.password"})
+        found |= _rename_options(options, {"oauth.ssl.truststore.password": "ssl.truststore.password"})
     return found
 
 
-def _renamed(options: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+def _rename_options(options: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
     return {new: options[old] for old, new in names.items() if old in options}
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -33,7 +33,7 @@ class Question:
 
     def lines(self) -> tuple[str, ...]:
         """Return the question and the option for each answer, for display."""
-        options = (f"--answer {_quoted(f'{self.id}={choice}')}: {meaning}" for choice, meaning in self.choices)
+        options = (f"--answer {_quote(f'{self.id}={choice}')}: {meaning}" for choice, meaning in self.choices)
         return (f"{self.id}: {self.text}", *options)
 
 
@@ -88,11 +88,11 @@ class Answers:
         """
         for name in self.given:
             if name not in self._used and name != KAFKA_VERSION:
-                asked = ", ".join((*self.open, *sorted(self._used))) or "none"
+                ids = ", ".join((*self.open, *sorted(self._used))) or "none"
                 raise ConfigurationError(
-                    f"--answer {name}: no such question.", action=f"Questions of this import: {asked}."
+                    f"--answer {name}: no such question.", action=f"Questions of this import: {ids}."
                 )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"

@@ -176,18 +176,18 @@ class _MirrorMaker:
         if not is_null(mirror.get("source")):
             source, source_where = _object(mirror["source"], f"{self._title}: {where}.source"), f"{where}.source"
         else:
-            source, source_where = self._named(mirror.get("sourceCluster"), f"{where}.sourceCluster")
+            source, source_where = self._find_cluster(mirror.get("sourceCluster"), f"{where}.sourceCluster")
         if not is_null(self._spec.get("target")):
             target, target_where = _object(self._spec["target"], f"{self._title}: spec.target"), "spec.target"
         else:
-            target, target_where = self._named(mirror.get("targetCluster"), f"{where}.targetCluster")
+            target, target_where = self._find_cluster(mirror.get("targetCluster"), f"{where}.targetCluster")
         return (
             self._cluster(source, source_where, "source.cluster."),
             self._cluster(target, target_where, "target.cluster."),
             (target, target_where),
         )
 
-    def _named(self, alias: Any, where: str) -> tuple[Mapping[str, Any], str]:
+    def _find_cluster(self, alias: Any, where: str) -> tuple[Mapping[str, Any], str]:
         clusters = self._spec.get("clusters")
         for index, each in enumerate(clusters if isinstance(clusters, list) else ()):
             if isinstance(each, dict) and not is_null(alias) and each.get("alias") == alias:
@@ -200,8 +200,8 @@ class _MirrorMaker:
     def _cluster(self, cluster: Mapping[str, Any], where: str, prefix: str) -> dict[str, str]:
         title = f"{self._title}: {where}"
         settings = {
-            "alias": self._required(cluster, "alias", title),
-            "bootstrap.servers": self._required(cluster, "bootstrapServers", title),
+            "alias": self._require(cluster, "alias", title),
+            "bootstrap.servers": self._require(cluster, "bootstrapServers", title),
         }
         login = read_login(cluster, title, self._namespace, self._answers)
         settings |= login.settings
@@ -215,7 +215,7 @@ class _MirrorMaker:
                 self._listed.append(Listed(f"{title}.config", name, value, _NOT_CONNECTION))
         return {prefix + name: value for name, value in settings.items()}
 
-    def _required(self, cluster: Mapping[str, Any], name: str, title: str) -> str:
+    def _require(self, cluster: Mapping[str, Any], name: str, title: str) -> str:
         value = cluster.get(name)
         if not isinstance(value, str) or is_null(value):
             raise ConfigurationError(f"{title}.{name} is missing.", action="Correct the resource.")
@@ -227,7 +227,7 @@ class _MirrorMaker:
         connect = self._spec.get("connectCluster")
         as_target = True
         if is_null(self._spec.get("target")) and not is_null(connect) and connect != cluster.get("alias"):
-            cluster, where = self._named(connect, "spec.connectCluster")
+            cluster, where = self._find_cluster(connect, "spec.connectCluster")
             as_target = False
         title = f"{self._title}: {where}.config"
         settings = dict(_WORKER_DEFAULTS)
@@ -236,7 +236,7 @@ class _MirrorMaker:
             if isinstance(cluster.get(name), str):
                 settings[setting] = cluster[name]
         if not as_target:
-            settings["bootstrap.servers"] = self._required(cluster, "bootstrapServers", f"{self._title}: {where}")
+            settings["bootstrap.servers"] = self._require(cluster, "bootstrapServers", f"{self._title}: {where}")
             # Operators before 0.49 accept an alias of the same brokers.
             as_target = settings["bootstrap.servers"] == target["target.cluster.bootstrap.servers"]
         if as_target:

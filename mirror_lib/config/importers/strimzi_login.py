@@ -78,7 +78,7 @@ class _Reader:
         tls = cluster.get("tls")
         encrypted = not is_null(tls)
         if encrypted:
-            certificates = list(self._trusted(tls, f"{self._where}.tls"))
+            certificates = list(self._trusted_certificates(tls, f"{self._where}.tls"))
             if certificates:
                 settings["ssl.truststore.certificates"] = "\n".join(certificates)
                 settings["ssl.truststore.type"] = "PEM"
@@ -90,7 +90,7 @@ class _Reader:
                 protocol = "SASL_SSL" if encrypted else "SASL_PLAINTEXT"
         settings["security.protocol"] = protocol
 
-    def _trusted(self, tls: Any, where: str) -> Iterator[str]:
+    def _trusted_certificates(self, tls: Any, where: str) -> Iterator[str]:
         if not isinstance(tls, dict):
             raise ConfigurationError(f"{where} must be an object.", action="Correct the resource.")
         listed = tls.get("trustedCertificates")

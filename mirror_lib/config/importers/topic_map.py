@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mirror_lib.config.file import Entry, PropertiesFile, foreign, parse_properties
-from mirror_lib.config.importers.written_file import comment, setting
+from mirror_lib.config.importers.written_file import assignment, comment
 from mirror_lib.config.settings import CLIENT_SET, MM2_BY_NAME, parse_rename_list
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.problems import Severity
@@ -150,7 +150,7 @@ class _Translation:
         for entry in self._entries:
             mapped = _MAPPED.fullmatch(entry.key)
             if mapped is not None:
-                self._mapped(entry, mapped["prefix"], mapped["topic"])
+                self._map(entry, mapped["prefix"], mapped["topic"])
             elif entry.key == _INTERNAL_FACTOR:
                 self._replace(entry, {name: entry.value for name in _FACTORS if name not in self._effective})
             elif entry.key == _WITHOUT_EFFECT:
@@ -164,7 +164,7 @@ class _Translation:
         for prefix, found in self._maps.items():
             self._write(prefix, found)
 
-    def _mapped(self, entry: Entry, prefix: str, topic: str) -> None:
+    def _map(self, entry: Entry, prefix: str, topic: str) -> None:
         name = entry.value.strip()
         written = self._own_prefix(prefix)
         if self._effective[entry.key] is not entry:
@@ -223,7 +223,7 @@ class _Translation:
             settings[f"{prefix}{MERGE}"] = "true"
         if merged:
             self.remarks.append(
-                f"Several topics are written to {_listed(merged)}: they need the same number of partitions, and "
+                f"Several topics are written to {_join(merged)}: they need the same number of partitions, and "
                 "records keep their partition."
             )
         self._topics(prefix, found, settings)
@@ -243,9 +243,9 @@ class _Translation:
         except ValueError:
             # Reported by the check of the new file.
             return
-        left_out = [topic for topic in found.pairs if pattern is None or not pattern.fullmatch(topic)]
-        if left_out:
-            self.remarks.append(f"{chosen.key} does not match {_listed(left_out)}: add the topics to copy.")
+        unmatched = [topic for topic in found.pairs if pattern is None or not pattern.fullmatch(topic)]
+        if unmatched:
+            self.remarks.append(f"{chosen.key} does not match {_join(unmatched)}: add the topics to copy.")
 
     def _replace(self, entry: Entry, settings: dict[str, str]) -> None:
         if self._effective[entry.key] is not entry:
@@ -268,22 +268,22 @@ class _Translation:
 
     def _parts(self, old: str) -> Iterator[str]:
         left = {each.line: each for each in self.untranslated}
-        yield from (f"{setting(key, value)}\n" for key, value in self.head.items())
-        goes_on = False
+        yield from (f"{assignment(key, value)}\n" for key, value in self.head.items())
+        continues = False
         for number, line in enumerate((line for line in _LINE.findall(old) if line), 1):
             if number in self.instead:
-                goes_on = True
+                continues = True
                 if number in left:
                     yield from _as_comment(left[number])
                 for key, value in self.instead[number].items():
-                    yield f"{setting(key, value)}\n"
-            elif not goes_on:
+                    yield f"{assignment(key, value)}\n"
+            elif not continues:
                 yield _ascii(line)
-            goes_on = goes_on and _CONTINUED.search(line.rstrip("\r\n")) is not None
+            continues = continues and _CONTINUED.search(line.rstrip("\r\n")) is not None
 
 
 def _as_comment(left: Untranslated) -> Iterable[str]:
-    yield f"# {setting(left.name, left.value)}\n"
+    yield f"# {assignment(left.name, left.value)}\n"
     yield from (f"{line}\n" for line in comment(f"{left.reason}.", "    "))
 
 
@@ -297,5 +297,5 @@ def _ascii(line: str) -> str:
     return "".join(character if character.isascii() else f"\\u{ord(character):04x}" for character in line)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     return ", ".join(names)

@@ -62,13 +62,13 @@ class Variables:
     #: Expected keys by folder, file or environment.
     _expected: dict[str, dict[str, None]] = field(default_factory=dict)
 
-    def expected(self) -> tuple[str, ...]:
+    def prerequisites(self) -> tuple[str, ...]:
         """Return what every machine has to have, a sentence each."""
         return tuple(f"{place}: {', '.join(keys)}" for place, keys in self._expected.items())
 
-    def replaced(self, lines: Sequence[Placed]) -> list[Placed]:
+    def replace(self, lines: Sequence[Placed]) -> list[Placed]:
         """Return the same settings with variables that this project resolves."""
-        return [Placed(each.origin, each.name, each.key, self._replaced(each.value)) for each in lines]
+        return [Placed(each.origin, each.name, each.key, self._replace(each.value)) for each in lines]
 
     def provider_lines(self) -> list[Placed]:
         """Return the settings of the required providers."""
@@ -78,20 +78,20 @@ class Variables:
         for name, java_class in self.needed.items():
             lines.append(Placed("providers", name, f"{_PREFIX}.{name}.class", java_class))
             prefix = f"{_PREFIX}.{name}.param."
-            if self._declared(name) == java_class:
+            if self._provider_class(name) == java_class:
                 lines += [
                     Placed("providers", key, key, value) for key, value in self.worker.items() if key.startswith(prefix)
                 ]
         return lines
 
-    def _replaced(self, text: str) -> str:
+    def _replace(self, text: str) -> str:
         if "${" not in text:
             return text
         text = _VARIABLE.sub(lambda match: self._variable(match[0], match[1], match[2] or "", match[3]), text)
         return _PLACEHOLDER.sub(self._placeholder, text)
 
     def _variable(self, written: str, provider: str, path: str, key: str) -> str:
-        declared = self._declared(provider)
+        declared = self._provider_class(provider)
         if provider == SECRET_FILE:
             return self._secret_path(path, key)
         if declared in _KUBERNETES or (declared is None and provider in _USUAL_KUBERNETES):
@@ -160,12 +160,12 @@ class Variables:
     def _free(self, wanted: str, java_class: str) -> str:
         """Return a provider name that is used for this class only."""
         for name in (wanted, *(f"{wanted}{number}" for number in range(2, 100))):
-            taken = self.needed.get(name) or (self._declared(name) if name in self._declared_names() else None)
+            taken = self.needed.get(name) or (self._provider_class(name) if name in self._declared_names() else None)
             if taken in (None, java_class) or taken in _KUBERNETES:
                 return name
         raise AssertionError(wanted)
 
-    def _declared(self, provider: str) -> str | None:
+    def _provider_class(self, provider: str) -> str | None:
         if provider not in self._declared_names():
             return None
         return self.worker.get(f"{_PREFIX}.{provider}.class", "").strip() or None

@@ -65,25 +65,25 @@ def written_file(
         section("Connections", _connections(source, target, placed)),
         section("The flow", _flow(flow, placed)),
         section("As MirrorMaker 1 had it", _as_before(flow, target, placed)),
-        section("Start of topics", _beginning(source, resets)),
+        section("Start of topics", _start_comment(source, resets)),
         section("Continue where MirrorMaker 1 stopped", _positions(flow, group, servers)),
         section("Settings without effect here", without_effect(listed)),
     )
     return "\n".join(line.rstrip() if line.startswith("#") else line for part in parts for line in part)
 
 
-def setting(key: str, value: str) -> str:
+def assignment(key: str, value: str) -> str:
     """Return one assignment that `java.util.Properties` reads back unchanged."""
-    return f"{_escaped(key, ' =:#!')} = {_value(value)}"
+    return f"{_escape(key, ' =:#!')} = {_value(value)}"
 
 
 def _value(text: str) -> str:
-    escaped = _escaped(text, "")
+    escaped = _escape(text, "")
     blanks = len(escaped) - len(escaped.lstrip(" "))
     return "\\ " * blanks + escaped[blanks:]
 
 
-def _escaped(text: str, special: str) -> str:
+def _escape(text: str, special: str) -> str:
     return "".join(_escaped_character(char, special) for char in text)
 
 
@@ -100,13 +100,13 @@ def _escaped_character(char: str, special: str) -> str:
 
 def comment(text: str, indent: str = "") -> Iterator[str]:
     """Yield the lines of a comment."""
-    plain = _escaped(text, "").replace("\\\\", "\\")
+    plain = _escape(text, "").replace("\\\\", "\\")
     for line in textwrap.wrap(plain, _WIDTH - 2 - len(indent), break_long_words=False, break_on_hyphens=False):
         yield f"# {indent}{line}"
 
 
 def section(title: str, lines: Iterable[str]) -> list[str]:
-    head = f"# --- {_escaped(title, '')} "
+    head = f"# --- {_escape(title, '')} "
     return [head + "-" * (_WIDTH - len(head)), *lines, ""]
 
 
@@ -130,11 +130,11 @@ def _head(flow: str, remarks: Sequence[str]) -> list[str]:
 
 def _connections(source: str, target: str, placed: Sequence[Placed]) -> Iterator[str]:
     providers = [each for each in placed if each.key.startswith("config.providers")]
-    yield from (setting(each.key, each.value) for each in providers)
+    yield from (assignment(each.key, each.value) for each in providers)
     for alias, origin in ((source, CONSUMER), (target, PRODUCER)):
         yield f"# {alias}: settings of {origin}"
         own = (each for each in placed if each.key.startswith(f"{alias}.") and each not in providers)
-        yield from (setting(each.key, each.value) for each in own if each.origin == origin)
+        yield from (assignment(each.key, each.value) for each in own if each.origin == origin)
 
 
 def _flow(flow: str, placed: Sequence[Placed]) -> Iterator[str]:
@@ -144,18 +144,18 @@ def _flow(flow: str, placed: Sequence[Placed]) -> Iterator[str]:
             yield from comment(
                 "The regex of --include. Topics that match now and did not match before are copied from their start."
             )
-            yield setting(each.key, each.value)
+            yield assignment(each.key, each.value)
     yield from comment(
         "MirrorMaker 1 excluded only Kafka's own topics. Names that begin with two underscores or a dot are never "
         "copied."
     )
-    yield setting(f"{flow}.topics.exclude", r"mm2.*\.internal, __.*")
+    yield assignment(f"{flow}.topics.exclude", r"mm2.*\.internal, __.*")
     yield from comment(
         "MirrorMaker 1 ran continuously. This flow runs every five minutes; without the line, only manually."
     )
     yield f"{flow}.mirror.schedule = 5m"
     yield from comment("--num.streams of one process; add the values of the others. A partition is never split.")
-    yield from (setting(each.key, each.value) for each in placed if each.key == "tasks.max")
+    yield from (assignment(each.key, each.value) for each in placed if each.key == "tasks.max")
 
 
 def _as_before(flow: str, target: str, placed: Sequence[Placed]) -> Iterator[str]:
@@ -187,10 +187,10 @@ def _as_before(flow: str, target: str, placed: Sequence[Placed]) -> Iterator[str
     for each in placed:
         if each.key == flush:
             yield "# --offset.commit.interval.ms"
-            yield setting(each.key, each.value)
+            yield assignment(each.key, each.value)
 
 
-def _beginning(source: str, resets: bool) -> Iterator[str]:
+def _start_comment(source: str, resets: bool) -> Iterator[str]:
     if resets:
         yield from comment(
             f"{source}.consumer.auto.offset.reset above applies to partitions without a position, as in MirrorMaker 1."
@@ -234,7 +234,7 @@ def _positions(flow: str, group: str | None, servers: str) -> Iterator[str]:
 
 
 def _shell_word(text: str) -> str:
-    escaped = _escaped(text, "")
+    escaped = _escape(text, "")
     return escaped if _PLAIN_WORD.fullmatch(escaped) else "'" + escaped.replace("'", "'\\''") + "'"
 
 
@@ -245,5 +245,5 @@ def without_effect(listed: Sequence[Listed]) -> Iterator[str]:
         yield from comment(f"{origin}:")
         for each in listed:
             if each.origin == origin:
-                yield f"#   {setting(each.name, each.value)}"
+                yield f"#   {assignment(each.name, each.value)}"
                 yield from comment(f"{each.reason}.", "      ")

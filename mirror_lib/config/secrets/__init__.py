@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "errors": ["ProviderError"],
         "keys": ["is_secret"],
         "lookup_context": ["Surroundings", "looking_only", "reading_in", "surroundings", "without_lookups"],
-        "masking": ["masked_text", "shown"],
+        "masking": ["masked_text", "printable_value"],
         "providers": ["ConfigProvider", "REGISTRY", "Resolver", "files_read", "make_providers"],
     },
 )

@@ -10,7 +10,7 @@ from .lookup_context import Surroundings as Surroundings
 from .lookup_context import surroundings as surroundings
 from .lookup_context import without_lookups as without_lookups
 from .masking import masked_text as masked_text
-from .masking import shown as shown
+from .masking import printable_value as printable_value
 from .providers import ConfigProvider as ConfigProvider
 from .providers import files_read as files_read
 from .providers import make_providers as make_providers

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from mirror_lib.config.secrets.airflow_values import AirflowLookups, EnvironmentLookups
 
 #: Called with a secret setting: its key, its value, and the parts of the value that came from providers.
-Tell = Callable[[str, str, Sequence[str]], None]
+OnSecret = Callable[[str, str, Sequence[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Surroundings:
 
     Attributes:
         lookups: resolves `${airflow:...}`; None leaves all such variables as written.
-        tell: called for every secret of the file before anything else is made from it.
+        on_secret: called for every secret of the file before anything else is made from it.
     """
 
     lookups: AirflowLookups | None
-    tell: Tell | None = None
+    on_secret: OnSecret | None = None
 
 
 _SURROUNDINGS: ContextVar[Surroundings | None] = ContextVar("surroundings", default=None)

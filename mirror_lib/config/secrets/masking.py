@@ -11,7 +11,7 @@ from mirror_lib.masked_urls import HIDDEN, masked_urls
 _QUOTED_JAAS = re.compile(r"LoginModule\s+(?:required|requisite|sufficient|optional)\b", re.IGNORECASE)
 
 
-def shown(name: str, setting: Provenance) -> str:
+def printable_value(name: str, setting: Provenance) -> str:
     """Return the printable value of a setting: variables stay as written, since providers hold secrets."""
     names = (name, setting.key or "")
     if any(is_secret(text) for text in names):

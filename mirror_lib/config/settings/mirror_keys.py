@@ -381,12 +381,12 @@ def rename(lookup: Lookup) -> Rename:
     return Rename(
         explicit=parse_rename_list(lookup("mirror.topics.rename") or ""),
         pattern=(lookup("mirror.topics.rename.regex") or "").strip() or None,
-        replacement=_stripped(lookup("mirror.topics.rename.replacement")),
+        replacement=_strip(lookup("mirror.topics.rename.replacement")),
         merge=bool(OWN_BY_NAME["mirror.topics.merge.enabled"].parse(lookup("mirror.topics.merge.enabled") or "false")),
     )
 
 
-def _stripped(text: str | None) -> str | None:
+def _strip(text: str | None) -> str | None:
     return None if text is None else text.strip()
 
 

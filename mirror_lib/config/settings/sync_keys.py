@@ -204,7 +204,7 @@ def parse_resources(text: str) -> tuple[AclResource, ...]:
     Raises:
         ValueError: a member is not one; the message completes "must be".
     """
-    return tuple(AclResource(name) for name in _chosen(text, tuple(AclResource)))
+    return tuple(AclResource(name) for name in _parse_choices(text, tuple(AclResource)))
 
 
 def parse_patterns(text: str) -> tuple[AclPattern, ...]:
@@ -213,7 +213,7 @@ def parse_patterns(text: str) -> tuple[AclPattern, ...]:
     Raises:
         ValueError: a member is not one; the message completes "must be".
     """
-    return tuple(AclPattern(name) for name in _chosen(text, tuple(AclPattern)))
+    return tuple(AclPattern(name) for name in _parse_choices(text, tuple(AclPattern)))
 
 
 #: For `mirror config check`: what a value must satisfy beyond its type.
@@ -232,7 +232,7 @@ def _members(text: str) -> Iterator[str]:
     return (member.strip() for member in text.split(";") if member.strip())
 
 
-def _chosen(text: str, choices: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_choices(text: str, choices: tuple[str, ...]) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(name.lower() for name in parse_list(text)))
     if not chosen or any(name not in choices for name in chosen):
         raise ValueError("a list of " + ", ".join(choices))

@@ -6,6 +6,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "connect_transforms": ["CONVERTERS", "FLOW_PREFIXES", "TRANSFORMS"],
-        "flow_transforms": ["TransformsReader", "described", "transform_settings"],
+        "flow_transforms": ["TransformsReader", "describe_transforms", "transform_settings"],
     },
 )

@@ -54,15 +54,15 @@ def converter_problems(settings: FlowSettings, effective: Settings, file: FileSe
         setting = effective.get(converter)
         if not has_transforms:
             if setting is not None and setting.value.strip() not in _BYTES:
-                yield _warning(
+                yield _warn(
                     setting,
                     f"{setting.key}: it has no effect without transforms: record batches are copied unchanged",
                 )
         elif converter in settings.connector:
-            yield from _lost(settings, converter, file)
+            yield from _unused_converter_settings(settings, converter, file)
 
 
-def _lost(settings: FlowSettings, converter: str, file: FileSettings) -> Iterator[Problem]:
+def _unused_converter_settings(settings: FlowSettings, converter: str, file: FileSettings) -> Iterator[Problem]:
     """Yield warnings for settings of the worker's converter, unused because the connector sets its own."""
     for before in ("", f"{settings.flow.target}."):
         for key, setting in file.under(f"{before}{converter}."):
@@ -73,7 +73,7 @@ def _lost(settings: FlowSettings, converter: str, file: FileSettings) -> Iterato
                     f"{key}: it has no effect on flow {flow}: its {converter} is set on the connector, not on the "
                     "worker"
                 )
-                yield _warning(setting, message, f"write {flow}.{name}")
+                yield _warn(setting, message, f"write {flow}.{name}")
 
 
 def _under(settings: Settings, prefix: str) -> Mapping[str, Provenance]:
@@ -89,7 +89,7 @@ def _problem(found: SettingProblem) -> Problem:
     )
 
 
-def _warning(setting: Provenance, message: str, suggestion: str | None = None) -> Problem:
+def _warn(setting: Provenance, message: str, suggestion: str | None = None) -> Problem:
     return Problem(
         severity=Severity.WARNING, message=message, key=setting.key, line=setting.line, suggestion=suggestion
     )

@@ -112,9 +112,9 @@ class TransformsReader:
         if found is None:
             found = self._known[texts] = self._parse(texts)
         places = _Places(settings, effective)
-        self._problems += (places.placed(each) for each in found.problems)
+        self._problems += (places.locate(each) for each in found.problems)
         self._problems += converter_problems(settings, connect, self._file)
-        self._problems += (places.placed(each) for each in router_problems(settings, found.transforms.smt))
+        self._problems += (places.locate(each) for each in router_problems(settings, found.transforms.smt))
         if not _in_transactions(settings):
             self._problems += _not_deterministic(found.transforms, places)
         elif found.transforms:
@@ -170,7 +170,7 @@ class _Places:
         """The alias of the flow's target."""
         return self._flow.target
 
-    def placed(self, problem: Problem) -> Problem:
+    def locate(self, problem: Problem) -> Problem:
         """Return a problem with the key and the line that the file has for its name."""
         name = problem.key or OWN_TRANSFORMS
         setting = self._effective.get(name)
@@ -182,7 +182,7 @@ class _Places:
             key, line = setting.key, setting.line
         sentence = problem.message.removeprefix(f"{name}: ")
         update: dict[str, object] = {"key": key, "line": line, "message": f"{key}: {sentence}"}
-        if setting is not None and setting.written is not None and _tells(problem, setting.value):
+        if setting is not None and setting.written is not None and _shows_value(problem, setting.value):
             update |= {"message": f"{key}: {_NOT_SHOWN}", "suggestion": None}
         return problem.model_copy(update=update)
 
@@ -192,13 +192,13 @@ class _Places:
         return next((name for name in names if name in self._effective), OWN_TRANSFORMS)
 
 
-def _tells(problem: Problem, value: str) -> bool:
-    told = f"{problem.message}\n{problem.suggestion or ''}"
-    return any(part.strip() and part.strip() in told for part in (value, *value.split(",")))
+def _shows_value(problem: Problem, value: str) -> bool:
+    text = f"{problem.message}\n{problem.suggestion or ''}"
+    return any(part.strip() and part.strip() in text for part in (value, *value.split(",")))
 
 
 def _not_deterministic(transforms: FlowTransforms, places: _Places) -> Iterator[Problem]:
-    told = _AT_LEAST_ONCE.format(target=places.target)
+    notice = _AT_LEAST_ONCE.format(target=places.target)
     for transform in transforms.transforms:
         if transform.determinism is Determinism.YES:
             continue
@@ -213,11 +213,11 @@ def _not_deterministic(transforms: FlowTransforms, places: _Places) -> Iterator[
             if transform.determinism is Determinism.UNKNOWN
             else None
         )
-        message = f"{setting}: the transform {transform.name} is not deterministic ({reasons}): {told}"
-        yield places.placed(Problem(severity=Severity.WARNING, message=message, key=setting, suggestion=advice))
+        message = f"{setting}: the transform {transform.name} is not deterministic ({reasons}): {notice}"
+        yield places.locate(Problem(severity=Severity.WARNING, message=message, key=setting, suggestion=advice))
 
 
-def described(transforms: FlowTransforms) -> tuple[tuple[str, str, str, str], ...]:
+def describe_transforms(transforms: FlowTransforms) -> tuple[tuple[str, str, str, str], ...]:
     """Return name, topics, kind and determinism of each transform, in the order they are applied."""
     of_smt = () if transforms.smt is None else transforms.smt.settings.stages
     return (

@@ -19,11 +19,11 @@ def router_problems(settings: FlowSettings, chain: SmtChain | None) -> Iterator[
     for stage in () if chain is None else chain.settings.stages:
         if not isinstance(stage.transform, RegexRouter) or stage.predicate is not None:
             continue
-        key = f"{stage.configured}.regex"
+        key = f"{stage.prefix}.regex"
         source_regex = _source_regex(settings, stage.transform.regex)
         lines = (
-            f"write {settings.flow}.{_REGEX} = {_written(source_regex)} and {settings.flow}.{_REPLACEMENT} = "
-            f"{_written(stage.transform.replacement)}"
+            f"write {settings.flow}.{_REGEX} = {_escape(source_regex)} and {settings.flow}.{_REPLACEMENT} = "
+            f"{_escape(stage.transform.replacement)}"
             if source_regex is not None
             else f"write {settings.flow}.{_REGEX} for the names of source topics, and {settings.flow}.{_REPLACEMENT}"
         )
@@ -37,7 +37,7 @@ def router_problems(settings: FlowSettings, chain: SmtChain | None) -> Iterator[
         )
 
 
-def _written(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a value as written in a properties file."""
     return text.replace("\\", "\\\\")
 

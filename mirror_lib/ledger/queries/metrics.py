@@ -84,13 +84,13 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
     stalled_behind = _stalled_behind(connection, flows)
     unsynced = _counts(connection, _GROUPS, flows)
     groups = _group_totals(connection, flows)
-    steps = _grouped(connection, _STEPS, StepOutcomeRow, flows)
-    heartbeats = _grouped(connection, _HEARTBEATS, HeartbeatObservationRow, flows)
+    steps = _group_by_flow(connection, _STEPS, StepOutcomeRow, flows)
+    heartbeats = _group_by_flow(connection, _HEARTBEATS, HeartbeatObservationRow, flows)
     cutovers = _cutovers(connection, flows)
     worst = _worst_partitions(connection, flows, worst_partitions) if worst_partitions else {}
     newest = {flow: _newest(connection, flow) for flow in flows}
     # After the runs: a run that has ended in between has released its lock.
-    held = locks.living(connection)
+    held = locks.live_locks(connection)
     times = _run_times(connection, {each.with_records: flow for flow, each in newest.items() if each.with_records})
     return [
         FlowFigures(
@@ -352,7 +352,7 @@ def _group_totals(connection: Connection, flows: list[str]) -> dict[str, GroupTo
     }
 
 
-def _grouped(connection: Connection, table: Table, kind: Any, flows: list[str]) -> dict[str, tuple[Any, ...]]:
+def _group_by_flow(connection: Connection, table: Table, kind: Any, flows: list[str]) -> dict[str, tuple[Any, ...]]:
     query = select(table).where(table.c.flow.in_(flows)).order_by(*table.primary_key.columns)
     found: dict[str, tuple[Any, ...]] = {}
     for row in connection.execute(query).mappings():

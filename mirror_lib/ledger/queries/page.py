@@ -99,7 +99,7 @@ class PageQueries:
 
     def newest_observations(self, flows: Collection[str]) -> dict[str, FlowObservationRow]:
         """The latest observation of each of these flows, by flow."""
-        wanted = _wanted(flows)
+        wanted = _flow_table(flows)
         newest = (
             select(func.max(_FLOWS.c.observed_at))
             .where(_FLOWS.c.flow == wanted.c.flow)
@@ -112,7 +112,7 @@ class PageQueries:
 
     def newest_runs(self, flows: Collection[str]) -> dict[str, RunRow]:
         """The latest run of each of these flows, by flow."""
-        wanted = _wanted(flows)
+        wanted = _flow_table(flows)
         newest = (
             select(_RUNS.c.id)
             .where(_RUNS.c.flow == wanted.c.flow)
@@ -130,7 +130,7 @@ class PageQueries:
 
         Steps without an observation are omitted.
         """
-        wanted = _wanted(flows)
+        wanted = _flow_table(flows)
         # Aggregated in the database: there is a row for every run of every flow, and timestamps are slow to read.
         seconds = extract("epoch", _FLOWS.c.observed_at) - floor(since.timestamp())
         place = cast(func.floor(seconds / int(step.total_seconds())), Integer).label("place")
@@ -191,7 +191,7 @@ class PageQueries:
             offset: rows to skip.
             limit: maximum number of rows.
         """
-        chosen = _chosen(flow, wanted)
+        chosen = _conditions(flow, wanted)
         by = PARTITION_ORDERS[order]
         names = (_PARTITIONS.c.topic, _PARTITIONS.c.partition)
         ordering: list[ColumnElement[Any]]
@@ -280,7 +280,7 @@ class PageQueries:
             return tuple(GroupObservationRow(**row) for row in connection.execute(query).mappings())
 
 
-def _wanted(flows: Collection[str]) -> CTE:
+def _flow_table(flows: Collection[str]) -> CTE:
     """The flows as a table: with a look-up per flow, an index finds the latest row without reading the history."""
     rows = [(flow,) for flow in sorted(flows)] or [("",)]
     return values(column("flow", String), name="wanted_flow").data(rows).cte("wanted")
@@ -294,7 +294,7 @@ def _counts(connection: Connection, query: Any) -> dict[str, int]:
     return {name: int(count) for name, count in connection.execute(query)}
 
 
-def _chosen(flow: str, wanted: PartitionFilter) -> list[ColumnElement[bool]]:
+def _conditions(flow: str, wanted: PartitionFilter) -> list[ColumnElement[bool]]:
     chosen: list[ColumnElement[bool]] = [_PARTITIONS.c.flow == flow]
     if wanted.topic:
         chosen.append(_contains(_PARTITIONS.c.topic, wanted.topic))

@@ -78,12 +78,12 @@ def newest_verifications(connection: Connection, flow: str, limit: int) -> tuple
         verdict: func.sum(case((columns.verdict == verdict, 1), else_=0)).label(verdict)
         for verdict in ("equal", "different", "unverifiable")
     }
-    begun = func.min(columns.started_at, type_=columns.started_at.type)
+    started = func.min(columns.started_at, type_=columns.started_at.type)
     query = (
         select(
             columns.id,
             func.min(columns.mode).label("mode"),
-            begun.label("started_at"),
+            started.label("started_at"),
             func.max(columns.finished_at, type_=columns.finished_at.type).label("finished_at"),
             func.count().label("partitions"),
             *counts.values(),
@@ -92,7 +92,7 @@ def newest_verifications(connection: Connection, flow: str, limit: int) -> tuple
         )
         .where(columns.flow == flow)
         .group_by(columns.id)
-        .order_by(begun.desc(), columns.id)
+        .order_by(started.desc(), columns.id)
         .limit(limit)
     )
     numbers = ("partitions", "equal", "different", "unverifiable", "records", "bytes")

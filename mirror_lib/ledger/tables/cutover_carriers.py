@@ -46,8 +46,8 @@ class CutoverCarriers:
         with self._database.write() as connection:
             mine = _carrier(cutover, carrier) & _CARRIERS.c.ended_at.is_(None)
             connection.execute(update(_CARRIERS).where(mine).values(ended_at=now(), ended_as=ended_as))
-            asked = (_QUESTIONS.c.cutover == cutover) & (_QUESTIONS.c.carrier == carrier)
-            _end_questions(connection, asked, "unanswered")
+            open_questions = (_QUESTIONS.c.cutover == cutover) & (_QUESTIONS.c.carrier == carrier)
+            _end_questions(connection, open_questions, "unanswered")
 
     def of(self, cutover: str) -> tuple[CarrierRow, ...]:
         """All processes that ran a cutover, oldest first."""
@@ -88,11 +88,11 @@ class CutoverCarriers:
             found = connection.execute(query).mappings().one_or_none()
             return None if found is None else QuestionRow(**found)
 
-    def answer(self, asked: QuestionRow, answer: str, *, by: str, note: str = "") -> bool:
+    def answer(self, question: QuestionRow, answer: str, *, by: str, note: str = "") -> bool:
         """Answer a question; false if it has been answered or has ended in between."""
         is_open = and_(
-            _question(asked.cutover, asked.step, asked.attempt),
-            _QUESTIONS.c.carrier == asked.carrier,
+            _question(question.cutover, question.step, question.attempt),
+            _QUESTIONS.c.carrier == question.carrier,
             _QUESTIONS.c.answer.is_(None),
             _QUESTIONS.c.ended_at.is_(None),
         )
@@ -100,17 +100,17 @@ class CutoverCarriers:
         with self._database.write() as connection:
             return connection.execute(update(_QUESTIONS).where(is_open).values(values)).rowcount == 1
 
-    def take(self, asked: QuestionRow) -> QuestionRow | None:
+    def take(self, question: QuestionRow) -> QuestionRow | None:
         """End an answered question; None if it has no answer, and it stays open."""
-        answered = _question(asked.cutover, asked.step, asked.attempt) & _QUESTIONS.c.answer.is_not(None)
+        answered = _question(question.cutover, question.step, question.attempt) & _QUESTIONS.c.answer.is_not(None)
         with self._database.write() as connection:
             connection.execute(update(_QUESTIONS).where(answered).values(ended_at=now(), ended_as="taken"))
             found = connection.execute(select(_QUESTIONS).where(answered)).mappings().one_or_none()
             return None if found is None else QuestionRow(**found)
 
-    def give_up(self, asked: QuestionRow) -> bool:
+    def give_up(self, question: QuestionRow) -> bool:
         """End an unanswered question; false if it was answered in between."""
-        unanswered = _question(asked.cutover, asked.step, asked.attempt) & _QUESTIONS.c.answer.is_(None)
+        unanswered = _question(question.cutover, question.step, question.attempt) & _QUESTIONS.c.answer.is_(None)
         with self._database.write() as connection:
             return _end_questions(connection, unanswered, "unanswered") == 1
 

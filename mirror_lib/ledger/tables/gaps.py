@@ -80,8 +80,8 @@ def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, not
     if not found:
         raise LedgerError(f"gap {gap_id} does not exist.", action="`mirror gaps list` shows the ids of all gaps.")
     (before,) = found
-    told = "; ".join(part for part in (note, _earlier(before)) if part) or None
-    row = replace(before, state=state.value, decided_by=by, decided_at=now(), note=told)
+    full_note = "; ".join(part for part in (note, _earlier(before)) if part) or None
+    row = replace(before, state=state.value, decided_by=by, decided_at=now(), note=full_note)
     changed = {name: getattr(row, name) for name in ("state", "decided_by", "decided_at", "note")}
     connection.execute(update(_GAP).where(_GAP.c.id == gap_id).values(**changed))
     return row
@@ -90,11 +90,11 @@ def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, not
 def _earlier(row: GapRow) -> str:
     if row.decided_by is None or row.decided_at is None:
         return row.note or ""
-    said = f" ({row.note})" if row.note else ""
-    return f"before: {row.state} by {row.decided_by} at {row.decided_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}{said}"
+    note = f" ({row.note})" if row.note else ""
+    return f"before: {row.state} by {row.decided_by} at {row.decided_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}{note}"
 
 
-def stopped(connection: Connection, flow: str) -> frozenset[tuple[str, int]]:
+def stopped_partitions(connection: Connection, flow: str) -> frozenset[tuple[str, int]]:
     """Topics and partitions that are no longer replicated."""
     query = select(_GAP.c.topic, _GAP.c.partition).where(_GAP.c.flow == flow, _GAP.c.state == GapState.STOPPED.value)
     return frozenset((topic, partition) for topic, partition in connection.execute(query.distinct()))

@@ -55,7 +55,7 @@ def acquire(
         if present is None:
             continue
         read_at = _clock(connection)
-        if not (_ended(present, read_at) or present == instead_of or is_held_by(present, run_id, holder)):
+        if not (_has_expired(present, read_at) or present == instead_of or is_held_by(present, run_id, holder)):
             return present
         acquired_at = present.acquired_at if is_held_by(present, run_id, holder) else read_at
         taken = replace(wanted, acquired_at=acquired_at, renewed_at=read_at)
@@ -79,14 +79,14 @@ def release(connection: Connection, *, flow: str, run_id: str, holder: str) -> N
 def find(connection: Connection, flow: str) -> RunLockRow | None:
     """The lock's holder; None if it is free or expired."""
     row = _one(connection, select(_LOCK).where(_LOCK.c.flow == flow))
-    return None if row is None or _ended(row, _clock(connection)) else row
+    return None if row is None or _has_expired(row, _clock(connection)) else row
 
 
-def living(connection: Connection) -> dict[str, RunLockRow]:
+def live_locks(connection: Connection) -> dict[str, RunLockRow]:
     """The holders of locks by flow, without free and expired ones."""
     at = _clock(connection)
     rows = (RunLockRow(**row) for row in connection.execute(select(_LOCK)).mappings())
-    return {row.flow: row for row in rows if not _ended(row, at)}
+    return {row.flow: row for row in rows if not _has_expired(row, at)}
 
 
 def is_held_by(row: RunLockRow, run_id: str, holder: str) -> bool:
@@ -110,7 +110,7 @@ def _one(connection: Connection, query: Select[tuple[object, ...]]) -> RunLockRo
     return None if row is None else RunLockRow(**row)
 
 
-def _ended(row: RunLockRow, at: datetime) -> bool:
+def _has_expired(row: RunLockRow, at: datetime) -> bool:
     # A renewal in the future by a lease: the clock was set back, and a living holder would have renewed since.
     return abs((at - row.renewed_at).total_seconds()) >= row.lease_seconds
 

@@ -48,7 +48,7 @@ def claim(
     if connection.dialect.name == "postgresql":
         # SQLite serializes write transactions itself.
         connection.execute(text("LOCK TABLE rate_claim IN EXCLUSIVE MODE"))
-    others = [row for row in living(connection) if row.flow != flow]
+    others = [row for row in live_claims(connection) if row.flow != flow]
     release(connection, flow=flow)
     fair = {ask: fair_share(ask.limit, wanted, [row.wanted for row in _of(ask, others)]) for ask in asks}
     granted = min(grant(ask.limit, fair[ask], [row.bytes_per_second for row in _of(ask, others)]) for ask in asks)
@@ -77,7 +77,7 @@ def release(connection: Connection, *, flow: str, run_id: str | None = None) -> 
     connection.execute(delete(_CLAIM).where(ours if run_id is None else ours & (_CLAIM.c.run_id == run_id)))
 
 
-def living(connection: Connection) -> tuple[RateClaimRow, ...]:
+def live_claims(connection: Connection) -> tuple[RateClaimRow, ...]:
     """The claims of runs that hold the locks of their flows."""
     rows = [RateClaimRow(**row) for row in connection.execute(select(_CLAIM).order_by(_CLAIM.c.flow)).mappings()]
     holders = {flow: locks.find(connection, flow) for flow in {row.flow for row in rows}}

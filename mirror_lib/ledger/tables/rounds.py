@@ -29,22 +29,22 @@ def newest(connection: Connection, *, flow: str | None, run_id: str | None, limi
     return _rows(connection, query)
 
 
-def measured(connection: Connection, flow: str, *, newest: int, largest: int) -> tuple[RoundRow, ...]:
+def newest_and_largest(connection: Connection, flow: str, *, newest: int, largest: int) -> tuple[RoundRow, ...]:
     """Committed rounds with records, newest first: the newest and the largest ones.
 
     A flow that keeps up has only small rounds, which do not show its speed for large copies.
     """
-    newest_rows = _rows(connection, _copied(flow).order_by(*_NEWEST_FIRST).limit(newest))
+    newest_rows = _rows(connection, _select_copied(flow).order_by(*_NEWEST_FIRST).limit(newest))
     found = {(row.run_id, row.number): row for row in (*newest_rows, *largest_of(connection, flow, largest))}
     return tuple(sorted(found.values(), key=lambda row: (row.began_at, row.number), reverse=True))
 
 
 def largest_of(connection: Connection, flow: str, count: int = LARGEST) -> tuple[RoundRow, ...]:
     """The committed rounds with the most bytes for one task, largest first."""
-    return _rows(connection, _copied(flow).order_by(_ROUND.c.heaviest_bytes.desc(), *_NEWEST_FIRST).limit(count))
+    return _rows(connection, _select_copied(flow).order_by(_ROUND.c.heaviest_bytes.desc(), *_NEWEST_FIRST).limit(count))
 
 
-def _copied(flow: str) -> Select[tuple[object, ...]]:
+def _select_copied(flow: str) -> Select[tuple[object, ...]]:
     return select(_ROUND).where(_ROUND.c.flow == flow, _ROUND.c.bytes > 0, _ROUND.c.committed_at.is_not(None))
 
 

@@ -42,8 +42,12 @@ def append(connection: Connection, rows: Sequence[RoutedRangeRow], *, resumed: S
             belong to the rows too, although this run started after them.
     """
     _lock_flows(connection, {row.flow for row in rows})
-    begun = {(row.flow, _source(row)): _begun(connection, row) for row in rows if row.own and _source(row) in resumed}
-    rows = [replace(row, source_first=begun.get((row.flow, _source(row)), row.source_first)) for row in rows]
+    starts = {
+        (row.flow, _source(row)): _first_source_offset(connection, row)
+        for row in rows
+        if row.own and _source(row) in resumed
+    }
+    rows = [replace(row, source_first=starts.get((row.flow, _source(row)), row.source_first)) for row in rows]
     covered = _append_own(connection, [row for row in rows if row.own])
     by_target: dict[tuple[str, _Place], list[RoutedRangeRow]] = {}
     for row in rows:
@@ -72,7 +76,7 @@ def of_others(connection: Connection, flow: str) -> Iterable[tuple[str, str, int
     return [(row.flow, row.target_topic, row.target_partition) for row in connection.execute(query)]
 
 
-def _begun(connection: Connection, row: RoutedRangeRow) -> int:
+def _first_source_offset(connection: Connection, row: RoutedRangeRow) -> int:
     """The source offset where the first of the consecutive interrupted runs before this one started."""
     columns, runs, parts = _RANGE.c, _RUN.c, _PARTITION_RUN.c
     of_source = and_(columns.flow == row.flow, columns.topic == row.topic, columns.partition == row.partition)
@@ -127,7 +131,7 @@ def _append_to(
         for each in [each for each in known if _source(each) == _source(row) and each.source_next > row.source_first]:
             contradicted = True
             known.remove(each)
-            known += _cut(connection, each, row)
+            known += _remainder(connection, each, row)
     last = {_source(each): each for each in known if each.stretch == number}
     width = max((each.target_next for each in last.values()), default=0) - min(
         (each.target_first for each in last.values()), default=0
@@ -139,7 +143,7 @@ def _append_to(
         and all(_source(row) not in last or _follows(last[_source(row)], row, covered) for row in rows)
     )
     if joins:
-        stored = [_joined(last[_source(row)], row) if _source(row) in last else row for row in rows]
+        stored = [_join(last[_source(row)], row) if _source(row) in last else row for row in rows]
     else:
         stored, number = list(rows), number + 1
     stored = [replace(row, stretch=number) for row in stored]
@@ -157,7 +161,7 @@ def _near(connection: Connection, flow: str, target: _Place, rows: Sequence[Rout
     return [RoutedRangeRow(**row) for row in connection.execute(query).mappings()]
 
 
-def _cut(connection: Connection, each: RoutedRangeRow, row: RoutedRangeRow) -> list[RoutedRangeRow]:
+def _remainder(connection: Connection, each: RoutedRangeRow, row: RoutedRangeRow) -> list[RoutedRangeRow]:
     """The remainder of a row that a newer one replaces before its end."""
     _log.warning(
         "flow %s: %s-%d was copied again from source offset %d; its stored routes to %s-%d end before that offset",
@@ -186,7 +190,7 @@ def _follows(
     return known is not None and known.source_first <= last.source_next and row.source_next <= known.source_next
 
 
-def _joined(last: RoutedRangeRow, row: RoutedRangeRow) -> RoutedRangeRow:
+def _join(last: RoutedRangeRow, row: RoutedRangeRow) -> RoutedRangeRow:
     return replace(
         row,
         source_first=last.source_first,

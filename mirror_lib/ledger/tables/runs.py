@@ -52,7 +52,7 @@ def finish(connection: Connection, run_id: str, values: Mapping[str, Any]) -> No
     change(connection, run_id, {**_totals(connection, run_id), **given, "finished_at": now()})
 
 
-def running(connection: Connection, flow: str) -> tuple[RunRow, ...]:
+def running_runs(connection: Connection, flow: str) -> tuple[RunRow, ...]:
     """The runs of a flow in state `running`."""
     return _runs(connection, select(_RUN).where(_RUN.c.flow == flow, _RUN.c.state == RunState.RUNNING.value))
 

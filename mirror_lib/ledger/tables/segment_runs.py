@@ -72,7 +72,7 @@ def of_columns(columns: RunColumns, *, like: SegmentRow) -> SegmentRow:
     )
 
 
-def merged(rows: Sequence[SegmentRow]) -> SegmentRow:
+def merge(rows: Sequence[SegmentRow]) -> SegmentRow:
     """Consecutive rows as one; its run is the latest.
 
     Raises:

@@ -16,7 +16,7 @@ from mirror_lib.errors import OffsetMapError
 from mirror_lib.ledger.directions import is_by_opposite
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import MapSize, SegmentRow
-from mirror_lib.ledger.tables.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, cut, groups_to_merge, holds, merged
+from mirror_lib.ledger.tables.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, cut, groups_to_merge, holds, merge
 from mirror_lib.ledger.tables.writing import upsert
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def append(connection: Connection, rows: Sequence[SegmentRow]) -> None:
             if _is_known_else_cut(connection, row):
                 continue
             tail = _tails(connection, {key})[0].get(key)
-        stored = row if tail is None else _joined(tail, row)
+        stored = row if tail is None else _join(tail, row)
         tails[key] = changed[key, stored.source_first] = stored
     upsert(connection, _SEGMENT, changed.values())
     crowded = sorted(key for key, count in small_rows.items() if count >= SMALL_ROWS_AT_MOST)
@@ -84,7 +84,7 @@ def compact(connection: Connection, flow: str, topic: str, partition: int) -> in
         within = and_(_is_of(key), columns.source_first.between(group[0].source_first, group[-1].source_first))
         query = select(_SEGMENT).where(within).order_by(columns.source_first)
         rows = [SegmentRow(**row) for row in connection.execute(query).mappings()]
-        row = merged(rows)
+        row = merge(rows)
         connection.execute(delete(_SEGMENT).where(within))
         upsert(connection, _SEGMENT, [row])
         fewer += len(rows) - 1
@@ -199,7 +199,7 @@ def _tails_of_topics(connection: Connection, flow: str, topics: Sequence[str]) -
         yield SegmentRow(**values, runs=None if dense else _SOME_RUNS), small
 
 
-def _joined(tail: SegmentRow, row: SegmentRow) -> SegmentRow:
+def _join(tail: SegmentRow, row: SegmentRow) -> SegmentRow:
     """The new row merged with the row before it if it continues that without a hole, in the same direction."""
     dense = tail.runs is None and row.runs is None
     if is_by_opposite(tail.run_id) != is_by_opposite(row.run_id):

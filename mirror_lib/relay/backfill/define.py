@@ -106,15 +106,15 @@ def request_of(
     return BackfillRequest(
         flow.flow,
         tuple(topics),
-        _bound("from", "earliest" if after_cutover else begin),
-        _bound("to", end),
+        _parse_bound("from", "earliest" if after_cutover else begin),
+        _parse_bound("to", end),
         into or None,
         into_suffix or None,
         after_cutover,
     )
 
 
-def _bound(name: str, text: str) -> FirstStart:
+def _parse_bound(name: str, text: str) -> FirstStart:
     try:
         bound = parse_first_start(text)
     except ValueError as error:
@@ -136,13 +136,13 @@ def every_backfill(flow: FlowConfig, ledger: Ledger) -> tuple[Backfill, ...]:
 
 
 def _of_row(flow: FlowConfig, row: BackfillRow) -> Backfill:
-    asked = row.definition["request"]
-    into, suffix = asked["into"], asked["into_suffix"]
+    stored_request = row.definition["request"]
+    into, suffix = stored_request["into"], stored_request["into_suffix"]
     request = request_of(
         flow,
-        asked["topics"],
-        asked["from"],
-        asked["to"],
+        stored_request["topics"],
+        stored_request["from"],
+        stored_request["to"],
         into=into,
         into_suffix=suffix,
         into_same=not (into or suffix),

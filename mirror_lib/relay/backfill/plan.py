@@ -30,7 +30,7 @@ def bound_offset(bound: FirstStart, log_start: int, log_end: int, at_time: Offse
     return min(max(wanted, log_start), log_end)
 
 
-def bounded(fact: PartitionFacts, wanted: BackfillRange, *, accept_gaps: bool = False) -> PartitionFacts:
+def clip_facts(fact: PartitionFacts, wanted: BackfillRange, *, accept_gaps: bool = False) -> PartitionFacts:
     """The facts of a partition as if its log had only the range.
 
     A partition that was never copied starts at the range's beginning: records that the source deletes after the
@@ -66,7 +66,7 @@ def within_budget(plan: RunPlan, max_bytes: int | None) -> RunPlan:
     total = sum(_bytes(partition) for partition in plan.partitions)
     if total <= max_bytes:
         return plan
-    bins = tuple(tuple(_shortened(partition, max_bytes, total) for partition in bin_) for bin_ in plan.bins)
+    bins = tuple(tuple(_shorten(partition, max_bytes, total) for partition in bin_) for bin_ in plan.bins)
     return replace(plan, bins=bins)
 
 
@@ -74,7 +74,7 @@ def _bytes(partition: PartitionPlan) -> int:
     return partition.estimated_bytes or (partition.end - partition.start) * _BYTES_PER_OFFSET
 
 
-def _shortened(partition: PartitionPlan, part: int, whole: int) -> PartitionPlan:
+def _shorten(partition: PartitionPlan, part: int, whole: int) -> PartitionPlan:
     # At least one, or a small budget would never come to an end.
     offsets = max((partition.end - partition.start) * part // whole, 1)
     return replace(partition, end=partition.start + offsets, estimated_bytes=partition.estimated_bytes * part // whole)

@@ -28,7 +28,7 @@ from mirror_lib.errors import (
 from mirror_lib.ledger import GapRow, GapState, Ledger
 from mirror_lib.relay.backfill.define import backfill_flow, backfill_topology, stored_backfill
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
-from mirror_lib.relay.backfill.plan import bounded, within_budget
+from mirror_lib.relay.backfill.plan import clip_facts, within_budget
 from mirror_lib.relay.backfill.same_topic import LiveSide
 from mirror_lib.relay.backfill.states import again, with_way_on
 from mirror_lib.relay.commit import position_row
@@ -142,9 +142,9 @@ class BackfillPlanner:
             return RunPlan(flow=self._flow.flow, bins=(), problems=(), idle=0)
         found, problems = gather_facts(self._flow, self._topology, clusters)
         facts = {fact.source: fact for fact in found}
-        refused = self._refused(clusters, problems, facts)
+        refused = self._rejections(clusters, problems, facts)
         chosen = [
-            self._bounded(clusters, facts[each.source], each)
+            self._clip(clusters, facts[each.source], each)
             for each in self._backfill.ranges
             if each.source not in refused
         ]
@@ -160,50 +160,50 @@ class BackfillPlanner:
             return replace(plan, bins=())
         return within_budget(plan, self._left)
 
-    def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:  # noqa: ARG002
+    def before_claims(self, clusters: FlowClusters, plan: RunPlan) -> None:  # noqa: ARG002
         """Mark the flow's positions if the backfill writes to the same topics."""
         if self.live is not None:
             self.live.mark(plan.partitions)
 
-    def copied(self, results: Sequence[PartitionResult]) -> None:
+    def after_commit(self, results: Sequence[PartitionResult]) -> None:
         """Subtract what was copied from the budget."""
         if self._left is not None:
             self._left -= sum(result.bytes for result in results)
 
     def with_way_on(self, error: MirrorError) -> MirrorError:
         """The error of a partition, with the resolution for a backfill."""
-        return self._told(error)
+        return self._with_action(error)
 
     def _of_plan(self, clusters: FlowClusters, problem: PartitionProblem) -> MirrorError:
         stored = clusters.positions_at_plan.positions.get(problem.source)
         interrupted = stored is not None and stored.position.state is not PositionState.CLOSED
-        return self._told(problem.error, interrupted=interrupted)
+        return self._with_action(problem.error, interrupted=interrupted)
 
-    def _told(self, error: MirrorError, *, interrupted: bool = False) -> MirrorError:
+    def _with_action(self, error: MirrorError, *, interrupted: bool = False) -> MirrorError:
         topic, partition = error.where.topic, error.where.partition
         marked_at = None
         if self.live is not None and topic is not None and partition is not None:
             marked_at = self.live.marked_at(TopicPartition(topic, partition))
         return with_way_on(self._backfill, error, interrupted=interrupted, marked_at=marked_at)
 
-    def _refused(
+    def _rejections(
         self,
         clusters: FlowClusters,
         problems: Sequence[PartitionProblem],
         facts: dict[TopicPartition, PartitionFacts],
     ) -> dict[TopicPartition, MirrorError]:
-        known = {problem.source: self._told(problem.error) for problem in problems}
+        known = {problem.source: self._with_action(problem.error) for problem in problems}
         refused: dict[TopicPartition, MirrorError] = {}
         for each in self._backfill.ranges:
             if each.source not in facts:
                 topic = TopicPartition(each.source.topic, WHOLE_TOPIC)
-                refused[each.source] = known.get(each.source) or known.get(topic) or self._gone(each)
+                refused[each.source] = known.get(each.source) or known.get(topic) or self._topic_error(each)
         if self.live is not None:
             free = [each for each in self._backfill.ranges if each.source not in refused]
             refused.update(self.live.prepare(clusters, free))
         return refused
 
-    def _gone(self, each: BackfillRange) -> MirrorError:
+    def _topic_error(self, each: BackfillRange) -> MirrorError:
         excluded = backfill_topology(self._flow, self._backfill).exclusion(each.source.topic)
         if excluded is not None:
             return TopicMissingError(
@@ -219,8 +219,8 @@ class BackfillPlanner:
             action="Copied records are kept; the remaining records are lost. The other partitions are copied.",
         )
 
-    def _bounded(self, clusters: FlowClusters, fact: PartitionFacts, wanted: BackfillRange) -> PartitionFacts:
-        strict = bounded(fact, wanted)
+    def _clip(self, clusters: FlowClusters, fact: PartitionFacts, wanted: BackfillRange) -> PartitionFacts:
+        strict = clip_facts(fact, wanted)
         stored = clusters.positions_at_plan.positions.get(fact.source)
         interrupted = stored is not None and stored.position.state is not PositionState.CLOSED
         # What an interrupted run wrote to the target is compared with the source from where that run started.
@@ -230,7 +230,7 @@ class BackfillPlanner:
         if position >= strict.log_start or strict.position_topic_id not in (None, "", strict.topic_id):
             return strict
         self._note_gap(fact, position, strict.log_start)
-        return bounded(fact, wanted, accept_gaps=True)
+        return clip_facts(fact, wanted, accept_gaps=True)
 
     def _note_gap(self, fact: PartitionFacts, first: int, following: int) -> None:
         now = datetime.now(UTC)

@@ -41,7 +41,7 @@ from mirror_lib.relay.backfill.model import Backfill, BackfillRange
 from mirror_lib.relay.backfill.states import again, copy_anew, let_flow_continue
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.model import PartitionPlan
-from mirror_lib.relay.planning import FlowClusters, of_flow
+from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.topology import TopicPartition
 
@@ -106,7 +106,7 @@ class LiveSide:
     def _without_end(self, clusters: FlowClusters, each: BackfillRange, error: MirrorError) -> MirrorError:
         live = self._position(each.source)
         if not isinstance(error, TopicMissingError) or live is None or live.target_offset is None:
-            return of_flow(clusters.flow, error, each.source)
+            return with_flow(clusters.flow, error, each.source)
         return TargetDeletedError(
             f"{each.target.topic} was deleted on the target: it contained copied records up to offset "
             f"{live.target_offset}.",
@@ -118,7 +118,7 @@ class LiveSide:
     def marked_at(self, source: TopicPartition) -> int | None:
         """The next source offset of the flow if it waits for this backfill; else None."""
         live = self._position(source)
-        return live.offset + 1 if live is not None and self._marked(live) else None
+        return live.offset + 1 if live is not None and self._is_marked(live) else None
 
     @property
     def _run_flow(self) -> str:
@@ -131,7 +131,7 @@ class LiveSide:
     def _still_ours(self, each: BackfillRange) -> MirrorError | None:
         """Return an error if the flow has not waited for the interrupted run, which can then not be taken over."""
         live = self._position(each.source)
-        if live is not None and self._marked(live):
+        if live is not None and self._is_marked(live):
             return None
         return TargetDivergedError(
             f"a run of this backfill into {each.target} was interrupted, and an operator has let the flow continue "
@@ -159,14 +159,14 @@ class LiveSide:
                 action=f"Run the flow first ({self._run_flow}), then repeat: {self._again}. Or copy the range into "
                 f"another topic: {anew}.",
             )
-        if live.backfill is not None and live.state is PositionState.OPEN and not self._marked(live):
+        if live.backfill is not None and live.state is PositionState.OPEN and not self._is_marked(live):
             return DirtyStartError(
                 f"backfill {live.backfill} into {each.target} is not finished.",
                 where=self._where(each),
                 action=f"Finish it first: {again(self._flow.flow, live.backfill)}. Then repeat: {self._again}.",
             )
         expected = live.target_offset
-        if self._marked(live):
+        if self._is_marked(live):
             # A run of this backfill ended after it stored its own last position and before the flow's.
             expected = max(expected, (own.target_offset if own else None) or 0)
         elif live.state is not PositionState.CLOSED:
@@ -232,7 +232,7 @@ class LiveSide:
         closed = []
         for each in self._backfill.ranges:
             stored, mine = live.positions.get(each.source), own.get(each.source)
-            if stored is None or not self._marked(stored.position):
+            if stored is None or not self._is_marked(stored.position):
                 continue
             if mine is not None and mine.position.state is not PositionState.CLOSED:
                 continue
@@ -251,7 +251,7 @@ class LiveSide:
         stored = self._snapshot.positions.get(source)
         return None if stored is None else stored.position
 
-    def _marked(self, live: Position) -> bool:
+    def _is_marked(self, live: Position) -> bool:
         return live.state is PositionState.OPEN and live.backfill == self._backfill.name
 
     def _where(self, each: BackfillRange) -> Where:

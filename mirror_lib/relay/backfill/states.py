@@ -59,7 +59,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class StateText:
     """Description of a state, and what to do."""
 
     #: For operators.
@@ -68,21 +68,21 @@ class Stand:
     do: str
 
 
-STATES: Mapping[State, Stand] = {
-    State.DEFINED: Stand("Nothing is copied yet: no run has started.", "Run it: {again}."),
-    State.RUNNING: Stand(
+STATES: Mapping[State, StateText] = {
+    State.DEFINED: StateText("Nothing is copied yet: no run has started.", "Run it: {again}."),
+    State.RUNNING: StateText(
         "A process is copying.", "Wait until it ends, or stop it (Ctrl-C, or mark its task) and repeat it: {again}."
     ),
-    State.INTERRUPTED: Stand(
+    State.INTERRUPTED: StateText(
         "The process of its last run died without an error. A flow that writes to the same topic waits for it.",
         "Repeat it: {again}. The next run finds the records that were already written and does not write them again.",
     ),
-    State.PARTLY_COPIED: Stand("Its last run ended at its limit; records are left to copy.", "Repeat it: {again}."),
-    State.STOPPED: Stand(
+    State.PARTLY_COPIED: StateText("Its last run ended at its limit; records are left to copy.", "Repeat it: {again}."),
+    State.STOPPED: StateText(
         "Its last run ended with an error, or partitions have stopped.",
         "Follow the action of the error, then repeat it: {again}.",
     ),
-    State.FINISHED: Stand("The whole range is on the target.", ""),
+    State.FINISHED: StateText("The whole range is on the target.", ""),
 }
 
 
@@ -189,8 +189,8 @@ def _bounds(backfill: Backfill, ranges: Sequence[BackfillRange]) -> tuple[str, s
         # Records that a backfill has copied count as fetched: `cutover` would skip them.
         first, following = min(each.first for each in ranges), max(each.following for each in ranges)
         return f"offset {first}", f"offset {following}"
-    asked = backfill.request.to_dict()
-    return asked["from"], asked["to"]
+    request = backfill.request.to_dict()
+    return request["from"], request["to"]
 
 
 def with_way_on(
@@ -205,16 +205,16 @@ def with_way_on(
     stop, topic = STOPS.get(error.reason), error.where.topic
     if stop is None or topic is None:
         return error
-    told = copy(error)
+    explained = copy(error)
     if backfill.into_live and error.reason in (TopicMissingError.reason, TopologyError.reason):
-        told.action = (
+        explained.action = (
             f"Run the flow, which creates its topics and partitions: `mirror run --flow '{backfill.request.flow}'`. "
             f"Then repeat: {again(backfill.flow, backfill.name)}."
         )
     elif stop.way is Way.REPEAT:
-        told.action = f"{stop.advice}Repeat it: {again(backfill.flow, backfill.name)}, {or_dag(backfill.name)}."
+        explained.action = f"{stop.advice}Repeat it: {again(backfill.flow, backfill.name)}, {or_dag(backfill.name)}."
     elif stop.way is Way.ACCEPT and not interrupted:
-        told.action = (
+        explained.action = (
             f"{stop.advice}To skip the deleted records and continue: "
             f"{again(backfill.flow, backfill.name, '--accept-gaps')}, {or_dag(backfill.name, ' and Accept gaps')}."
         )
@@ -222,8 +222,8 @@ def with_way_on(
         source = TopicPartition(topic, error.where.partition or 0)
         give_up = "" if marked_at is None else f"{let_flow_continue(backfill.flow, source, marked_at)} "
         anew = copy_anew(backfill, topic, whole=stop.whole)
-        told.action = f"{stop.advice}{give_up}Copy the range into another topic: {anew}."
-    return told
+        explained.action = f"{stop.advice}{give_up}Copy the range into another topic: {anew}."
+    return explained
 
 
 def let_flow_continue(flow: FlowId, source: TopicPartition, offset: int) -> str:
@@ -237,8 +237,8 @@ def let_flow_continue(flow: FlowId, source: TopicPartition, offset: int) -> str:
 
 def rows() -> Iterator[tuple[str, str, str]]:
     """Rows of the table of states: state, description, what to do."""
-    for state, stand in STATES.items():
-        yield state.value, stand.description, stand.do.format(again=again(FlowId("A", "B"), "NAME")) or "nothing"
+    for state, text in STATES.items():
+        yield state.value, text.description, text.do.format(again=again(FlowId("A", "B"), "NAME")) or "nothing"
 
 
 def stop_rows() -> Iterator[tuple[str, str, str]]:

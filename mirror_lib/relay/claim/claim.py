@@ -23,7 +23,7 @@ from mirror_lib.offsets import BEFORE_ALL
 from mirror_lib.relay.claim.start_rules import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.relay.copy import open_position, transactional_id, transactions_of
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
-from mirror_lib.relay.planning import FlowClusters, of_flow
+from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.topology import FlowId, TopicPartition
 from mirror_lib.transform import TransformChain
 
@@ -49,13 +49,13 @@ def open_partitions(
     for start in starts:
         identity = identities.get(start.partition.target)
         if isinstance(identity, MirrorError):
-            refused[start.partition.source] = of_flow(flow, identity, start.partition.source)
+            refused[start.partition.source] = with_flow(flow, identity, start.partition.source)
         else:
             claim = clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1
             target = start.partition.target
             merged = len(clusters.sources_of(target)) > 1
             transactions = transactions_of(flow, chains.get(start.partition.source.topic), target, merged=merged)
-            opened[start.partition.source] = _opened(flow, start, identity, claim, transactions)
+            opened[start.partition.source] = _claimed_partition(flow, start, identity, claim, transactions)
     clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
     # If two runs claim at the same time, the later record sees the earlier one, and takes over from its run.
     claimed = _claimed_by_others(clusters, opened, run_id)
@@ -63,7 +63,7 @@ def open_partitions(
         taken = _from_claimant(flow, opened[source], other, known=source in clusters.positions_at_plan.positions)
         if isinstance(taken, MirrorError):
             del opened[source]
-            refused[source] = of_flow(flow, taken, source)
+            refused[source] = with_flow(flow, taken, source)
         else:
             opened[source] = taken
     # Both claims have the same number so far.
@@ -83,7 +83,7 @@ def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, Transform
     return {topic: chain for topic, chain in chains.items() if chain}
 
 
-def _opened(
+def _claimed_partition(
     flow: FlowConfig, start: _Start, identity: ProducerIdentity | None, claim: int, transactions: str | None
 ) -> OpenPartition:
     fenced = flow.fencing is Fencing.TRANSACTIONAL
@@ -145,7 +145,7 @@ def store_first_positions(
     refused: dict[TopicPartition, MirrorError] = {}
     if plan.first_seen:
         clusters.positions.write(
-            start.partition.named(
+            start.partition.with_identity(
                 Position(
                     topic=start.partition.source.topic,
                     partition=start.partition.source.partition,
@@ -182,7 +182,7 @@ def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> Non
         # MirrorMaker 2 has no claim numbers: of its positions the newest record counts.
         if position.claim is not None:
             position = replace(position, claim=snapshot.claims.get(partition.source, 0) + 1, run_id=run_id)
-        named.append(partition.named(position))
+        named.append(partition.with_identity(position))
     clusters.positions.write(named)
 
 
@@ -261,7 +261,7 @@ def _target_ends(
         start, end = starts[partition.target], ends[partition.target]
         error = start.error or end.error
         if error is not None:
-            refused[partition.source] = of_flow(clusters.flow, error, partition.source)
+            refused[partition.source] = with_flow(clusters.flow, error, partition.source)
         else:
             found[partition.target] = TargetEnds(start.offset, end.offset)
     return found

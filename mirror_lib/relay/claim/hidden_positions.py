@@ -22,10 +22,10 @@ def uncover_positions(flow: FlowConfig, target: Connection, partitions: Collecti
     Raises:
         MirrorError: the target did not respond in time, or refused the request.
     """
-    return asyncio.run(_uncovered(flow, target, partitions))
+    return asyncio.run(_uncover(flow, target, partitions))
 
 
-async def _uncovered(flow: FlowConfig, target: Connection, partitions: Collection[int]) -> bool:
+async def _uncover(flow: FlowConfig, target: Connection, partitions: Collection[int]) -> bool:
     hidden = [TopicPartition(flow.offset_storage_topic, number) for number in partitions]
     retry_seconds = flow.copy_settings.retry_max_seconds
     ended = False
@@ -38,7 +38,7 @@ async def _uncovered(flow: FlowConfig, target: Connection, partitions: Collectio
         names = await client.producers.names_of(writing) if writing else []
         for name in names_of_flow(flow.flow, names):
             hanging = Hanging(client, name, retry_seconds=retry_seconds, where=where)
-            found = await hanging.found(hidden)
+            found = await hanging.find(hidden)
             if found is not None and await hanging.settle(found, {}):
                 ended = True
     return ended

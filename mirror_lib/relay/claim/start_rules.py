@@ -84,7 +84,7 @@ def start_of(
     merged = len(list(writers)) > 1
     if merged:
         if closed or not all(each.in_transactions or each.state is PositionState.CLOSED for each in known):
-            raise _merged(rules, partition, known, ends)
+            raise _merged_target_error(rules, partition, known, ends)
         # A source that is new in the merge starts at its planned offset.
         position = position or Position(*partition.source, partition.start - 1, expected, in_transactions=True)
     assert position is not None
@@ -168,7 +168,9 @@ def _from_mirror_maker(
     )
 
 
-def _merged(rules: StartRules, partition: PartitionPlan, known: list[Position], ends: TargetEnds) -> DirtyStartError:
+def _merged_target_error(
+    rules: StartRules, partition: PartitionPlan, known: list[Position], ends: TargetEnds
+) -> DirtyStartError:
     unclosed = next((position for position in known if position.state is not PositionState.CLOSED), None)
     if unclosed is not None:
         owner = f"run {unclosed.run_id}" if unclosed.run_id else "MirrorMaker 2"

@@ -76,7 +76,7 @@ def closed_positions(
     for result in results:
         ends[result.target] = max(ends.get(result.target, 0), result.target_next)
     return [
-        opened[result.source].plan.named(
+        opened[result.source].plan.with_identity(
             Position(
                 topic=result.source.topic,
                 partition=result.source.partition,
@@ -163,8 +163,8 @@ def routed_rows(
     routes = bool(result.routed) or (chain is not None and chain.may_route)
     if not routes or not result.certain or result.source_next <= first:
         return []
-    elsewhere = sum(each.records for each in result.routed)
-    own = RoutedRecords(result.target, own_first, result.target_next, result.records + result.recovered - elsewhere)
+    routed = sum(each.records for each in result.routed)
+    own = RoutedRecords(result.target, own_first, result.target_next, result.records + result.recovered - routed)
     return [
         offset_rows.RoutedRangeRow(
             flow=str(flow.flow),

@@ -38,7 +38,7 @@ class RoundProgress:
         self._round = round_number
         self._partitions = [partition for bin_ in job.bins for partition in bin_]
         #: Records of each partition that the ledger has.
-        self._told: dict[TopicPartition, int] = {}
+        self._stored: dict[TopicPartition, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="round-progress", daemon=True)
 
@@ -81,7 +81,7 @@ class RoundProgress:
             fact = ends[partition.plan.target]
             if fact.error is None:
                 written[partition.plan.source] = max(fact.offset - partition.target_offset, 0)
-        news = {source: records for source, records in written.items() if self._told.get(source) != records}
+        news = {source: records for source, records in written.items() if self._stored.get(source) != records}
         self._ledger.save_partition_runs(
             [
                 self._row(partition, news[partition.plan.source], "copying")
@@ -89,7 +89,7 @@ class RoundProgress:
                 if partition.plan.source in news
             ]
         )
-        self._told |= news
+        self._stored |= news
         self._ledger.heartbeat(self._job.run_id)
         if log:
             planned = sum(partition.plan.end - partition.plan.start for partition in self._partitions)

@@ -46,7 +46,7 @@ class RoundAccount:
         return self._row
 
     @contextmanager
-    def measured(self, step: Step) -> Iterator[None]:
+    def measure(self, step: Step) -> Iterator[None]:
         """A context whose time is added to a step."""
         began = time.monotonic()
         try:
@@ -55,7 +55,7 @@ class RoundAccount:
             passed = time.monotonic() - began
             self._row = replace(self._row, **{step.value: getattr(self._row, step.value) + passed})
 
-    def planned(self, plan: RunPlan) -> None:
+    def record_plan(self, plan: RunPlan) -> None:
         """Record the lag and the expected cost.
 
         A round with nothing to copy is recorded only if it is the first of the run: flows that check for new records
@@ -63,13 +63,13 @@ class RoundAccount:
         """
         if not plan.partitions and self._row.number > 1:
             return
-        records, size = _outstanding(plan)
+        records, size = _lag(plan)
         self._row = replace(self._row, lag_records=records, lag_bytes=size)
         self.begins(plan)
 
     def begins(self, plan: RunPlan) -> None:
         """Record what this round copies, if that is not all of the lag."""
-        records, size = _outstanding(plan)
+        records, size = _lag(plan)
         expected = _courtesy(
             lambda: expectation(plan, self._ledger, self._row.flow), "the cost of the round is unknown"
         )
@@ -84,7 +84,7 @@ class RoundAccount:
         )
         self._save()
 
-    def committed(
+    def record_commit(
         self, bins: Sequence[Sequence[OpenPartition]], results: Sequence[PartitionResult], now: datetime
     ) -> None:
         """Record the result.
@@ -141,7 +141,7 @@ def record_ages_ms(results: Sequence[PartitionResult], now: datetime) -> tuple[i
     )
 
 
-def _outstanding(plan: RunPlan) -> tuple[int, int | None]:
+def _lag(plan: RunPlan) -> tuple[int, int | None]:
     """Lag in offsets and in bytes; None if the size of a partition is unknown."""
     partitions = plan.partitions
     size = sum(each.estimated_bytes for each in partitions)

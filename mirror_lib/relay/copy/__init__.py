@@ -23,7 +23,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "producer_state": ["SEQUENCES"],
         "result_rows": ["RESULT_DDL", "from_arrow", "to_arrow"],
         "task": ["copy_attempt", "copy_bin", "for_attempt", "from_earlier_attempt"],
-        "task_group": ["Background", "reported"],
+        "task_group": ["Background", "internal_error"],
         "throttle": ["Throttle", "task_bytes_per_second"],
     },
 )

@@ -23,6 +23,6 @@ from .task import copy_bin as copy_bin
 from .task import for_attempt as for_attempt
 from .task import from_earlier_attempt as from_earlier_attempt
 from .task_group import Background as Background
-from .task_group import reported as reported
+from .task_group import internal_error as internal_error
 from .throttle import task_bytes_per_second as task_bytes_per_second
 from .throttle import Throttle as Throttle

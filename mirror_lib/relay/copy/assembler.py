@@ -27,7 +27,7 @@ class Assembler(Protocol):
         """Why the partition cannot continue at `next_offset`."""
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if everything before the end was fed."""
 
     @property
@@ -44,7 +44,7 @@ class Assembler(Protocol):
     def more(self) -> Sequence[Part]:
         """Return the next parts of the fed data."""
 
-    def take_left_out(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[LeftOut]:
         """Return the records skipped since the last call."""
 
     def flush(self) -> Part | None:

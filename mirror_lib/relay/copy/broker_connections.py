@@ -54,16 +54,16 @@ class FetchPace:
         """Bytes to request, at most what memory allows."""
         return min(self._bytes, most)
 
-    def answered(self, asked: int, received: int, seconds: float) -> None:
+    def record_response(self, requested: int, received: int, seconds: float) -> None:
         """Record the result of a request. Only one of at least the current size lets it grow."""
         if seconds > _SLOW_SECONDS:
-            self._bytes = max(min(self._bytes, asked // 2), _LEAST_BYTES)
-        elif seconds < _QUICK_SECONDS and asked >= self._bytes and received >= asked // 2:
-            self._bytes = min(2 * asked, _LARGEST_REQUEST)
+            self._bytes = max(min(self._bytes, requested // 2), _LEAST_BYTES)
+        elif seconds < _QUICK_SECONDS and requested >= self._bytes and received >= requested // 2:
+            self._bytes = min(2 * requested, _LARGEST_REQUEST)
 
-    def unanswered(self, asked: int) -> None:
+    def record_timeout(self, requested: int) -> None:
         """Record that no response came in time."""
-        self.answered(asked, 0, math.inf)
+        self.record_response(requested, 0, math.inf)
 
 
 class Reach(NamedTuple):

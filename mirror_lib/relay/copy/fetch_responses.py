@@ -24,7 +24,7 @@ from mirror_lib.relay.copy.poison_records import Omissions
 from mirror_lib.topology import Grant, Operation, TopicPartition
 
 
-class FetchAnswers:
+class FetchResponses:
     """Handles the source's responses, for each partition in the order of the offsets."""
 
     def __init__(
@@ -58,7 +58,7 @@ class FetchAnswers:
         self._room = room
 
     async def work_on(
-        self, place: Place, copies: list[PartitionCopy], answers: list[FetchedPartition], failure: MirrorError | None
+        self, place: Place, copies: list[PartitionCopy], responses: list[FetchedPartition], failure: MirrorError | None
     ) -> None:
         """Handle one response.
 
@@ -70,49 +70,49 @@ class FetchAnswers:
         now = time.monotonic()
         # A partition with a response may be requested again before the others are handled.
         unanswered = {copy.source: copy for copy in copies}
-        for answer in answers:
-            copy = unanswered.pop(TopicPartition(answer.topic, answer.partition))
+        for response in responses:
+            copy = unanswered.pop(TopicPartition(response.topic, response.partition))
             copy.last_served = now
-            if not self._believed(place, copy, answer, alone=len(copies) == 1):
+            if not self._is_believed(place, copy, response, alone=len(copies) == 1):
                 pass
-            elif answer.diverging_end is not None:
-                self._diverged(copy, answer.diverging_end)
-            elif len(answer.records) or answer.error_code:
-                await self._take(copy, answer, alone=len(copies) == 1)
+            elif response.diverging_end is not None:
+                self._handle_divergence(copy, response.diverging_end)
+            elif len(response.records) or response.error_code:
+                await self._take(copy, response, alone=len(copies) == 1)
             elif not copy.read_done:
-                await self._empty(copy, answer, place.node, alone=len(copies) == 1)
+                await self._empty(copy, response, place.node, alone=len(copies) == 1)
             copy.fetching = False
             await asyncio.sleep(0)
         for copy in unanswered.values():
             copy.fetching = False
-            if not self._replicas.lost(place, copy.source):
+            if not self._replicas.leave_follower(place, copy.source):
                 self.retry(
                     copy, failure or BrokerUnreachableError("the broker's response does not contain the partition.")
                 )
 
-    def _believed(self, place: Place, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> bool:
+    def _is_believed(self, place: Place, copy: PartitionCopy, response: FetchedPartition, *, alone: bool) -> bool:
         """False if the next request must ask another replica instead."""
-        readable_to = self._readable_to(answer)
+        readable_to = self._readable_to(response)
         end = copy.opened.plan.end
-        return copy.read_done or self._replicas.takes(place, answer, readable_to=readable_to, end=end, alone=alone)
+        return copy.read_done or self._replicas.takes(place, response, readable_to=readable_to, end=end, alone=alone)
 
-    def _readable_to(self, answer: FetchedPartition) -> int:
-        return answer.last_stable_offset if self._read_committed else answer.high_watermark
+    def _readable_to(self, response: FetchedPartition) -> int:
+        return response.last_stable_offset if self._read_committed else response.high_watermark
 
-    async def _take(self, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> None:
+    async def _take(self, copy: PartitionCopy, response: FetchedPartition, *, alone: bool) -> None:
         if copy.read_done:
             return
-        if answer.error_code:
-            self._refused(copy, answer)
+        if response.error_code:
+            self._handle_rejection(copy, response)
             return
         if not await self._has_room(copy):
             return
         assembler = copy.assembler
         before = assembler.next_offset
-        ready: Sequence[Part] = assembler.feed(answer.records, answer.aborted)
+        ready: Sequence[Part] = assembler.feed(response.records, response.aborted)
         if assembler.next_offset == before and assembler.failure is None:
             self._incomplete(copy, alone=alone)
-        while await self._go_on(copy, answer, ready, before) and assembler.has_more and await self._has_room(copy):
+        while await self._continue(copy, response, ready, before) and assembler.has_more and await self._has_room(copy):
             before = assembler.next_offset
             ready = assembler.more()
 
@@ -122,41 +122,43 @@ class FetchAnswers:
             await self._room()
         return not copy.read_done
 
-    async def _go_on(self, copy: PartitionCopy, answer: FetchedPartition, ready: Sequence[Part], before: int) -> bool:
+    async def _continue(
+        self, copy: PartitionCopy, response: FetchedPartition, ready: Sequence[Part], before: int
+    ) -> bool:
         """Deliver the parts of a response that was delivered up to the offset `before`.
 
         Return False at the end of the partition.
         """
         assembler = copy.assembler
-        if assembler.finished and assembler.failure is None:
+        if assembler.is_finished and assembler.failure is None:
             # Read it first: sending writes into the batches.
-            copy.read_last = last_record(answer.records, end=copy.opened.plan.end) or copy.read_last
+            copy.read_last = last_record(response.records, end=copy.opened.plan.end) or copy.read_last
         if assembler.next_offset > before:
-            copy.backoff.progressed()
+            copy.backoff.record_progress()
             copy.empty_fetches = 0
-        left_out = assembler.take_left_out()
+        skipped = assembler.take_skipped()
         # No batch may wait in the assembler while records are skipped: a later acknowledgement would overtake it.
-        if left_out or assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
+        if skipped or assembler.is_finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
             held = assembler.flush()
             if held is not None:
                 ready = [*ready, held]
-        if left_out and not await self._left_out(copy, ready, left_out):
+        if skipped and not await self._handle_skipped(copy, ready, skipped):
             return False
         self._deliver(copy, ready)
         if assembler.failure is not None:
             copy.fail(assembler.failure)
-        elif assembler.finished:
+        elif assembler.is_finished:
             copy.read_done = True
         self._settled(copy)
         return not copy.read_done
 
-    async def _left_out(self, copy: PartitionCopy, ready: Sequence[Part], left_out: list[LeftOut]) -> bool:
+    async def _handle_skipped(self, copy: PartitionCopy, ready: Sequence[Part], skipped: list[LeftOut]) -> bool:
         """Record skipped records before anything after them is sent; return whether the partition continues."""
         try:
-            await self._omissions.leave_out(copy, left_out)
+            await self._omissions.skip(copy, skipped)
         except MirrorError as error:
             if not copy.read_done:
-                first = left_out[0].first_offset
+                first = skipped[0].first_offset
                 self._deliver(copy, [part for part in ready if part.source_next <= first])
                 copy.fail(error)
         if copy.read_done:
@@ -176,15 +178,15 @@ class FetchAnswers:
                 ),
             )
 
-    async def _empty(self, copy: PartitionCopy, answer: FetchedPartition, leader: int, *, alone: bool) -> None:
-        readable_to = self._readable_to(answer)
+    async def _empty(self, copy: PartitionCopy, response: FetchedPartition, leader: int, *, alone: bool) -> None:
+        readable_to = self._readable_to(response)
         copy.empty_fetches += 1
         if readable_to >= copy.opened.plan.end:
             if alone and copy.empty_fetches > 1:
                 await self._skip_removed(copy, leader)
             else:
                 # The broker is healthy; other partitions used up the response.
-                copy.backoff.progressed()
+                copy.backoff.record_progress()
         else:
             self.retry(
                 copy,
@@ -226,7 +228,7 @@ class FetchAnswers:
             copy.read_done = True
             self._settled(copy)
 
-    def _diverged(self, copy: PartitionCopy, end: int) -> None:
+    def _handle_divergence(self, copy: PartitionCopy, end: int) -> None:
         """Handle a leader that does not know the last fetched epoch, or whose log differs at its end."""
         if copy.read_done:
             return
@@ -247,9 +249,9 @@ class FetchAnswers:
         )
         self._settled(copy)
 
-    def _refused(self, copy: PartitionCopy, answer: FetchedPartition) -> None:
+    def _handle_rejection(self, copy: PartitionCopy, response: FetchedPartition) -> None:
         offset = copy.assembler.next_offset
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        if response.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             copy.fail(
                 OffsetOutOfRangeError(
                     "the source no longer has this offset: it was deleted or truncated during the run.",
@@ -261,10 +263,10 @@ class FetchAnswers:
             self._settled(copy)
             return
         error = error_for_code(
-            answer.error_code, where=copy.where(offset), doing="read from the source", needs=self.needed(copy)
+            response.error_code, where=copy.where(offset), doing="read from the source", needs=self.needed_grant(copy)
         )
         # Java's consumer retries after an unknown error too; brokers return it if their remote storage fails.
-        if may_pass(error) or answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
+        if may_pass(error) or response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
             self.retry(copy, error)
         else:
             copy.fail(error)
@@ -274,7 +276,7 @@ class FetchAnswers:
         """Request a partition again after a pause; end it if that has lasted too long."""
         if copy.read_done:
             return
-        if copy.backoff.failed(error):
+        if copy.backoff.record_failure(error):
             self._lost_leader()
             asyncio.get_running_loop().call_later(copy.backoff.pause_left + 0.01, self._wake)
             return
@@ -289,9 +291,9 @@ class FetchAnswers:
 
     def retry_later(self, copy: PartitionCopy, error: MirrorError) -> None:
         """As `retry`, but never twice for one pause: a refresh is itself the consequence of a failure."""
-        if not copy.backoff.waiting:
+        if not copy.backoff.is_waiting:
             self.retry(copy, error)
 
-    def needed(self, copy: PartitionCopy) -> Needed:
+    def needed_grant(self, copy: PartitionCopy) -> Needed:
         """The rights that reading a partition needs."""
         return Needed(Grant.on_topic(Operation.READ, copy.source.topic), self._client.cluster)

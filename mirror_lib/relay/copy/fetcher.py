@@ -15,7 +15,7 @@ from mirror_lib.errors import (
 )
 from mirror_lib.relay.copy.assembler import Part
 from mirror_lib.relay.copy.broker_connections import FetchPace, Reach, far_request_bytes, reach
-from mirror_lib.relay.copy.fetch_responses import FetchAnswers
+from mirror_lib.relay.copy.fetch_responses import FetchResponses
 from mirror_lib.relay.copy.follower_fetch import Place, ReadReplicas
 from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.copy.poison_records import Omissions
@@ -92,7 +92,7 @@ class SourceReader:
         #: True if some leader of the source has high latency.
         self._far_source = False
         self._read_committed = read_committed
-        self._answers = FetchAnswers(
+        self._responses = FetchResponses(
             client,
             read_committed=read_committed,
             deliver=deliver,
@@ -157,7 +157,7 @@ class SourceReader:
             if copy.read_done:
                 continue
             unfinished += 1
-            if copy.fetching or copy.backoff.waiting or self._has_its_share(copy):
+            if copy.fetching or copy.backoff.is_waiting or self._has_its_share(copy):
                 continue
             leader = self._client.leader(copy.source)
             if leader is None:
@@ -243,11 +243,11 @@ class SourceReader:
             )
             for copy in copies
         ]
-        answers: list[FetchedPartition] = []
+        responses: list[FetchedPartition] = []
         failure: MirrorError | None = None
         began = time.monotonic()
         try:
-            answers = await self._client.fetch(
+            responses = await self._client.fetch(
                 place.node,
                 request,
                 max_bytes=max_bytes,
@@ -260,13 +260,13 @@ class SourceReader:
             failure = error
             without_frames(error)
             if far and isinstance(error, BrokerUnreachableError):
-                self._pace.unanswered(max_bytes)
+                self._pace.record_timeout(max_bytes)
         finally:
             self._memory.used -= max_bytes
             self._outstanding[place.node][slot] -= 1
-        received = sum(len(answer.records) for answer in answers)
+        received = sum(len(response.records) for response in responses)
         if far and failure is None:
-            self._pace.answered(max_bytes, received, time.monotonic() - began)
+            self._pace.record_response(max_bytes, received, time.monotonic() - began)
         if self._throttle is not None:
             # The throttle has counted all bytes that were requested.
             self._throttle.spend(received - max_bytes)
@@ -274,7 +274,7 @@ class SourceReader:
         try:
             # The next request leaves before this response is processed: its partitions stay marked until then.
             self._pump()
-            await self._answers.work_on(place, copies, answers, failure)
+            await self._responses.work_on(place, copies, responses, failure)
         finally:
             self._memory.used -= received
         self._pump()
@@ -293,14 +293,14 @@ class SourceReader:
             failed = {}
             for copy in self._copies.values():
                 if not copy.read_done and not copy.fetching and self._client.leader(copy.source) is None:
-                    self._answers.retry_later(copy, error)
+                    self._responses.retry_later(copy, error)
         for copy in self._copies.values():
             if copy.read_done or copy.fetching:
                 continue
             code = failed.get(copy.source.topic)
             if code is not None or self._client.leader(copy.source) is None:
                 code, doing = code or ErrorCode.LEADER_NOT_AVAILABLE, "find the leader on the source"
-                cause = error_for_code(code, where=copy.where(), doing=doing, needs=self._answers.needed(copy))
-                self._answers.retry_later(copy, cause)
+                cause = error_for_code(code, where=copy.where(), doing=doing, needs=self._responses.needed_grant(copy))
+                self._responses.retry_later(copy, cause)
         await asyncio.sleep(0.05)
         self.wake()

@@ -59,40 +59,40 @@ class ReadReplicas:
             return Place(follower, follower=True)
         return Place(leader, "" if now < self._leaders_until.get(partition, now) else self._rack)
 
-    def takes(self, place: Place, answer: FetchedPartition, *, readable_to: int, end: int, alone: bool) -> bool:
+    def takes(self, place: Place, response: FetchedPartition, *, readable_to: int, end: int, alone: bool) -> bool:
         """Return whether a response is accepted; if not, another replica is asked next.
 
         Args:
             place: the replica that sent it.
-            answer: response for one partition.
+            response: response for one partition.
             readable_to: the offset up to which the replica lets consumers read.
             end: the offset to reach.
             alone: the request had no other partition, so the response must hold a batch if there is one.
         """
-        partition = TopicPartition(answer.topic, answer.partition)
+        partition = TopicPartition(response.topic, response.partition)
         if not place.follower:
-            return not self._named(partition, place, answer)
-        if answer.error_code:
-            return self._leave(partition, place, f"it returns error code {answer.error_code}")
-        if answer.diverging_end is not None:
+            return not self._switch_to_preferred(partition, place, response)
+        if response.error_code:
+            return self._leave(partition, place, f"it returns error code {response.error_code}")
+        if response.diverging_end is not None:
             return self._leave(partition, place, "it does not have that leader epoch yet, or is lagging")
-        if not len(answer.records):
+        if not len(response.records):
             return self._silent(partition, place, behind=readable_to < end, alone=alone)
-        batches = sound_batches(answer.records)
+        batches = sound_batches(response.records)
         if batches is None or (alone and not batches):
             return self._leave(partition, place, "it returns malformed data")
         self._silences.pop(partition, None)
         return True
 
-    def lost(self, place: Place, partition: TopicPartition) -> bool:
+    def leave_follower(self, place: Place, partition: TopicPartition) -> bool:
         """Return True if a follower did not respond: the leader is asked next."""
         if place.follower:
             self._leave(partition, place, "it does not respond")
         return place.follower
 
-    def _named(self, partition: TopicPartition, place: Place, answer: FetchedPartition) -> bool:
-        follower = answer.preferred_replica
-        if not place.rack or answer.error_code or follower is None or follower == place.node:
+    def _switch_to_preferred(self, partition: TopicPartition, place: Place, response: FetchedPartition) -> bool:
+        follower = response.preferred_replica
+        if not place.rack or response.error_code or follower is None or follower == place.node:
             return False
         self._followers[partition] = follower, self._clock() + self._max_age
         _log.debug("%s-%d: fetching from broker %d in rack %s", *partition, follower, place.rack)

@@ -48,7 +48,7 @@ class OldRecords:
         retry_seconds: float,
         acknowledged: Callable[[PartitionCopy, int], None],
         committed: Callable[[Sequence[PartitionCopy]], None],
-        go_on: Callable[[PartitionWriter], None],
+        resume: Callable[[PartitionWriter], None],
     ) -> None:
         """Start without transactions.
 
@@ -58,7 +58,7 @@ class OldRecords:
             retry_seconds: how long to retry for coordinators and leaders.
             acknowledged: called for a partition whose transaction has ended.
             committed: called with partitions whose transaction was committed.
-            go_on: sends to a partition again.
+            resume: sends to a partition again.
         """
         self._client = client
         self._background = background
@@ -66,7 +66,7 @@ class OldRecords:
         self._retry_seconds = retry_seconds
         self._acknowledged = acknowledged
         self._committed = committed
-        self._go_on = go_on
+        self._resume = resume
         self._in_transactions = memory.verifies_transactions
         #: Epoch milliseconds; a batch whose newest timestamp is before it is old.
         self.before = memory.old_before(time.time())
@@ -88,10 +88,10 @@ class OldRecords:
 
     async def _begin(self, writer: PartitionWriter) -> None:
         try:
-            if not await self._verified(writer):
+            if not await self._verifies_transactions(writer):
                 self._in_transactions = writer.guards_old = False
                 writer.guard = Guard.EPOCH
-                self._go_on(writer)
+                self._resume(writer)
                 return
             await self._client.producers.add_to_transaction(
                 _name(writer), _identity(writer), [writer.target], deadline=self._deadline()
@@ -110,10 +110,10 @@ class OldRecords:
         writer.known_over = None
         self._began[writer] = time.monotonic()
         if writer.failed is None:
-            self._go_on(writer)
+            self._resume(writer)
         self.consider(writer)
 
-    async def _verified(self, writer: PartitionWriter) -> bool:
+    async def _verifies_transactions(self, writer: PartitionWriter) -> bool:
         """Return whether the leader verifies transactions with the coordinator, by its AddPartitionsToTxn version."""
         leader = self._client.leader(writer.target)
         if leader is None:
@@ -150,18 +150,18 @@ class OldRecords:
             # A take-over finds the result in the log.
             for copy in writer.copies:
                 copy.not_committed()
-            told = overtime(error, _name(writer), began=began, limit_seconds=2 * COMMIT_SECONDS, action=_STALLED)
-            self._faults.fail(writer, told, certain=False)
+            explained = overtime(error, _name(writer), began=began, limit_seconds=2 * COMMIT_SECONDS, action=_STALLED)
+            self._faults.fail(writer, explained, certain=False)
         else:
-            writer.marked()
+            writer.record_marker()
             for copy in writer.copies:
-                copy.committed(end)
+                copy.record_committed(end)
             self._committed(writer.copies)
         writer.guard = Guard.EPOCH
         for copy in writer.copies:
             self._acknowledged(copy, 0)
         if writer.failed is None:
-            self._go_on(writer)
+            self._resume(writer)
 
     async def close(self) -> None:
         """Commit open transactions, so that readers need not wait for their timeout; their content is valid."""

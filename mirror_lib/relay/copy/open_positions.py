@@ -75,7 +75,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         routes=() if takeover is None else takeover.routes,
         in_transactions=opened.transactions is not None and (takeover is None or takeover.in_transactions),
     )
-    return plan.named(position)
+    return plan.with_identity(position)
 
 
 def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
@@ -96,9 +96,9 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         claim=opened.claim,
         left_out=tuple(
             OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)
-            for each in copy.left_out
+            for each in copy.skipped_records
         ),
         runs=copy.runs,
         in_transactions=opened.transactions is not None,
     )
-    return opened.plan.named(position)
+    return opened.plan.with_identity(position)

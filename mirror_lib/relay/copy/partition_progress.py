@@ -54,7 +54,7 @@ class PartitionCopy:
             target_max_message_bytes=plan.target_max_message_bytes,
             read_committed=read_committed,
             rules=plan.target_rules,
-            leave_out=settings.poison_policy is not PoisonPolicy.FAIL,
+            skip=settings.poison_policy is not PoisonPolicy.FAIL,
         )
         if plan.leader_epoch is not None:
             self.assembler.leader_epoch = plan.leader_epoch
@@ -94,14 +94,14 @@ class PartitionCopy:
         """This partition as the location of an error."""
         return Where(flow=str(self.flow), topic=self.source.topic, partition=self.source.partition, offset=offset)
 
-    def acknowledged(self, batch: ReadyBatch, base_offset: int) -> None:
+    def record_acknowledged(self, batch: ReadyBatch, base_offset: int) -> None:
         """Record that the target has this batch at `base_offset`."""
         size = len(batch.payload)
         self._count(batch, base_offset, size)
         self.unacknowledged_batches -= 1
         self.unacknowledged_bytes -= size
 
-    def appended(self, batch: ReadyBatch, base_offset: int) -> None:
+    def record_appended(self, batch: ReadyBatch, base_offset: int) -> None:
         """Record that the target has this batch in a transaction: it counts once that is committed."""
         size = len(batch.payload)
         # Release its payload.
@@ -109,7 +109,7 @@ class PartitionCopy:
         self.unacknowledged_batches -= 1
         self.unacknowledged_bytes -= size
 
-    def committed(self, target_next: int) -> None:
+    def record_committed(self, target_next: int) -> None:
         """Record that the transaction is committed, and the target's end after its marker."""
         if self._uncommitted or self._target_next == target_next - 1:
             for batch, base_offset, size in self._uncommitted:
@@ -124,7 +124,7 @@ class PartitionCopy:
             self._uncommitted.clear()
 
     @property
-    def uncommitted(self) -> bool:
+    def has_uncommitted(self) -> bool:
         """True if the target has batches in a transaction that is not known to be committed."""
         return bool(self._uncommitted)
 
@@ -152,7 +152,7 @@ class PartitionCopy:
         """Record that a transaction's marker follows all that is acknowledged."""
         self._target_next = target_next
 
-    def found(self, runs: Sequence[OffsetRun], source_next: int) -> None:
+    def record_recovered(self, runs: Sequence[OffsetRun], source_next: int) -> None:
         """Record what an earlier attempt had written, before anything of this one: all before `source_next`."""
         for run in runs:
             self._runs.add(*run)
@@ -171,11 +171,11 @@ class PartitionCopy:
 
     @property
     def omission_count(self) -> int:
-        """Number of ranges in `left_out`."""
+        """Number of ranges in `skipped_records`."""
         return len(self._poison)
 
     @property
-    def left_out(self) -> Sequence[Poison]:
+    def skipped_records(self) -> Sequence[Poison]:
         """The skipped ranges, by offset; the commit of the round stores them in the ledger."""
         return sorted(self._poison, key=lambda each: each.first_offset)
 
@@ -184,7 +184,7 @@ class PartitionCopy:
         for poison in found:
             last = self._poison[-1] if self._poison else None
             if last is not None and _continues(last, poison):
-                self._poison[-1] = _joined(last, poison)
+                self._poison[-1] = _join(last, poison)
             else:
                 self._poison.append(poison)
 
@@ -192,11 +192,11 @@ class PartitionCopy:
         """Stop reading. The first error is reported, with this partition as its location."""
         if self.error is None:
             # Several partitions may share an error, and each has its own location.
-            told, where, mine = copy(error), error.where, self.where()
+            located, where, mine = copy(error), error.where, self.where()
             place = (where.topic or mine.topic, mine.partition if where.partition is None else where.partition)
             offset = where.offset if place == self.source else None
-            told.where = replace(mine, cluster=where.cluster, offset=offset)
-            self.error = told
+            located.where = replace(mine, cluster=where.cluster, offset=offset)
+            self.error = located
         self.certain = self.certain and certain
         self.read_done = True
 
@@ -258,7 +258,9 @@ class PartitionCopy:
             recovered=self._recovered,
             # Ranges that are copied again will be found again.
             poison=tuple(
-                _before(self.source_next, poison) for poison in self.left_out if poison.first_offset < self.source_next
+                _before(self.source_next, poison)
+                for poison in self.skipped_records
+                if poison.first_offset < self.source_next
             ),
         )
 
@@ -275,7 +277,7 @@ def _continues(last: Poison, poison: Poison) -> bool:
     return (last.next_offset, last.cause, last.quarantined) == (poison.first_offset, poison.cause, poison.quarantined)
 
 
-def _joined(last: Poison, poison: Poison) -> Poison:
+def _join(last: Poison, poison: Poison) -> Poison:
     known = last.records is not None and poison.records is not None
     times = [
         time for each in (last, poison) for time in (each.first_timestamp, each.last_timestamp) if time is not None

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.batches import Codec, LeftOut, ReadyBatch, Record, encode_varint, rebuild, sized, stamp
+from mirror_lib.cluster.batches import Codec, LeftOut, ReadyBatch, Record, encode_varint, rebuild, stamp, with_size
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.cluster.topics import OmittedRange
 from mirror_lib.config import PoisonPolicy
@@ -58,13 +58,11 @@ class Omissions:
         )
 
     @property
-    def allowed(self) -> bool:
+    def may_skip(self) -> bool:
         """True if records may be skipped."""
         return self._policy is not PoisonPolicy.FAIL
 
-    async def leave_out(
-        self, copy: PartitionCopy, left_out: Sequence[LeftOut], *, small_requests: bool = False
-    ) -> None:
+    async def skip(self, copy: PartitionCopy, skipped: Sequence[LeftOut], *, small_requests: bool = False) -> None:
         """Record the ranges that are skipped; with `quarantine`, after their copies are acknowledged.
 
         When this returns, a take-over of this run will find it.
@@ -79,9 +77,9 @@ class Omissions:
         if quarantined:
             now_ms = int(time.time() * 1000)
             part_bytes = min(self._part_bytes, SMALL_PART_BYTES) if small_requests else self._part_bytes
-            for batch in quarantine_batches(self._flow, copy.source, left_out, now_ms=now_ms, part_bytes=part_bytes):
+            for batch in quarantine_batches(self._flow, copy.source, skipped, now_ms=now_ms, part_bytes=part_bytes):
                 await self._append(batch)
-        copy.note_poison([poison_of(each, quarantined=quarantined) for each in left_out])
+        copy.note_poison([poison_of(each, quarantined=quarantined) for each in skipped])
         await self._kept([copy])
 
     async def _append(self, batch: ReadyBatch) -> None:
@@ -99,16 +97,16 @@ class Omissions:
         )
 
 
-def poison_of(left_out: LeftOut, *, quarantined: bool) -> Poison:
+def poison_of(skipped: LeftOut, *, quarantined: bool) -> Poison:
     """A skipped range as an entry of a partition's account."""
     return Poison(
-        first_offset=left_out.first_offset,
-        next_offset=left_out.next_offset,
-        records=left_out.records,
-        cause=left_out.error.reason,
-        detail=left_out.error.what,
-        first_timestamp=left_out.first_timestamp,
-        last_timestamp=left_out.last_timestamp,
+        first_offset=skipped.first_offset,
+        next_offset=skipped.next_offset,
+        records=skipped.records,
+        cause=skipped.error.reason,
+        detail=skipped.error.what,
+        first_timestamp=skipped.first_timestamp,
+        last_timestamp=skipped.last_timestamp,
         quarantined=quarantined,
     )
 
@@ -116,7 +114,7 @@ def poison_of(left_out: LeftOut, *, quarantined: bool) -> Poison:
 def quarantine_batches(
     flow: FlowId,
     source: TopicPartition,
-    left_out: Sequence[LeftOut],
+    skipped: Sequence[LeftOut],
     *,
     now_ms: int,
     part_bytes: int = PART_BYTES,
@@ -126,29 +124,29 @@ def quarantine_batches(
     Args:
         part_bytes: maximum bytes of one record's value; longer values are split.
     """
-    records = (record for each in left_out for record in _records(flow, source, each, now_ms, part_bytes))
+    records = (record for each in skipped for record in _records(flow, source, each, now_ms, part_bytes))
     return rebuild(records, codec=Codec.NONE, batch_max_bytes=part_bytes, max_message_bytes=MAX_MESSAGE_BYTES)
 
 
-def _records(flow: FlowId, source: TopicPartition, left_out: LeftOut, now_ms: int, part_bytes: int) -> Iterator[Record]:
-    parts = max(-(-len(left_out.raw) // part_bytes), 1)
+def _records(flow: FlowId, source: TopicPartition, skipped: LeftOut, now_ms: int, part_bytes: int) -> Iterator[Record]:
+    parts = max(-(-len(skipped.raw) // part_bytes), 1)
     headers = {
         "flow": str(flow),
         "topic": source.topic,
         "partition": str(source.partition),
-        "first_offset": str(left_out.first_offset),
-        "last_offset": str(left_out.next_offset - 1),
-        "reason": left_out.error.reason,
-        "detail": left_out.error.what,
-        "codec": _text(None if left_out.codec is None else left_out.codec.name.lower()),
-        "unit": left_out.unit.value,
-        "timestamp": _text(left_out.first_timestamp),
+        "first_offset": str(skipped.first_offset),
+        "last_offset": str(skipped.next_offset - 1),
+        "reason": skipped.error.reason,
+        "detail": skipped.error.what,
+        "codec": _text(None if skipped.codec is None else skipped.codec.name.lower()),
+        "unit": skipped.unit.value,
+        "timestamp": _text(skipped.first_timestamp),
     }
-    key = f"{source}-{left_out.first_offset}".encode()
+    key = f"{source}-{skipped.first_offset}".encode()
     for number in range(parts):
-        value = left_out.raw[number * part_bytes : (number + 1) * part_bytes]
+        value = skipped.raw[number * part_bytes : (number + 1) * part_bytes]
         named = {**headers, "part": f"{number + 1}/{parts}"}
-        yield Record(left_out.first_offset, now_ms, sized(key) + sized(value) + _headers(named))
+        yield Record(skipped.first_offset, now_ms, with_size(key) + with_size(value) + _headers(named))
 
 
 def _text(value: object) -> str:
@@ -156,7 +154,7 @@ def _text(value: object) -> str:
 
 
 def _headers(named: dict[str, str]) -> bytes:
-    pairs = [sized(name.encode()) + sized(value.encode()) for name, value in named.items()]
+    pairs = [with_size(name.encode()) + with_size(value.encode()) for name, value in named.items()]
     return encode_varint(len(pairs)) + b"".join(pairs)
 
 

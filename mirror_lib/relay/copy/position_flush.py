@@ -62,7 +62,7 @@ class PositionFlush:
             else:
                 await self.flush_committed()
 
-    def committed(self, copies: Sequence[PartitionCopy]) -> None:
+    def store_committed(self, copies: Sequence[PartitionCopy]) -> None:
         """Store partitions with a committed transaction at once.
 
         From the commit on the target's log cleaner may remove records, but a restart compares what no position covers.
@@ -74,7 +74,7 @@ class PositionFlush:
         """Store the partitions with a transaction committed since the last flush."""
         self._wanted.clear()
         committed, self._committed = self._committed, set()
-        await self.store([copy for copy in self._moved() if copy.source in committed])
+        await self.store([copy for copy in self._advanced_copies() if copy.source in committed])
 
     async def close(self) -> None:
         """Wait for the write in progress, and close the connection."""
@@ -86,9 +86,9 @@ class PositionFlush:
         """Store the positions that have moved since the last flush."""
         self._wanted.clear()
         self._committed.clear()
-        await self.store(self._moved())
+        await self.store(self._advanced_copies())
 
-    def _moved(self) -> list[PartitionCopy]:
+    def _advanced_copies(self) -> list[PartitionCopy]:
         return [copy for copy in self._copies if copy.source_next > self._stored[copy.source]]
 
     async def store(self, copies: Sequence[PartitionCopy]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from mirror_lib.cluster.batches import POLICIES, halves, left_out_batch, readable
+from mirror_lib.cluster.batches import POLICIES, halves, readable, skipped_batch
 from mirror_lib.cluster.protocol import ErrorCode, Needed, error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.errors import (
@@ -44,30 +44,30 @@ class WriteFaults:
         *,
         acknowledged: Callable[[PartitionCopy, int], None],
         lost_leader: Callable[[], None],
-        go_on: Callable[[PartitionWriter], None],
+        resume: Callable[[PartitionWriter], None],
     ) -> None:
         """Args:
         acknowledged: called with a partition's bytes that are no longer held.
         lost_leader: refreshes the leaders.
-        go_on: sends to a partition again, after a pause.
+        resume: sends to a partition again, after a pause.
         """
         self._client = client
         self._background = background
         self._acknowledged = acknowledged
         self._lost_leader = lost_leader
-        self._go_on = go_on
+        self._resume = resume
 
-    def refusal(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> MirrorError:
+    def refusal(self, writer: PartitionWriter, outgoing: Outgoing, response: ProducedPartition) -> MirrorError:
         """The error for a refused batch."""
         batch = outgoing.batch
         return error_for_code(
-            answer.error_code,
+            response.error_code,
             where=outgoing.copy.where(batch.source_runs[0][0]),
             doing=f"append {batch.count} records ({len(batch.payload)} bytes) to {writer.target}",
-            needs=self.needed(writer, answer.error_code),
+            needs=self.needed_grant(writer, response.error_code),
         )
 
-    def diverged(self, writer: PartitionWriter, what: str) -> None:
+    def fail_diverged(self, writer: PartitionWriter, what: str) -> None:
         """End a partition to which another producer writes."""
         self.fail(
             writer,
@@ -83,9 +83,9 @@ class WriteFaults:
 
     def postpone(self, writer: PartitionWriter, cause: MirrorError) -> None:
         """Retry a partition after a pause; end it if that has lasted too long."""
-        if writer.backoff.waiting:
+        if writer.backoff.is_waiting:
             return
-        if not writer.backoff.failed(cause):
+        if not writer.backoff.record_failure(cause):
             if isinstance(cause, TopicMissingError):
                 writer.lost = True
                 self._background.start(self._end_missing(writer, cause))
@@ -97,7 +97,7 @@ class WriteFaults:
             if isinstance(outgoing.batch.payload, memoryview):
                 outgoing.batch.payload = bytearray(outgoing.batch.payload)
         self._lost_leader()
-        asyncio.get_running_loop().call_later(writer.backoff.pause_left + 0.01, self._go_on, writer)
+        asyncio.get_running_loop().call_later(writer.backoff.pause_left + 0.01, self._resume, writer)
 
     def _give_up(self, writer: PartitionWriter, cause: MirrorError) -> None:
         error = type(cause)(
@@ -143,7 +143,7 @@ class WriteFaults:
         if found is None or found.topic_id == writer.topic_id:
             return
         code = found.error_code or ErrorCode.INCONSISTENT_TOPIC_ID
-        needs = self.needed(writer, code)
+        needs = self.needed_grant(writer, code)
         raise error_for_code(
             code, where=self.where(writer), doing=f"read the log end offset of {writer.target}", needs=needs
         )
@@ -169,7 +169,7 @@ class WriteFaults:
     def abandon(self, outgoing: Outgoing) -> None:
         """Drop a batch of a partition that has ended, or a skipped batch."""
         copy, size = outgoing.copy, len(outgoing.batch.payload)
-        if outgoing.maybe_appended or outgoing.unanswered:
+        if outgoing.maybe_appended or outgoing.got_no_response:
             copy.certain = False
         copy.unacknowledged_batches -= 1
         copy.unacknowledged_bytes -= size
@@ -184,9 +184,9 @@ class WriteFaults:
         if writer.failed is not None:
             return
         outgoing = writer.waiting[0]
-        copy, size, answer = outgoing.copy, len(outgoing.batch.payload), outgoing.answer
+        copy, size, response = outgoing.copy, len(outgoing.batch.payload), outgoing.response
         # Finding the record is progress: the backoff restarts.
-        writer.backoff.progressed()
+        writer.backoff.record_progress()
         parts = halves(outgoing.batch) if outgoing.batch.count > 1 else None
         if parts is not None:
             writer.divide_first(parts)
@@ -195,18 +195,18 @@ class WriteFaults:
             copy.unacknowledged_bytes += now - size
             writer.dividing = False
             self._acknowledged(copy, size - now)
-            self._go_on(writer)
+            self._resume(writer)
             return
-        refused = isinstance(answer, ProducedPartition)
-        if isinstance(answer, ProducedPartition):
-            error = self.refusal(writer, outgoing, answer)
+        refused = isinstance(response, ProducedPartition)
+        if isinstance(response, ProducedPartition):
+            error = self.refusal(writer, outgoing, response)
         else:
             error = self._torn_apart(writer, outgoing)
         try:
-            if not omissions.allowed:
+            if not omissions.may_skip:
                 error.action = f"{error.action} {POLICIES}".strip()
                 raise error
-            await omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)], small_requests=not refused)
+            await omissions.skip(copy, [skipped_batch(outgoing.batch, error)], small_requests=not refused)
         except MirrorError as failure:
             writer.dividing = False
             # A request without a response may still be in flight.
@@ -216,13 +216,13 @@ class WriteFaults:
         if writer.failed is None:
             writer.drop_first()
             self.abandon(outgoing)
-            self._go_on(writer)
+            self._resume(writer)
 
     def where(self, writer: PartitionWriter) -> Where:
         """The location of a partition's errors."""
         return writer.copies[0].where()
 
-    def needed(self, writer: PartitionWriter, code: int) -> Needed:
+    def needed_grant(self, writer: PartitionWriter, code: int) -> Needed:
         """The rights that appending to a partition needs, as far as the broker requires them."""
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             # Only brokers before Kafka 2.8 (KIP-679).
@@ -232,8 +232,8 @@ class WriteFaults:
 
 def about_records(outgoing: Outgoing) -> bool:
     """True if the target refuses the batch because of its content."""
-    answer = outgoing.answer
-    return isinstance(answer, ProducedPartition) and (
-        answer.error_code in _RECORD_REFUSED
-        or (answer.error_code == ErrorCode.CORRUPT_MESSAGE and not readable(outgoing.batch))
+    response = outgoing.response
+    return isinstance(response, ProducedPartition) and (
+        response.error_code in _RECORD_REFUSED
+        or (response.error_code == ErrorCode.CORRUPT_MESSAGE and not readable(outgoing.batch))
     )

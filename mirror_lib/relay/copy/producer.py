@@ -84,7 +84,7 @@ class TargetWriter:
         self._settings = settings
         self._acknowledged = acknowledged
         self._faults = WriteFaults(
-            client, background, acknowledged=acknowledged, lost_leader=self._refresh_leaders, go_on=self._pump
+            client, background, acknowledged=acknowledged, lost_leader=self._refresh_leaders, resume=self._pump
         )
         self._omissions = omissions
         self._old = OldRecords(
@@ -95,7 +95,7 @@ class TargetWriter:
             retry_seconds=settings.retry_max_seconds,
             acknowledged=acknowledged,
             committed=committed,
-            go_on=self._pump,
+            resume=self._pump,
         )
         self._writers: dict[TopicPartition, PartitionWriter] = {}
         self._topic_ids: dict[str, bytes] = {}
@@ -151,7 +151,7 @@ class TargetWriter:
 
     def may_end(self, copy: PartitionCopy) -> None:
         """Record that a partition may have no more batches: its transaction then ends."""
-        if copy.read_done and copy.uncommitted:
+        if copy.read_done and copy.has_uncommitted:
             self._old.consider(self._writers[copy.target])
 
     async def run(self) -> None:
@@ -226,7 +226,7 @@ class TargetWriter:
         writer = self._writers[copy.target]
         if writer.failed is not None:
             return 0
-        batches = self._torn.divided(batches)
+        batches = self._torn.divide(batches)
         taken = writer.append(copy, batches, old_before=self._old.before)
         copy.unacknowledged_batches += len(batches)
         copy.unacknowledged_bytes += taken
@@ -238,7 +238,7 @@ class TargetWriter:
         if writer.lost:
             return
         if writer.unsure:
-            if not writer.looking and writer.failed is None and not writer.backoff.waiting:
+            if not writer.looking and writer.failed is None and not writer.backoff.is_waiting:
                 writer.looking = True
                 self._background.start(self._look(writer))
             return
@@ -255,7 +255,7 @@ class TargetWriter:
                     self._client.why_no_leader(writer.target),
                     where=self._faults.where(writer),
                     doing="find the leader on the target",
-                    needs=self._faults.needed(writer, ErrorCode.LEADER_NOT_AVAILABLE),
+                    needs=self._faults.needed_grant(writer, ErrorCode.LEADER_NOT_AVAILABLE),
                 ),
             )
             return
@@ -283,7 +283,7 @@ class TargetWriter:
             chosen = first_of_each(queue, slot, connection, most=self._request_bytes, look=self._look_first)
             if chosen:
                 # A suspected batch goes alone.
-                if len(chosen) == 1 and next(iter(chosen.values()))[1].suspected:
+                if len(chosen) == 1 and next(iter(chosen.values()))[1].is_suspected:
                     self._alone.add(slot.leader)
                 self._outstanding[slot] = self._outstanding.get(slot, 0) + 1
                 self._produce(slot, connection, chosen)
@@ -293,11 +293,11 @@ class TargetWriter:
 
         Alone among all connections to the leader: what ends one of them may end the others too.
         """
-        if not (self._alone or self._clearing or (writer.waiting and writer.waiting[0].suspected)):
+        if not (self._alone or self._clearing or (writer.waiting and writer.waiting[0].is_suspected)):
             return False
         busy = slot.leader in self._alone
         if not busy and self._is_busy(slot.leader):
-            if writer.waiting and writer.waiting[0].suspected:
+            if writer.waiting and writer.waiting[0].is_suspected:
                 self._clearing.setdefault(slot.leader, slot)
             busy = slot.leader in self._clearing
         self._held_back |= busy
@@ -326,17 +326,17 @@ class TargetWriter:
             transactional_id=next(iter(chosen.values()))[0].names_in_request,
             topic_ids=self._topic_ids,
         )
-        self._background.when_done(produced, partial(self._answered, slot, chosen))
+        self._background.when_done(produced, partial(self._handle_response, slot, chosen))
 
-    def _answered(
+    def _handle_response(
         self, slot: ConnectionSlot, chosen: Chosen, produced: asyncio.Future[list[ProducedPartition]]
     ) -> None:
         error = produced.exception()
         self._settling = slot
         if error is None:
-            for answer in produced.result():
-                if (sent := chosen.pop(answer[:2], None)) is not None and not self._appended_next(*sent, answer):
-                    self._settle_with(*sent, answer)
+            for response in produced.result():
+                if (sent := chosen.pop(response[:2], None)) is not None and not self._appended_next(*sent, response):
+                    self._settle_with(*sent, response)
             for writer, outgoing in chosen.values():
                 missing = error_for_code(
                     ErrorCode.REQUEST_TIMED_OUT, where=self._faults.where(writer), doing="write to the target"
@@ -354,66 +354,66 @@ class TargetWriter:
         self._outstanding[slot] -= 1
         self._go_on_after(slot)
 
-    def _appended_next(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> bool:
+    def _appended_next(self, writer: PartitionWriter, outgoing: Outgoing, response: ProducedPartition) -> bool:
         """Settle the common case: the batch was appended at the expected offset, directly after the one before it."""
         in_flight = writer.in_flight
         if (
-            answer.error_code
-            or answer.base_offset != outgoing.expected_offset
-            or not writer.untroubled
+            response.error_code
+            or response.base_offset != outgoing.expected_offset
+            or not writer.is_untroubled
             or in_flight[0] is not outgoing
         ):
             return False
         in_flight.popleft()
         writer.known_over = writer.connection
         self._acknowledge(writer, outgoing)
-        if in_flight and in_flight[0].answer is not None:
+        if in_flight and in_flight[0].response is not None:
             self._settle(writer)
         elif not writer.queued:
             self._pump(writer)
         return True
 
     def _settle_with(
-        self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition | MirrorError
+        self, writer: PartitionWriter, outgoing: Outgoing, response: ProducedPartition | MirrorError
     ) -> None:
-        outgoing.answered(answer)
+        outgoing.record_response(response)
         self._settle(writer)
 
     def _settle(self, writer: PartitionWriter) -> None:
         """Process the responses in the order of the batches."""
         in_flight = writer.in_flight
-        while in_flight and in_flight[0].answer is not None:
+        while in_flight and in_flight[0].response is not None:
             outgoing = in_flight.popleft()
             # Everything after a refused batch is sent again too; the broker drops duplicates.
-            if writer.failed is None and not writer.resend and self._accepted(writer, outgoing):
+            if writer.failed is None and not writer.resend and self._accept(writer, outgoing):
                 continue
             if writer.has_failed:
                 self._faults.abandon(outgoing)
             else:
                 writer.resend.append(outgoing)
         if writer.resend and not writer.in_flight and writer.failed is None:
-            self._go_back(writer)
+            self._requeue(writer)
         elif writer.failed is None:
             self._pump(writer)
         else:
             self._old.consider(writer)
 
-    def _accepted(self, writer: PartitionWriter, outgoing: Outgoing) -> bool:
-        answer = outgoing.answer
-        if not isinstance(answer, ProducedPartition):
+    def _accept(self, writer: PartitionWriter, outgoing: Outgoing) -> bool:
+        response = outgoing.response
+        if not isinstance(response, ProducedPartition):
             return False
-        if answer.error_code == 0 and answer.base_offset == outgoing.expected_offset:
+        if response.error_code == 0 and response.base_offset == outgoing.expected_offset:
             pass
-        elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and outgoing.tries > 1:
+        elif response.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and outgoing.tries > 1:
             pass  # Appended at an earlier try, too long ago for the broker to return its offset.
-        elif answer.error_code == 0:
-            self._faults.diverged(
+        elif response.error_code == 0:
+            self._faults.fail_diverged(
                 writer,
-                f"the target appended a batch at offset {answer.base_offset}, expected {outgoing.expected_offset}",
+                f"the target appended a batch at offset {response.base_offset}, expected {outgoing.expected_offset}",
             )
             return False
         else:
-            self._refused(writer, outgoing, answer)
+            self._handle_rejection(writer, outgoing, response)
             return False
         writer.known_over = writer.connection
         self._acknowledge(writer, outgoing)
@@ -421,42 +421,42 @@ class TargetWriter:
 
     def _acknowledge(self, writer: PartitionWriter, outgoing: Outgoing) -> None:
         if writer.backoff.failing_since is not None:
-            writer.backoff.progressed()
+            writer.backoff.record_progress()
         copy, batch = outgoing.copy, outgoing.batch
         if writer.guard is EPOCH:
-            copy.acknowledged(batch, outgoing.expected_offset)
+            copy.record_acknowledged(batch, outgoing.expected_offset)
             self._acknowledged(copy, len(batch.payload))
         else:
-            copy.appended(batch, outgoing.expected_offset)
+            copy.record_appended(batch, outgoing.expected_offset)
             self._acknowledged(copy, len(batch.payload))
             if not writer.in_flight:
                 self._old.consider(writer)
 
-    def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
-        error = self._faults.refusal(writer, outgoing, answer)
+    def _handle_rejection(self, writer: PartitionWriter, outgoing: Outgoing, response: ProducedPartition) -> None:
+        error = self._faults.refusal(writer, outgoing, response)
         if not may_pass(error) and not about_records(outgoing):
-            certain = answer.error_code not in NOT_ALONE and not outgoing.maybe_appended
+            certain = response.error_code not in NOT_ALONE and not outgoing.maybe_appended
             self._faults.fail(writer, error, certain=certain)
 
-    def _go_back(self, writer: PartitionWriter) -> None:
+    def _requeue(self, writer: PartitionWriter) -> None:
         """Requeue all unacknowledged batches, and retry after a pause."""
         for outgoing in writer.resend:
-            answer = outgoing.answer
-            if not isinstance(answer, ProducedPartition) or answer.error_code:
+            response = outgoing.response
+            if not isinstance(response, ProducedPartition) or response.error_code:
                 continue
-            if answer.base_offset != outgoing.expected_offset:
-                self._faults.diverged(
+            if response.base_offset != outgoing.expected_offset:
+                self._faults.fail_diverged(
                     writer,
-                    f"the target appended a batch at offset {answer.base_offset}, expected another one",
+                    f"the target appended a batch at offset {response.base_offset}, expected another one",
                 )
                 return
-        cause = writer.resend[0].answer
+        cause = writer.resend[0].response
         if isinstance(cause, ProducedPartition):
             cause = error_for_code(
                 cause.error_code,
                 where=writer.resend[0].copy.where(),
                 doing=f"append to {writer.target}",
-                needs=self._faults.needed(writer, cause.error_code),
+                needs=self._faults.needed_grant(writer, cause.error_code),
             )
         assert cause is not None
         # The broker may have forgotten the producer by now: the first batch goes alone again.
@@ -526,7 +526,7 @@ class TargetWriter:
             self._acknowledge(writer, outgoing)
         expected = writer.waiting[0].expected_offset if writer.waiting else writer.next_offset
         if end > expected:
-            self._faults.diverged(
+            self._faults.fail_diverged(
                 writer, f"log end offset of {writer.target} is {end}, expected {expected}: another producer wrote to it"
             )
         elif end < expected:
@@ -564,7 +564,7 @@ class TargetWriter:
         for writer in self._writers.values():
             code = failed.get(writer.target.topic)
             if code is not None and writer.failed is None and writer.waiting:
-                needs = self._faults.needed(writer, code)
+                needs = self._faults.needed_grant(writer, code)
                 error = error_for_code(code, where=self._faults.where(writer), doing="write to the target", needs=needs)
                 self._faults.postpone(writer, error)
             else:

@@ -105,8 +105,8 @@ class Outgoing:
     old: bool = False
     #: Whether a try got no response. Its request may still be in flight, and the broker accepts it until a newer epoch
     #: has written there: a log without the batch may still get it.
-    unanswered: bool = False
-    answer: ProducedPartition | MirrorError | None = field(default=None, init=False)
+    got_no_response: bool = False
+    response: ProducedPartition | MirrorError | None = field(default=None, init=False)
     tries: int = field(default=0, init=False)
     #: Whether the target may have the batch although it has not confirmed it.
     maybe_appended: bool = field(default=False, init=False)
@@ -116,22 +116,22 @@ class Outgoing:
     torn_alone: int = 0
 
     @property
-    def suspected(self) -> bool:
+    def is_suspected(self) -> bool:
         """True if it may be the cause of ended connections, so that it must be alone on its connection."""
         return self.torn >= _SUSPECTED
 
-    def sent(self) -> None:
+    def record_try(self) -> None:
         """Record another try."""
         self.tries += 1
-        self.answer = None
+        self.response = None
         self._maybe_before, self.maybe_appended = self.maybe_appended, True
 
-    def answered(self, answer: ProducedPartition | MirrorError) -> None:
+    def record_response(self, response: ProducedPartition | MirrorError) -> None:
         """Record how the try ended."""
-        self.answer = answer
-        if not isinstance(answer, ProducedPartition):
-            self.unanswered = True
-        if isinstance(answer, ProducedPartition) and answer.error_code in _NOT_APPENDED:
+        self.response = response
+        if not isinstance(response, ProducedPartition):
+            self.got_no_response = True
+        if isinstance(response, ProducedPartition) and response.error_code in _NOT_APPENDED:
             self.maybe_appended = self._maybe_before
 
 
@@ -199,12 +199,12 @@ class PartitionWriter:
             and not self.unsure
             and not self.dividing
             and self.failed is None
-            and not self.backoff.waiting
-            and ((self.guard is EPOCH and not self.guards_old) or self._guarded)
+            and not self.backoff.is_waiting
+            and ((self.guard is EPOCH and not self.guards_old) or self._is_guarded)
         )
 
     @property
-    def _guarded(self) -> bool:
+    def _is_guarded(self) -> bool:
         """True if the guard that the next batch needs is in force."""
         if self.guard is EPOCH:
             return not (self.guards_old and self.waiting[0].old)
@@ -229,7 +229,7 @@ class PartitionWriter:
             and self.waiting[0].old
             and self.failed is None
             and self.at_rest
-            and not self.backoff.waiting
+            and not self.backoff.is_waiting
         )
 
     def step_over(self, connection: object) -> Step:
@@ -253,7 +253,7 @@ class PartitionWriter:
         return not (self.in_flight or self.resend or self.unsure or (self.waiting and self.waiting[0].maybe_appended))
 
     @property
-    def untroubled(self) -> bool:
+    def is_untroubled(self) -> bool:
         """True if the log is as expected: nothing must be sent again, looked up, or sent alone."""
         return self.failed is None and not self.resend and not self.unsure
 
@@ -278,7 +278,7 @@ class PartitionWriter:
         """Log end offset after all that is acknowledged, while nothing is in flight."""
         return self.waiting[0].expected_offset if self.waiting else self.next_offset
 
-    def marked(self) -> None:
+    def record_marker(self) -> None:
         """Record that a transaction's marker follows what is acknowledged."""
         for outgoing in self.waiting:
             outgoing.expected_offset += 1
@@ -296,14 +296,14 @@ class PartitionWriter:
         self.connection = connection
         outgoing = self.waiting.popleft()
         stamp(outgoing.batch, self.producer_id, self.epoch, outgoing.sequence, in_transaction=in_transaction)
-        outgoing.sent()
+        outgoing.record_try()
         self.in_flight.append(outgoing)
         return outgoing
 
     def divide_first(self, parts: Iterable[ReadyBatch]) -> None:
         """Replace the first waiting batch by several batches with the same records."""
         outgoing = self.waiting.popleft()
-        old, unanswered = outgoing.old, outgoing.unanswered
+        old, unanswered = outgoing.old, outgoing.got_no_response
         torn, alone = outgoing.torn, min(outgoing.torn_alone, 1)
         self._place(
             [Outgoing(part, outgoing.copy, 0, 0, old, unanswered, torn=torn, torn_alone=alone) for part in parts],
@@ -313,7 +313,7 @@ class PartitionWriter:
     def drop_first(self) -> None:
         """Remove the first waiting batch; offsets of all later ones decrease. None of them may be on the target."""
         outgoing = self.waiting.popleft()
-        behind = [Outgoing(each.batch, each.copy, 0, 0, each.old, each.unanswered) for each in self.waiting]
+        behind = [Outgoing(each.batch, each.copy, 0, 0, each.old, each.got_no_response) for each in self.waiting]
         self.waiting.clear()
         self.next_sequence = (self.next_sequence - outgoing.batch.count) % SEQUENCES
         self.next_offset -= outgoing.batch.count
@@ -377,7 +377,7 @@ def first_of_each(
         transactional_id = name
         chosen[writer.target] = writer, outgoing
         size += len(outgoing.batch.payload)
-        if size >= most or outgoing.suspected:
+        if size >= most or outgoing.is_suspected:
             break
     return chosen
 

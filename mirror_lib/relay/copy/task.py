@@ -22,7 +22,7 @@ from mirror_lib.relay.copy.partition_progress import PartitionCopy
 from mirror_lib.relay.copy.poison_records import Omissions
 from mirror_lib.relay.copy.position_flush import PositionFlush
 from mirror_lib.relay.copy.producer import TargetWriter
-from mirror_lib.relay.copy.task_group import Background, reported
+from mirror_lib.relay.copy.task_group import Background, internal_error
 from mirror_lib.relay.copy.throttle import Throttle, task_bytes_per_second
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, Takeover
 from mirror_lib.relay.takeover import Recovered, take_over_all
@@ -119,17 +119,17 @@ async def _copy_together(job: CopyJob, partitions: Sequence[OpenPartition]) -> l
         except MirrorError as error:
             # Only connecting can fail here, which needs a broker and may need a KDC or a token endpoint: the halves
             # keep their own accounts of lost brokers.
-            if error.retriable and backoff.failed(error):
+            if error.retriable and backoff.record_failure(error):
                 await asyncio.sleep(backoff.pause_left)
                 continue
             crash = error
         except Exception as error:
             crash = error
         if crash is not None:
-            told = reported(crash, _WHO)
+            failure = internal_error(crash, _WHO)
             copies = copies or [_new_copy(job, each) for each in ready]
-            _fail_all(copies, told)
-            failed += [_failed_copy(job, opened, told) for opened in pending]
+            _fail_all(copies, failure)
+            failed += [_failed_copy(job, opened, failure) for opened in pending]
         return [copy.result() for copy in (*copies, *failed)]
 
 
@@ -170,7 +170,7 @@ def _fail_all(copies: Sequence[PartitionCopy], error: MirrorError) -> None:
     for copy in copies:
         if not copy.finished:
             # Batches in flight may have been appended.
-            copy.fail(error, certain=copy.unacknowledged_batches == 0 and not copy.uncommitted)
+            copy.fail(error, certain=copy.unacknowledged_batches == 0 and not copy.has_uncommitted)
             copy.not_committed()
 
 
@@ -192,7 +192,7 @@ class _Task:
         self._memory = Memory(job.settings.task_memory_bytes)
         self._flow = job.flow
         self._crash: BaseException | None = None
-        self._background = Background(self._crashed)
+        self._background = Background(self._crash_with)
         omissions = Omissions(job, target, kept=flush.keep)
         self._reader = SourceReader(
             source,
@@ -213,11 +213,11 @@ class _Task:
             copies,
             job.settings,
             self._background,
-            acknowledged=self._acknowledged,
+            acknowledged=self._release,
             omissions=omissions,
             memory=job.producer_memory,
             tasks=len(job.bins),
-            committed=flush.committed,
+            committed=flush.store_committed,
         )
 
     async def run(self) -> BaseException | None:
@@ -241,7 +241,7 @@ class _Task:
         await self._flush.flush_committed()
         return self._crash
 
-    def _crashed(self, error: BaseException) -> None:
+    def _crash_with(self, error: BaseException) -> None:
         self._crash = self._crash or error
         self._done.set()
 
@@ -249,7 +249,7 @@ class _Task:
         loop.default_exception_handler(context)
         # Without a callback it is an exception of a future or a transport, whose users are notified in other ways.
         if "handle" in context and (error := context.get("exception")) is not None:
-            self._crashed(error)
+            self._crash_with(error)
 
     def _deliver(self, copy: PartitionCopy, batches: Sequence[Part]) -> None:
         # Not in one line: writing may already free memory.
@@ -266,7 +266,7 @@ class _Task:
         self._memory.used += held - copy.held_bytes
         copy.held_bytes = held
 
-    def _acknowledged(self, copy: PartitionCopy, size: int) -> None:
+    def _release(self, copy: PartitionCopy, size: int) -> None:
         self._memory.used -= size
         held = copy.assembler.flush() if not copy.read_done and copy.unacknowledged_batches == 0 else None
         if held is not None:

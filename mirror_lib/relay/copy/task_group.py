@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
 
-def reported(error: BaseException, who: str) -> MirrorError:
+def internal_error(error: BaseException, who: str) -> MirrorError:
     """The error for the accounts of a task's partitions. An exception would end all tasks of the job.
 
     Args:
@@ -49,7 +49,7 @@ class Background:
         """Run `work` in parallel with the other tasks."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._finish_task)
         return task
 
     def when_done(self, work: Awaitable[_Result], then: Callable[[asyncio.Future[_Result]], None]) -> None:
@@ -59,7 +59,7 @@ class Background:
         """
         future = asyncio.ensure_future(work)
         self._tasks.add(future)
-        future.add_done_callback(partial(self._done, then))
+        future.add_done_callback(partial(self._finish_future, then))
 
     async def stop(self) -> None:
         """Cancel all running tasks and wait for their end."""
@@ -69,7 +69,7 @@ class Background:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _done(self, then: Callable[[asyncio.Future[_Result]], None], future: asyncio.Future[_Result]) -> None:
+    def _finish_future(self, then: Callable[[asyncio.Future[_Result]], None], future: asyncio.Future[_Result]) -> None:
         self._tasks.discard(future)
         if self._stopped or future.cancelled():
             return
@@ -78,7 +78,7 @@ class Background:
         except Exception as error:
             self._crashed(error)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _finish_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crashed(error)

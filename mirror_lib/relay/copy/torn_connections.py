@@ -41,7 +41,7 @@ class TornConnections:
         for outgoing in batches:
             if len(outgoing.batch.payload) < LEAST_REQUEST_BYTES:
                 continue
-            if outgoing.suspected and len(batches) == 1:
+            if outgoing.is_suspected and len(batches) == 1:
                 outgoing.torn_alone += 1
             outgoing.torn += 1
 
@@ -62,7 +62,7 @@ class TornConnections:
             )
         return True
 
-    def divided(self, batches: Sequence[ReadyBatch]) -> Sequence[ReadyBatch]:
+    def divide(self, batches: Sequence[ReadyBatch]) -> Sequence[ReadyBatch]:
         """Batches split to below the size that ended connections earlier, so that the same size is not tried again."""
         limit = self.divided_from
         if limit is None or all(len(each.payload) < limit for each in batches):

@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "plan_in_ledger",
             "settle_losses",
             "truncations",
-            "undecided",
+            "undecided_gaps",
         ],
         "resolutions": ["Decision", "IN_LEDGER", "Resolution"],
     },

@@ -5,7 +5,7 @@ from .gaps import plan_decisions as plan_decisions
 from .gaps import plan_in_ledger as plan_in_ledger
 from .gaps import settle_losses as settle_losses
 from .gaps import truncations as truncations
-from .gaps import undecided as undecided
+from .gaps import undecided_gaps as undecided_gaps
 from .resolutions import Decision as Decision
 from .resolutions import IN_LEDGER as IN_LEDGER
 from .resolutions import Resolution as Resolution

@@ -30,7 +30,7 @@ from mirror_lib.relay.commit import position_row, rewind_syncs
 from mirror_lib.relay.copy import omission_rows
 from mirror_lib.relay.gaps.resolutions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
-from mirror_lib.relay.planning import FlowClusters, Truncation, find_target_change, gather_facts, of_flow
+from mirror_lib.relay.planning import FlowClusters, Truncation, find_target_change, gather_facts, with_flow
 from mirror_lib.sync import check_clusters
 from mirror_lib.topology import FlowId, TopicPartition
 
@@ -119,7 +119,7 @@ def truncations(gaps: Iterable[GapRow]) -> dict[TopicPartition, Truncation]:
     }
 
 
-def undecided(ledger: Ledger, flow: str, decision: Decision) -> tuple[GapRow, ...]:
+def undecided_gaps(ledger: Ledger, flow: str, decision: Decision) -> tuple[GapRow, ...]:
     """The gaps of a flow to which a decision applies, newest first: only a stop can be revoked."""
     if decision is Decision.RESUME:
         return tuple(gap for gap in ledger.gaps(flow, limit=None) if gap.state == GapState.STOPPED)
@@ -186,7 +186,7 @@ def plan_decisions(
                 raise error or _not_there(flow, source)
             end = ends[fact.target]
             if end.error is not None:
-                raise of_flow(flow, end.error, source)
+                raise with_flow(flow, end.error, source)
             after = decide(
                 decision,
                 flow.flow,
@@ -201,7 +201,7 @@ def plan_decisions(
             changed = find_target_change(flow.flow, fact) is not None
             # The end of a target log that no longer exists need not be known.
             if after is not None and not changed:
-                check_tail(decision, fact, _known(clusters, fact), end.offset, _where(flow, source))
+                check_tail(decision, fact, _known_positions(clusters, fact), end.offset, _where(flow, source))
         except MirrorError as problem:
             after, error = None, problem
         resolutions.append(
@@ -223,7 +223,7 @@ def _is_deleted(fact: PartitionFacts) -> bool:
     return fact.copied_to is not None and fact.target_now is not None and fact.target_now.log_end is None
 
 
-def _known(clusters: FlowClusters, fact: PartitionFacts) -> dict[TopicPartition, Position]:
+def _known_positions(clusters: FlowClusters, fact: PartitionFacts) -> dict[TopicPartition, Position]:
     stored = clusters.positions_at_plan.positions
     writers = {fact.source, *clusters.sources_of(fact.target)}
     return {writer: stored[writer].position for writer in writers if writer in stored}

@@ -98,9 +98,9 @@ class Resolution:
         if self.after is None:
             return f"{self.source}: the position is unchanged; the gap is {STATES[self.decision]} in the ledger"
         until = "" if self.log_end is None else f", lag {max(self.log_end - self.after.offset - 1, 0)} offsets"
-        came = "" if self.before is None else f" instead of {self.before.offset + 1}"
+        replaced = "" if self.before is None else f" instead of {self.before.offset + 1}"
         return (
-            f"{self.source}: copying continues at source offset {self.after.offset + 1}{came}{until}; its target "
+            f"{self.source}: copying continues at source offset {self.after.offset + 1}{replaced}{until}; its target "
             f"offset is {self.after.target_offset}"
         )
 

@@ -89,7 +89,7 @@ class FlowForecast:
         by_outlook: dict[Outlook, list[PartitionForecast]] = {}
         for each in self.worries:
             by_outlook.setdefault(each.outlook, []).append(each)
-        return [_warning(outlook, found) for outlook, found in by_outlook.items()]
+        return [_warning_text(outlook, found) for outlook, found in by_outlook.items()]
 
 
 _SAID = {
@@ -108,7 +108,7 @@ _TODO = {
 }
 
 
-def _warning(outlook: Outlook, found: Sequence[PartitionForecast]) -> str:
+def _warning_text(outlook: Outlook, found: Sequence[PartitionForecast]) -> str:
     named = ", ".join(str(each.source) for each in found[:_TOPICS_NAMED])
     more = f" and {len(found) - _TOPICS_NAMED:,} more" if len(found) > _TOPICS_NAMED else ""
     count = f"{len(found):,} partition{'s' if len(found) > 1 else ''}"
@@ -152,7 +152,7 @@ def forecast_plan(
     ages = _deletion_ages(flow, plan, facts, ledger, history.now)
     forecasts = [
         with_deletions(
-            _explained(
+            _with_refusal(
                 facts,
                 forecast(
                     backlog,
@@ -211,7 +211,7 @@ class _History:
     #: Newest first.
     ends: tuple[tuple[float, Mapping[TopicPartition, int]], ...] = ()
 
-    def recorded(self, source: TopicPartition) -> SeenEnd | None:
+    def last_end(self, source: TopicPartition) -> SeenEnd | None:
         """The end of a partition when it was last planned, at least some minutes ago."""
         for seconds_ago, ends in self.ends:
             if source in ends:
@@ -222,7 +222,7 @@ class _History:
 def _read_history(flow: FlowConfig, ledger: Ledger | None) -> _History:
     now = datetime.now(UTC)
     if ledger is None:
-        return _History(now, interval_seconds=_scheduled(flow))
+        return _History(now, interval_seconds=_scheduled_interval(flow))
     name = str(flow.flow)
     runs = ledger.runs(name, _INTERVAL_RUNS)
     ends = []
@@ -234,12 +234,12 @@ def _read_history(flow: FlowConfig, ledger: Ledger | None) -> _History:
     return _History(
         now,
         copy_speed(ledger.newest_rounds(name, _SPEED_RUNS)),
-        _scheduled(flow) or run_interval([run.started_at.timestamp() for run in runs]),
+        _scheduled_interval(flow) or run_interval([run.started_at.timestamp() for run in runs]),
         tuple(ends),
     )
 
 
-def _scheduled(flow: FlowConfig) -> float | None:
+def _scheduled_interval(flow: FlowConfig) -> float | None:
     """The interval in the configuration; for cron expressions and presets the ledger shows it."""
     schedule = parse_schedule(flow.periodic_schedule)
     return schedule.total_seconds() if isinstance(schedule, timedelta) else None
@@ -277,7 +277,7 @@ def _read_facts(admin: ClusterAdmin, partitions: Iterable[PartitionPlan], now: d
     )
 
 
-def _explained(facts: _Facts, expected: PartitionForecast) -> PartitionForecast:
+def _with_refusal(facts: _Facts, expected: PartitionForecast) -> PartitionForecast:
     """A forecast that failed because the topic's configs are unreadable, with the cluster's response."""
     refusal = facts.refusals.get(expected.source.topic)
     if refusal is None or expected.outlook is not Outlook.UNKNOWN:
@@ -321,7 +321,7 @@ def _backlog(partition: PartitionPlan, facts: _Facts, history: _History) -> Back
                 for seconds, answers in facts.windows.items()
                 if (offset := _offset(answers.get(source), partition.end)) is not None
             ],
-            recorded=history.recorded(source),
+            recorded=history.last_end(source),
             append_time=retention.append_time,
         ),
         marks=tuple(

@@ -145,7 +145,7 @@ class JobReport:
                 dry_run=True,
                 idle=plan["idle_partitions"],
                 failures=tuple(_at_source(row, row) for row in plan["problems"]),
-                planned=tuple(_planned(plan["partitions"])),
+                planned=tuple(_planned_topics(plan["partitions"])),
                 warnings=tuple(plan.get("warnings", ())),
             )
         return cls(
@@ -159,7 +159,7 @@ class JobReport:
             copy_seconds=data["copy_seconds"],
             failures=tuple(_failures(data)),
             left_out=data.get("left_out", 0),
-            left_out_ranges=tuple(_left_out(data["partitions"])),
+            left_out_ranges=tuple(_skipped_ranges(data["partitions"])),
             round_lags=tuple(data.get("round_lags", ())),
             deletions=tuple(_at_source(row, row) for row in data.get("deletions", ())),
             warnings=tuple(data.get("warnings", ())),
@@ -174,7 +174,7 @@ def _failures(data: Mapping[str, Any]) -> Iterator[Failure]:
         yield _at_source(row, row)
 
 
-def _left_out(partitions: Iterable[Mapping[str, Any]]) -> Iterator[LeftOutRange]:
+def _skipped_ranges(partitions: Iterable[Mapping[str, Any]]) -> Iterator[LeftOutRange]:
     for row in partitions:
         for poison in row.get("poison", ()):
             yield LeftOutRange(topic=row["topic"], partition=row["partition"], **poison)
@@ -189,7 +189,7 @@ def _at_source(row: Mapping[str, Any], attributes: Mapping[str, Any]) -> Failure
     return Failure.from_attributes({**attributes, "topic": row["topic"], "partition": partition})
 
 
-def _planned(partitions: Iterable[Mapping[str, Any]]) -> Iterator[PlannedTopic]:
+def _planned_topics(partitions: Iterable[Mapping[str, Any]]) -> Iterator[PlannedTopic]:
     by_topic: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in partitions:
         by_topic.setdefault((row["topic"], row["target_topic"]), []).append(row)

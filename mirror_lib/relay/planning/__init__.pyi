@@ -5,8 +5,8 @@ from .by_transform_chain import split_job as split_job
 from .by_transform_chain import whole_takeovers as whole_takeovers
 from .facts import FlowClusters as FlowClusters
 from .facts import gather_facts as gather_facts
-from .facts import of_flow as of_flow
 from .facts import Truncation as Truncation
+from .facts import with_flow as with_flow
 from .foreign_writes import foreign_notes as foreign_notes
 from .late_writes import find_late_writes as find_late_writes
 from .late_writes import late_writes_on_target as late_writes_on_target

@@ -88,12 +88,12 @@ def note_altered(flow: FlowId, altered: Iterable[AlteredPosition], ledger: Ledge
     known = {gap.id for gap in ledger.gaps(str(flow), limit=None)} if altered else set()
     now = datetime.now(UTC)
     for each in altered:
-        row = _noted(flow, each, now, run_id=run_id)
+        row = _gap_row(flow, each, now, run_id=run_id)
         if row.id not in known:
             ledger.record_gap(row)
 
 
-def _noted(flow: FlowId, altered: AlteredPosition, now: datetime, *, run_id: str) -> GapRow:
+def _gap_row(flow: FlowId, altered: AlteredPosition, now: datetime, *, run_id: str) -> GapRow:
     before, after, place = altered.before, altered.after, altered.record
     first, following = before.offset + 1, max(after.offset, before.offset) + 1
     forward = following > first

@@ -71,7 +71,7 @@ class FlowClusters:
     target_data: Connection
     positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
     #: Topics already reported as not visible: once in a run is enough.
-    told_unseen: set[str] = field(default_factory=set)
+    reported_unseen: set[str] = field(default_factory=set)
     #: Topics that the configuration names and the source does not have.
     missing_topics: tuple[str, ...] = ()
     #: Source topics with lag whose target replaces timestamps.
@@ -186,7 +186,7 @@ def gather_facts(
         clusters.positions_at_plan = positions()
 
     problems = [
-        PartitionProblem(TopicPartition(topic, WHOLE_TOPIC), of_flow(flow, error, TopicPartition(topic, WHOLE_TOPIC)))
+        PartitionProblem(TopicPartition(topic, WHOLE_TOPIC), with_flow(flow, error, TopicPartition(topic, WHOLE_TOPIC)))
         for topic, error in sources.errors.items()
         # Deleted since it was listed: there is nothing to copy any more.
         if not isinstance(error, TopicMissingError)
@@ -197,7 +197,7 @@ def gather_facts(
     for topic, description in sorted(sources.items()):
         for pair in _pairs(description, remote[topic]):
             if pair[0] in stopped:
-                facts.append(_stopped(pair, description))
+                facts.append(_stopped_facts(pair, description))
                 continue
             error = (
                 collisions.get(topic)
@@ -214,7 +214,7 @@ def gather_facts(
             if error is None:
                 pairs.append(pair)
             else:
-                problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
+                problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
     clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
     ends = _target_ends(clusters, pairs, targets)
     refused = _resolve_altered(flow, clusters, pairs, ends)
@@ -258,7 +258,7 @@ def gather_facts(
             fact = _facts(pair, source, logs, position, truncations.get(pair[0]), largest, demands, target)
             facts.append(replace(fact, altered=pair[0] in altered))
         else:
-            problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
+            problems.append(PartitionProblem(pair[0], with_flow(flow, error, pair[0])))
     return facts, tuple(problems)
 
 
@@ -293,14 +293,14 @@ def _first_partitions(sources: Mapping[str, TopicDescription], snapshot: Positio
     Positions of MirrorMaker 2 and of version 0.1.0 do not have it. Partitions are added at the end, so those up to the
     last one with a position existed.
     """
-    said: dict[str, int] = {}
+    recorded: dict[str, int] = {}
     seen: dict[str, int] = {}
     for source, stored in snapshot.positions.items():
         count = stored.position.first_partitions
         if count is not None:
-            said[source.topic] = min(count, said.get(source.topic, count))
+            recorded[source.topic] = min(count, recorded.get(source.topic, count))
         seen[source.topic] = max(source.partition + 1, seen.get(source.topic, 0))
-    return {name: said.get(name) or seen.get(name) or len(topic.partitions) for name, topic in sources.items()}
+    return {name: recorded.get(name) or seen.get(name) or len(topic.partitions) for name, topic in sources.items()}
 
 
 def _copied_to(
@@ -352,10 +352,10 @@ def _unseen(
     unseen = unseen_topics(clusters.source_admin, flow, topology, listed, copied, stopped)
     for topic, refusal in unseen.refused.items():
         whole = TopicPartition(topic, WHOLE_TOPIC)
-        yield PartitionProblem(whole, of_flow(flow, refusal, whole))
+        yield PartitionProblem(whole, with_flow(flow, refusal, whole))
     clusters.missing_topics = unseen.missing
-    news = {topic: error for topic, error in unseen.doubtful.items() if topic not in clusters.told_unseen}
-    clusters.told_unseen.update(news)
+    news = {topic: error for topic, error in unseen.doubtful.items() if topic not in clusters.reported_unseen}
+    clusters.reported_unseen.update(news)
     for line in in_words("No records are copied from {}", news):
         _log.warning("Flow %s: %s", flow.flow, line)
 
@@ -388,7 +388,7 @@ def _target_problem(
 ) -> MirrorError | None:
     source, wanted = pair
     if failure is not None and not isinstance(failure, TopicMissingError):
-        return of_flow(flow, failure, source)
+        return with_flow(flow, failure, source)
     if not synced or (target is not None and wanted.partition < len(target.partitions)):
         return None
     if position is not None and copied_to(position.position) is not None:
@@ -421,17 +421,17 @@ def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: Positi
     )
 
 
-def of_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> MirrorError:
+def with_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> MirrorError:
     """An error of the admin client with a partition of this flow as its location."""
     # Several partitions may share one response, and each has its own location.
-    told = copy(error)
-    told.where = replace(
+    located = copy(error)
+    located.where = replace(
         error.where,
         flow=str(flow.flow),
         topic=source.topic,
         partition=None if source.partition == WHOLE_TOPIC else source.partition,
     )
-    return told
+    return located
 
 
 def _facts(
@@ -477,7 +477,7 @@ def _facts(
     )
 
 
-def _stopped(pair: tuple[TopicPartition, TopicPartition], topic: TopicDescription) -> PartitionFacts:
+def _stopped_facts(pair: tuple[TopicPartition, TopicPartition], topic: TopicDescription) -> PartitionFacts:
     return PartitionFacts(
         source=pair[0],
         target=pair[1],

@@ -19,14 +19,14 @@ _WAIT_MS = 500
 
 Known = Mapping[TopicPartition, LastRecord]
 #: An error if no leader responded.
-Told = dict[TopicPartition, bool | MirrorError]
+Comparisons = dict[TopicPartition, bool | MirrorError]
 
 
-async def compare_last_records(client: RawClient, known: Known) -> Told:
+async def compare_last_records(client: RawClient, known: Known) -> Comparisons:
     """Return whether the records still exist; partitions with an unknown result are missing."""
     if not known:
         return {}
-    found: Told = {}
+    found: Comparisons = {}
     again = dict(known)
     # The first response may come from a broker that has just lost the leadership.
     for _ in range(2):
@@ -39,32 +39,36 @@ async def compare_last_records(client: RawClient, known: Known) -> Told:
                 found[partition] = _error(client, partition, code)
             else:
                 by_leader.setdefault(node, {})[partition] = record
-        for told in await asyncio.gather(*(_ask(client, node, wanted) for node, wanted in by_leader.items())):
-            found |= told
-        again = {each: known[each] for each, told in found.items() if isinstance(told, MirrorError) and told.retriable}
+        for compared in await asyncio.gather(*(_ask(client, node, wanted) for node, wanted in by_leader.items())):
+            found |= compared
+        again = {
+            each: known[each]
+            for each, compared in found.items()
+            if isinstance(compared, MirrorError) and compared.retriable
+        }
         if not again:
             break
     # If a broker cannot read a batch, the copy reports the error if it needs that batch.
-    return {each: told for each, told in found.items() if isinstance(told, bool) or told.retriable}
+    return {each: compared for each, compared in found.items() if isinstance(compared, bool) or compared.retriable}
 
 
-async def _ask(client: RawClient, node: int, known: Known) -> Told:
-    found: Told = {}
+async def _ask(client: RawClient, node: int, known: Known) -> Comparisons:
+    found: Comparisons = {}
     unread: list[TopicPartition] = []
     try:
         for part in _requests(known):
-            for answer in await _fetch(client, node, part, known):
-                partition = TopicPartition(answer.topic, answer.partition)
-                if answer.error_code:
-                    found[partition] = _error(client, partition, answer.error_code)
-                elif (same := is_same(answer.records, known[partition])) is not None:
+            for response in await _fetch(client, node, part, known):
+                partition = TopicPartition(response.topic, response.partition)
+                if response.error_code:
+                    found[partition] = _error(client, partition, response.error_code)
+                elif (same := is_same(response.records, known[partition])) is not None:
                     found[partition] = same
-                elif not _is_whole(answer):
+                elif not _is_whole(response):
                     unread.append(partition)
         # A batch that is larger than the copied one is returned whole only to a request without other partitions.
         for partition in unread:
-            for answer in await _fetch(client, node, [partition], known):
-                same = None if answer.error_code else is_same(answer.records, known[partition])
+            for response in await _fetch(client, node, [partition], known):
+                same = None if response.error_code else is_same(response.records, known[partition])
                 if same is not None:
                     found[partition] = same
     except ClusterError as error:
@@ -72,10 +76,10 @@ async def _ask(client: RawClient, node: int, known: Known) -> Told:
     return found
 
 
-def _is_whole(answer: FetchedPartition) -> bool:
+def _is_whole(response: FetchedPartition) -> bool:
     """True if the response has a whole batch: the record is then not in it."""
-    size = len(answer.records)
-    return size >= _LENGTH_END and size >= _LENGTH_END + int.from_bytes(answer.records[8:_LENGTH_END], "big")
+    size = len(response.records)
+    return size >= _LENGTH_END and size >= _LENGTH_END + int.from_bytes(response.records[8:_LENGTH_END], "big")
 
 
 #: Where the length field of a batch ends; the length counts from here.

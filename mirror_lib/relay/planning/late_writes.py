@@ -173,7 +173,7 @@ def late_writes_on_target(
     behind = [
         fact
         for fact in facts
-        if fact.source.topic in here and not fact.interrupted and fact.position is not None and _grown(fact)
+        if fact.source.topic in here and not fact.interrupted and fact.position is not None and _has_grown(fact)
     ]
     if ledger is None or not behind:
         return WayHome({}, ())
@@ -204,7 +204,7 @@ def late_writes_on_target(
     return WayHome(moved, tuple(problems))
 
 
-def _grown(fact: PartitionFacts) -> bool:
+def _has_grown(fact: PartitionFacts) -> bool:
     then, now = fact.copied_to, fact.target_now
     # A partition that was empty at the cut has no records yet.
     written_to = 0 if then is None else then.log_end

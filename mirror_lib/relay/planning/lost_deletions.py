@@ -54,8 +54,8 @@ def holed_stretches(
             continue
         first = min([plan.start, *(run.source_first for run in result.runs[:1])])
         held = sum(run.count for run in result.runs)
-        left_out = sum(each.next_offset - each.first_offset for each in result.poison)
-        if result.source_next - first > held + left_out:
+        skipped = sum(each.next_offset - each.first_offset for each in result.poison)
+        if result.source_next - first > held + skipped:
             span = CopiedSpan(result.source, first, result.source_next, plan.topic_id, plan.caught_up_at)
             found.append(span)
     return found

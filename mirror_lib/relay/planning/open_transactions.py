@@ -39,8 +39,8 @@ def longest_transaction_seconds(admin: ClusterAdmin) -> float:
 
 def longest_by(configs: Mapping[str, str | None]) -> float:
     """The same, from a broker's configs."""
-    told = configs.get("transaction.max.timeout.ms")
-    return int(told) / 1000 if told is not None and told.isdigit() else DEFAULT_LONGEST_SECONDS
+    limit = configs.get("transaction.max.timeout.ms")
+    return int(limit) / 1000 if limit is not None and limit.isdigit() else DEFAULT_LONGEST_SECONDS
 
 
 def is_hanging(hidden: HiddenRecords, *, now: float, longest_seconds: float) -> bool:

@@ -121,7 +121,7 @@ def plan_round(
     hot = find_hot_partitions(groups, tasks_max)
     return RunPlan(
         flow=flow,
-        bins=_packed(groups, tasks_max),
+        bins=_pack(groups, tasks_max),
         problems=tuple(sorted(refused, key=lambda problem: problem.source)),
         idle=idle,
         first_seen=tuple(sorted(first_seen, key=lambda partition: partition.source)),
@@ -139,7 +139,7 @@ def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
     A partition that was added to a copied topic starts at its beginning, regardless of the first start: no record that
     was written to the topic since may be skipped (KIP-1327 does the same for consumers).
     """
-    if fact.added:
+    if fact.was_added:
         return fact.log_start
     start = first_starts.of(fact.source.topic)
     if start.reset is not None:
@@ -197,7 +197,7 @@ def pack(partitions: Sequence[PartitionPlan], tasks_max: int) -> tuple[tuple[Par
     A partition is never split, since its order must be kept, and partitions that share a target partition (a merge)
     stay together, since a target partition has one writer.
     """
-    return _packed(_by_target(partitions), tasks_max)
+    return _pack(_by_target(partitions), tasks_max)
 
 
 def _by_target(partitions: Iterable[PartitionPlan]) -> list[list[PartitionPlan]]:
@@ -208,7 +208,7 @@ def _by_target(partitions: Iterable[PartitionPlan]) -> list[list[PartitionPlan]]
     return list(groups.values())
 
 
-def _packed(groups: Sequence[Sequence[PartitionPlan]], tasks_max: int) -> tuple[tuple[PartitionPlan, ...], ...]:
+def _pack(groups: Sequence[Sequence[PartitionPlan]], tasks_max: int) -> tuple[tuple[PartitionPlan, ...], ...]:
     if not groups:
         return ()
     weights = [sum(partition.weight for partition in group) for group in groups]

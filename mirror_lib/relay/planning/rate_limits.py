@@ -77,7 +77,7 @@ class RunRate:
         #: Maximum bytes per second that all tasks of the round together read; None: no limit.
         self.bytes_per_second = self._own
         #: Whether the round leaves a part of its plan for another round.
-        self.goes_on = False
+        self.may_continue = False
         self._ends: dict[TopicPartition, int] = {}
         self._done: dict[TopicPartition, int] = {}
         self._began = 0.0
@@ -88,7 +88,7 @@ class RunRate:
     @property
     def left(self) -> int:
         """Offsets of the whole plan that are not copied; 0 if none are left."""
-        return sum(end - self._done[source] for source, end in self._ends.items()) if self.goes_on else 0
+        return sum(end - self._done[source] for source, end in self._ends.items()) if self.may_continue else 0
 
     def begin(self, plan: RunPlan) -> RunPlan:
         """Claim a share of the limits for a plan; return the part of it that this round copies.
@@ -98,9 +98,9 @@ class RunRate:
         if (pause := self._free_at - self._clock()) > 0:
             self._sleep(pause)
         self._began = self._clock()
-        if self.goes_on:
+        if self.may_continue:
             plan = _up_to(plan, self._ends)
-        self.goes_on = False
+        self.may_continue = False
         most = self._slice_bytes
         if not self._asks and (most is None or plan.estimated_bytes <= most):
             self._ends = {}
@@ -110,7 +110,7 @@ class RunRate:
             assert most is not None
             return _first_bytes(plan, most)
         claims = self._ledger.claim_rate(
-            flow=self._flow, run_id=self._run_id, wanted=self._wanted(plan), asks=self._asks
+            flow=self._flow, run_id=self._run_id, wanted=self._wanted_rate(plan), asks=self._asks
         )
         self.bytes_per_second = claims[0].bytes_per_second
         _log.info("flow %s may copy %d bytes per second in this round", self._flow, self.bytes_per_second)
@@ -130,11 +130,11 @@ class RunRate:
             done = {each.source: each.source_next for each in results if each.error is None}
             self._ends = {source: end for source, end in self._ends.items() if done.get(source, end) < end}
             self._done = done
-            self.goes_on = bool(self._ends)
+            self.may_continue = bool(self._ends)
         if self._asks:
             self._ledger.release_rate(flow=self._flow, run_id=self._run_id)
 
-    def _wanted(self, plan: RunPlan) -> int | None:
+    def _wanted_rate(self, plan: RunPlan) -> int | None:
         known = all(each.estimated_bytes for each in plan.partitions)
         need = max(plan.estimated_bytes // _SHORT_SECONDS, _LEAST_WANTED) if known else None
         return min((limit for limit in (self._own, need) if limit is not None), default=None)
@@ -142,7 +142,9 @@ class RunRate:
 
 def _up_to(plan: RunPlan, ends: dict[TopicPartition, int]) -> RunPlan:
     """A plan, limited to earlier planned ranges."""
-    return _mapped(plan, lambda each: _ending(each, min(each.end, ends[each.source])) if each.source in ends else None)
+    return _map_partitions(
+        plan, lambda each: _shorten_to(each, min(each.end, ends[each.source])) if each.source in ends else None
+    )
 
 
 def _first_bytes(plan: RunPlan, most: int) -> RunPlan:
@@ -150,7 +152,7 @@ def _first_bytes(plan: RunPlan, most: int) -> RunPlan:
     total = plan.estimated_bytes
     if total <= most:
         return plan
-    return _mapped(plan, lambda each: _ending(each, each.start + _part(each, most, total)))
+    return _map_partitions(plan, lambda each: _shorten_to(each, each.start + _part(each, most, total)))
 
 
 def _part(each: PartitionPlan, most: int, total: int) -> int:
@@ -158,7 +160,7 @@ def _part(each: PartitionPlan, most: int, total: int) -> int:
     return max(offsets * most // total, 1) if each.estimated_bytes else offsets
 
 
-def _ending(each: PartitionPlan, end: int) -> PartitionPlan | None:
+def _shorten_to(each: PartitionPlan, end: int) -> PartitionPlan | None:
     if end <= each.start:
         # A partition without anything to copy is planned so that an interrupted run is taken over.
         return each if each.end <= each.start else None
@@ -166,7 +168,7 @@ def _ending(each: PartitionPlan, end: int) -> PartitionPlan | None:
     return each if part >= 1 else replace(each, end=end, estimated_bytes=max(int(each.estimated_bytes * part), 1))
 
 
-def _mapped(plan: RunPlan, change: Callable[[PartitionPlan], PartitionPlan | None]) -> RunPlan:
+def _map_partitions(plan: RunPlan, change: Callable[[PartitionPlan], PartitionPlan | None]) -> RunPlan:
     changed = [[change(each) for each in bin_] for bin_ in plan.bins]
     bins = tuple(tuple(each for each in bin_ if each is not None) for bin_ in changed)
     return replace(plan, bins=tuple(bin_ for bin_ in bins if bin_))

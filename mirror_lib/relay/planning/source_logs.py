@@ -100,7 +100,7 @@ def read_source_logs(
     hidden: Mapping[TopicPartition, HiddenRecords] = {}
     if read_committed:
         stable = admin.list_offsets(partitions, OffsetSpec.LAST_STABLE)
-        hidden = dict(_hidden(replicated, stable))
+        hidden = dict(_hidden_records(replicated, stable))
         ends = {**stable, **dict(_hidden_ends(replicated, stable, positions))}
     times = {
         source: milliseconds
@@ -121,7 +121,7 @@ def read_source_logs(
     return SourceLogs(starts, ends, firsts, epoch_ends, sizes, behind, asked_at, hidden, last_records)
 
 
-def _hidden(
+def _hidden_records(
     replicated: Mapping[TopicPartition, OffsetFact], stable: Mapping[TopicPartition, OffsetFact]
 ) -> Iterator[tuple[TopicPartition, HiddenRecords]]:
     for source, end in replicated.items():

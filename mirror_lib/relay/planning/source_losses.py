@@ -57,10 +57,10 @@ def find_loss(flow: FlowId, fact: PartitionFacts) -> FoundLoss | None:
         # Topic ids and leader epochs of another cluster mean nothing for this one.
         return _decidable(flow, fact, changed, SourceLoss(fact.position, fact.position, fact.topic_id))
     if fact.position_topic_id not in (None, "", fact.topic_id):
-        return _recreated(flow, fact, fact.position)
+        return _recreated_loss(flow, fact, fact.position)
     if fact.position < fact.log_start:
         return _retention_gap(flow, fact, fact.position)
-    return _truncated(flow, fact, fact.position)
+    return _truncated_loss(flow, fact, fact.position)
 
 
 def find_target_change(flow: FlowId, fact: PartitionFacts) -> FoundLoss | None:
@@ -102,9 +102,9 @@ def _decide_by(flow: FlowId, fact: PartitionFacts) -> str:
     )
 
 
-def _recreated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss:
+def _recreated_loss(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss:
     held = f"offsets {fact.log_start} to {fact.log_end - 1}" if fact.log_end > fact.log_start else "no records yet"
-    return _found(
+    return _loss(
         flow,
         fact,
         SourceRecreatedError,
@@ -117,7 +117,7 @@ def _recreated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss:
 
 
 def _retention_gap(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss:
-    return _found(
+    return _loss(
         flow,
         fact,
         RetentionGapError,
@@ -128,7 +128,7 @@ def _retention_gap(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLo
     )
 
 
-def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss | None:
+def _truncated_loss(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss | None:
     """KIP-320: an epoch that ends before its last copied record was truncated (Java `SubscriptionState`)."""
     epoch_end = fact.leader_epoch_end
     cure = "Find out what happened to the source (unclean leader election, a restored disk?). "
@@ -173,7 +173,7 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
         return None
     # A source that was once found truncated has a new history only from that offset.
     first = min(first, position if fact.truncated_to is None else fact.truncated_to)
-    return _found(
+    return _loss(
         flow,
         fact,
         SourceTruncatedError,
@@ -183,7 +183,7 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
     )
 
 
-def _found(
+def _loss(
     flow: FlowId, fact: PartitionFacts, kind: type[ReplicationError], what: str, loss: SourceLoss, *, cure: str = ""
 ) -> FoundLoss:
     topic, partition = fact.source

@@ -51,8 +51,10 @@ class TopicLimits:
         retention = Retention.of(configs)
         return cls(
             max_message_bytes=_number(configs, "max.message.bytes") or DEFAULT_MAX_MESSAGE_BYTES,
-            timestamp_before_max_ms=None if append_time else _bound(configs, "message.timestamp.before.max.ms"),
-            timestamp_after_max_ms=None if append_time else _bound(configs, "message.timestamp.after.max.ms"),
+            timestamp_before_max_ms=None
+            if append_time
+            else _timestamp_limit(configs, "message.timestamp.before.max.ms"),
+            timestamp_after_max_ms=None if append_time else _timestamp_limit(configs, "message.timestamp.after.max.ms"),
             log_append_time=append_time,
             compacted=is_compacted(configs),
             tombstones_kept_ms=tombstones_kept_ms(configs),
@@ -65,7 +67,7 @@ class TopicLimits:
         return min(self.max_message_bytes, settings.request_max_bytes or self.max_message_bytes)
 
 
-def _bound(configs: TopicConfigs, name: str) -> int | None:
+def _timestamp_limit(configs: TopicConfigs, name: str) -> int | None:
     """A limit of timestamps; if it is not set, or unknown before Kafka 3.6, the older config counts (KIP-937)."""
     for candidate in (name, "message.timestamp.difference.max.ms"):
         value = _number(configs, candidate)
@@ -269,8 +271,8 @@ def topic_warnings(
     if to_create is not None and missing:
         targets |= to_create(missing)
     sources = read_limits(source, [topic for topic, there in remote.items() if there in targets])
-    told = [each.text(policy) for each in compare_limits(remote, sources, targets)]
-    return told + deletion_warnings(sources, schedule)
+    warnings = [each.text(policy) for each in compare_limits(remote, sources, targets)]
+    return warnings + deletion_warnings(sources, schedule)
 
 
 def retention_warnings(

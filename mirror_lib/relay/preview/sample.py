@@ -211,7 +211,7 @@ async def _read(flow: FlowConfig, ranges: Sequence[_Range], most: int, *, last: 
             # Some have fewer records than their share.
             count = min(2 * count, most)
         fair = shares([len(each.found) for each in partitions], most)
-        taken = [row for each, share in zip(partitions, fair, strict=True) for row in each.taken(share)]
+        taken = [row for each, share in zip(partitions, fair, strict=True) for row in each.take(share)]
     rows = [row for row in taken if isinstance(row, pa.RecordBatch)]
     unreadable = {each.place: each.error for each in taken if isinstance(each, _Unreadable)}
     return Sample(pa.Table.from_batches(rows, READ_SCHEMA), unreadable)
@@ -266,7 +266,7 @@ class _PartitionSample:
                 return
             width *= _FURTHER
 
-    def taken(self, count: int) -> list[pa.RecordBatch | _Unreadable]:
+    def take(self, count: int) -> list[pa.RecordBatch | _Unreadable]:
         """The first or the last `count` records that were read."""
         return self.found[len(self.found) - count :] if self._last else self.found[:count]
 
@@ -274,12 +274,12 @@ class _PartitionSample:
         found: list[pa.RecordBatch | _Unreadable] = []
         offset, source = first, self._range.source
         while len(found) < count and offset < self._range.end:
-            answer = await self._reader.fetch(offset)
+            response = await self._reader.fetch(offset)
             before = offset
             try:
                 for part in read_arrow(
-                    memoryview(answer.records),
-                    answer.aborted,
+                    memoryview(response.records),
+                    response.aborted,
                     topic=source.topic,
                     partition=source.partition,
                     start=offset,

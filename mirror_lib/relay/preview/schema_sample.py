@@ -37,7 +37,7 @@ def topics_with_schemas(flow: FlowConfig, topology: FlowTopology) -> dict[str, i
             if topology.replicates(topic)
             and (not topology.policy.is_heartbeats_topic(topic) or _is_decoded(flow, topic))
         ]
-        return _held(admin, flow, sorted(found))
+        return _count_records(admin, flow, sorted(found))
 
 
 def _is_decoded(flow: FlowConfig, topic: str) -> bool:
@@ -45,7 +45,7 @@ def _is_decoded(flow: FlowConfig, topic: str) -> bool:
     return any(decoded_formats(chain, side) for side in SIDES)
 
 
-def _held(admin: ClusterAdmin, flow: FlowConfig, topics: Sequence[str]) -> dict[str, int]:
+def _count_records(admin: ClusterAdmin, flow: FlowConfig, topics: Sequence[str]) -> dict[str, int]:
     described = admin.describe_topics(topics)
     for error in described.errors.values():
         raise error
@@ -85,5 +85,5 @@ def sampled_schemas(flow: FlowConfig, topic: str, held: int, most: int) -> Topic
     # The two samples overlap in partitions with few records.
     records = {record.place: record for sample in samples for record in sample.records()}
     unreadable = {place for sample in samples for place in sample.unreadable}
-    told = TopicSample(topic, len(records), held, len(unreadable))
-    return TopicSchemas(told, {side: used_schemas(records.values(), side) for side in SIDES})
+    topic_sample = TopicSample(topic, len(records), held, len(unreadable))
+    return TopicSchemas(topic_sample, {side: used_schemas(records.values(), side) for side in SIDES})

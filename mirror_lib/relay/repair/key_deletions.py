@@ -35,7 +35,7 @@ from mirror_lib.ledger import DELETIONS_WRITTEN, GapRow, GapState, Ledger
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.model import CopyJob, PositionTopic
-from mirror_lib.relay.planning import FlowClusters, of_flow
+from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.relay.takeover import PartitionAppender, PartitionReader, coordinator_deadline
 from mirror_lib.topology import TopicPartition
@@ -109,7 +109,7 @@ def plan_key_deletion(
     stored = snapshot.positions.get(source)
     end = clusters.target_admin.list_offsets([target], OffsetSpec.LATEST)[target]
     if end.error is not None:
-        raise of_flow(flow, end.error, source)
+        raise with_flow(flow, end.error, source)
     position = None if stored is None else stored.position
     if position is None or position.state is not PositionState.CLOSED or position.target_offset != end.offset:
         raise DirtyStartError(

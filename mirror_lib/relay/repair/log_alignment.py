@@ -74,7 +74,7 @@ class LogShape:
             if end <= first:
                 continue
             holes += first - read_to
-            if each.hidden:
+            if each.is_hidden:
                 hidden += end - first
             elif not each.dense:
                 holes += end - first - sum(first <= record.offset < end for record in each.records())
@@ -82,7 +82,7 @@ class LogShape:
             read_to = end
         return LogShape(self.start, self.end, hidden, holes, own)
 
-    def ended(self, read_to: int) -> LogShape:
+    def at_end(self, read_to: int) -> LogShape:
         """The shape if nothing more can be read."""
         return LogShape(self.start, self.end, self.hidden, self.holes + self.end - read_to, self.own_timestamps)
 
@@ -100,14 +100,14 @@ class LogMatch:
     ambiguous: int
 
 
-def joined(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
+def join(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
     """The match of whole logs, from the matches of their parts in order.
 
     Args:
         matches: each with whether its source and target are swapped.
     """
     return LogMatch(
-        RunColumns.joined([each.columns.inverse() if inverse else each.columns for each, inverse in matches]),
+        RunColumns.join([each.columns.inverse() if inverse else each.columns for each, inverse in matches]),
         sum(each.only_on_target if inverse else each.only_on_source for each, inverse in matches),
         sum(each.only_on_source if inverse else each.only_on_target for each, inverse in matches),
         sum(each.ambiguous for each, _ in matches),
@@ -141,7 +141,7 @@ class _Side:
                 # Offsets after the end mean nothing for those before it.
                 self._advance(self.end, self.end, hidden=False)
                 break
-            if span.hidden:
+            if span.is_hidden:
                 self._advance(max(span.first, self.fed_to), min(span.next_offset, self.end), hidden=True)
             else:
                 for record in span.records():
@@ -200,20 +200,20 @@ class LogMatcher:
         target: LogShape,
         *,
         certain_end: bool,
-        left_out: Sequence[tuple[int, int]] | None = (),
+        skipped: Sequence[tuple[int, int]] | None = (),
     ) -> None:
         """Start at the beginning of both logs.
 
         Args:
             certain_end: the target had copies of all source records before the source's end when it ended at its end,
                 except dropped ones.
-            left_out: ranges of source offsets, ascending, that may have been skipped although the source has their
+            skipped: ranges of source offsets, ascending, that may have been skipped although the source has their
                 records; None if any record may have been skipped.
         """
         self._shapes = source, target
         timestamps = not target.own_timestamps
         self._source, self._target = _Side(source, timestamps=timestamps), _Side(target, timestamps=timestamps)
-        self._left_out = None if left_out is None else _Ranges(left_out, source.start)
+        self._skipped = None if skipped is None else _Ranges(skipped, source.start)
         self._without_record = source.hidden + source.holes + self._left_out_before(source.end)
         self._end_distance = source.end - (target.end - target.hidden) if certain_end else None
         self._target_holes = target.holes
@@ -244,7 +244,7 @@ class LogMatcher:
         return not self._target.ended and len(self._target.waiting) < self._need
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if the walk has reached the end of both logs."""
         return self._source.over and self._target.over
 
@@ -269,7 +269,7 @@ class LogMatcher:
             MismatchError: the target has a record that the source never had.
         """
         source, target = self._source.waiting, self._target.waiting
-        while not (self.needs_source or self.needs_target or self.finished):
+        while not (self.needs_source or self.needs_target or self.is_finished):
             if not target:
                 self._drop_source()
                 continue
@@ -284,7 +284,7 @@ class LogMatcher:
                 self._drop_source()
             elif here.digest == there.digest:
                 self._pair(certain=lowest == highest)
-            elif lowest == highest and not self._may_be_left_out(here):
+            elif lowest == highest and not self._may_be_skipped(here):
                 raise MismatchError(here.offset, there.offset)
             elif not self._skip_to_equal():
                 return
@@ -295,7 +295,7 @@ class LogMatcher:
         Raises:
             MismatchError: both logs have records, and none of them are equal.
         """
-        assert self.finished
+        assert self.is_finished
         columns = RunColumns.of(self._runs.runs())
         if not len(columns) and self._only_on_source and self._only_on_target:
             raise MismatchError(self._source.start, self._target.start)
@@ -307,7 +307,7 @@ class LogMatcher:
         A hole on the target may have been a marker, which takes no record's place: it widens both limits.
         """
         lowest, highest = -_UNBOUNDED, _UNBOUNDED
-        known = self._left_out is not None
+        known = self._skipped is not None
         if self._last is not None:
             here_before, there_before = self._last
             before = here_before.offset - there_before.data_offset
@@ -324,11 +324,11 @@ class LogMatcher:
     def _without_record_before(self, here: _Entry) -> int:
         return here.hidden + here.holes + self._left_out_before(here.offset)
 
-    def _may_be_left_out(self, here: _Entry) -> bool:
-        return self._left_out is None or self._left_out_before(here.offset + 1) > self._left_out_before(here.offset)
+    def _may_be_skipped(self, here: _Entry) -> bool:
+        return self._skipped is None or self._left_out_before(here.offset + 1) > self._left_out_before(here.offset)
 
     def _left_out_before(self, offset: int) -> int:
-        return 0 if self._left_out is None else self._left_out.before(offset)
+        return 0 if self._skipped is None else self._skipped.before(offset)
 
     def _skip_to_equal(self) -> bool:
         """Drop the entries before the nearest equal records; return False if more must be fed first.

@@ -21,7 +21,7 @@ from mirror_lib.errors import CorruptBatchError, MirrorError, TargetDivergedErro
 from mirror_lib.ledger import GapRow, Ledger, MapPart, SegmentRow, map_parts, run_id_in, with_ends
 from mirror_lib.offsets import OffsetMap, RunColumns
 from mirror_lib.relay.planning import FlowClusters
-from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape, joined
+from mirror_lib.relay.repair.log_alignment import LogMatch, LogMatcher, LogShape, join
 from mirror_lib.relay.repair.map_rebuild_plan import RebuildPlan, by_direction
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, until_stable
 from mirror_lib.topology import TopicPartition
@@ -146,7 +146,7 @@ def apply_rebuilt(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], 
             continue
         source, columns = each.plan.source, each.match.columns
         if not each.difference.contradicting:
-            columns = _with_older(_stored(flow, ledger, source), columns)
+            columns = _with_older(_stored_runs(flow, ledger, source), columns)
         ledger.replace_segments(str(flow.flow), *source, _rows_by_direction(flow, source, columns, each.parts, run_id))
         written += 1
     return written
@@ -170,7 +170,7 @@ async def _rebuild_all(
         if piece.by_opposite:
             rules, name, source, target = opposite or flow, str(flow.flow.opposite), target, source
         logs = _Logs.of(rules, name, piece, source, target)
-        return await logs.match(_left_out(rules, piece, gaps[name]), advance)
+        return await logs.match(_skipped_ranges(rules, piece, gaps[name]), advance)
 
     async def one(plan: RebuildPlan, source: RawClient, target: RawClient) -> Rebuilt:
         parts = map_parts(ledger.segments(str(flow.flow), *plan.source))
@@ -181,15 +181,15 @@ async def _rebuild_all(
                 ]
             except MirrorError as error:
                 return Rebuilt(plan, error=error)
-        match = joined(found)
-        known = _stored(flow, ledger, plan.source)
+        match = join(found)
+        known = _stored_runs(flow, ledger, plan.source)
         return Rebuilt(plan, match, Difference.between(known, match.columns), parts=parts)
 
     async with open_clients(clusters.source_data, clusters.target_data) as (source, target):
         return list(await asyncio.gather(*(one(plan, source, target) for plan in plans)))
 
 
-def _left_out(flow: FlowConfig, plan: RebuildPlan, gaps: Iterable[GapRow]) -> Sequence[tuple[int, int]] | None:
+def _skipped_ranges(flow: FlowConfig, plan: RebuildPlan, gaps: Iterable[GapRow]) -> Sequence[tuple[int, int]] | None:
     """Source ranges that may have been skipped; None if the ledger is unavailable and the policy allows skipping."""
     ranges = sorted(
         (gap.first_offset, gap.next_offset)
@@ -228,14 +228,14 @@ class _Logs:
             flow.copy_settings.retry_max_seconds,
         )
 
-    async def match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
+    async def match(self, skipped: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
         """Read the logs and match their records.
 
         Raises:
             MirrorError: a log cannot be read, or they do not match.
         """
         try:
-            return await self._match(left_out, advance)
+            return await self._match(skipped, advance)
         except MismatchError as error:
             raise TargetDivergedError(
                 f"{self.plan.target} offset {error.target_offset} does not match source offset "
@@ -251,7 +251,7 @@ class _Logs:
                 action="Compare the replicas of both partitions (kafka-dump-log).",
             ) from error
 
-    async def _match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
+    async def _match(self, skipped: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
         plan = self.plan
         await until_stable(
             self.client,
@@ -261,7 +261,7 @@ class _Logs:
             retry_seconds=self.retry_seconds,
             where=self.where,
         )
-        return await match_logs(plan, self.source, _Copied(self.target, self.where.flow or ""), left_out, advance)
+        return await match_logs(plan, self.source, _Copied(self.target, self.where.flow or ""), skipped, advance)
 
 
 class _Copied:
@@ -287,7 +287,7 @@ async def match_logs(
     plan: RebuildPlan,
     source: LogReader,
     target: LogReader,
-    left_out: Sequence[tuple[int, int]] | None,
+    skipped: Sequence[tuple[int, int]] | None,
     advance: Advance,
 ) -> LogMatch:
     """Match the records of both logs, and start again if a broker compacts one of them meanwhile.
@@ -298,7 +298,7 @@ async def match_logs(
     """
     shapes = await _shapes(plan, source, target, advance)
     for _ in range(_READINGS):
-        matcher = LogMatcher(*shapes, certain_end=plan.certain_end, left_out=left_out)
+        matcher = LogMatcher(*shapes, certain_end=plan.certain_end, skipped=skipped)
         mismatch: MismatchError | None = None
         try:
             await _walk(matcher, source, target, advance)
@@ -318,7 +318,7 @@ async def match_logs(
 
 
 async def _walk(matcher: LogMatcher, source: LogReader, target: LogReader, advance: Advance) -> None:
-    while not matcher.finished:
+    while not matcher.is_finished:
         before = matcher.source_offset + matcher.target_offset
         if matcher.needs_target:
             matcher.feed_target(await target.read(matcher.target_offset))
@@ -342,7 +342,7 @@ async def _shape(shape: LogShape, log: LogReader, advance: Advance) -> LogShape:
     while offset < shape.end:
         spans = [each for each in await log.read(offset) if each.next_offset > offset]
         if not spans:
-            return shape.ended(offset)
+            return shape.at_end(offset)
         shape = shape.with_stretches(spans, offset)
         read_to = min(spans[-1].next_offset, shape.end)
         advance(read_to - offset)
@@ -350,7 +350,7 @@ async def _shape(shape: LogShape, log: LogReader, advance: Advance) -> LogShape:
     return shape
 
 
-def _stored(flow: FlowConfig, ledger: Ledger, source: TopicPartition) -> RunColumns:
+def _stored_runs(flow: FlowConfig, ledger: Ledger, source: TopicPartition) -> RunColumns:
     try:
         return RunColumns.of_segments(ledger.segments(str(flow.flow), *source))
     except MirrorError:
@@ -362,7 +362,7 @@ def _with_older(known: RunColumns, columns: RunColumns) -> RunColumns:
     if not len(columns):
         return known
     older = known.before(source=int(columns.source_first[0]), target=int(columns.target_first[0]))
-    return RunColumns.joined([older, columns])
+    return RunColumns.join([older, columns])
 
 
 def _rows_by_direction(

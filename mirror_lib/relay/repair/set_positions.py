@@ -29,7 +29,7 @@ from mirror_lib.ledger import POSITION_SET, GapRow, GapState, Ledger
 from mirror_lib.relay.backfill import backfill_id
 from mirror_lib.relay.commit import position_row, rewind_syncs, segment_rows
 from mirror_lib.relay.copy import omission_rows, transactional_id
-from mirror_lib.relay.planning import FlowClusters, of_flow
+from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.takeover import fence_name
 from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.topology import TopicPartition
@@ -55,7 +55,7 @@ class PositionChange:
     error: MirrorError | None = None
 
     @property
-    def skipped(self) -> tuple[int, int]:
+    def skipped_range(self) -> tuple[int, int]:
         """Source offsets [first, next) that are skipped; empty if the position decreases or is deleted."""
         if self.before is None or self.after is None:
             return 0, 0
@@ -67,9 +67,9 @@ class PositionChange:
             return f"{self.source}: {self.error.what}"
         if self.after is None:
             return f"{self.source}: the position is deleted; the next run is its first (mirror.first.start)"
-        first, following = self.skipped
-        came = "" if self.before is None else f" instead of {self.before.offset + 1}"
-        what = f"{self.source}: copying continues at source offset {self.after.offset + 1}{came}"
+        first, following = self.skipped_range
+        replaced = "" if self.before is None else f" instead of {self.before.offset + 1}"
+        what = f"{self.source}: copying continues at source offset {self.after.offset + 1}{replaced}"
         where = f"its target is {self.target} offset {self.after.target_offset}"
         if following > first:
             return f"{what}; offsets {first} to {following - 1} are skipped; {where}"
@@ -147,7 +147,7 @@ def plan_changes(
             begin = starts[source]
             error = begin.error or end.error
             if error is not None:
-                change = replace(change, error=of_flow(flow, error, source))
+                change = replace(change, error=with_flow(flow, error, source))
             else:
                 claim = snapshot.claims.get(source, 0) + 1
                 after = position_at(
@@ -246,7 +246,7 @@ def apply_changes(
     Raises:
         MirrorError: the position topic or the ledger cannot be written.
     """
-    wanted = [_fenced(flow, clusters, change) for change in changes if change.error is None]
+    wanted = [_fence(flow, clusters, change) for change in changes if change.error is None]
     written = [change.after for change in wanted if change.after is not None]
     rewind_syncs(flow, {change.source: change.target_end for change in wanted if change.map_is_void})
     clusters.positions.write(written)
@@ -262,13 +262,13 @@ def apply_changes(
             keep_account(flow, ledger, change.before, by=by)
             if change.map_is_void:
                 ledger.replace_segments(str(flow.flow), *change.source, [])
-        noted = _noted(flow, change, now, by=by, note=note, run_id=run_id)
+        noted = _gap_row(flow, change, now, by=by, note=note, run_id=run_id)
         ledger.record_gap(noted)
         for gap in waiting.get(change.source, ()):
             ledger.decide_gap(gap.id, GapState(noted.state), by=by, note=note or "by `mirror position set`")
 
 
-def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
+def _fence(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
     """Fence now the writers that no take-over would fence: of a merge, and of a backfill into the flow's topic.
 
     In a merge a position cannot be taken over and is therefore closed as well. A backfill's writers have other names,
@@ -294,7 +294,7 @@ def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) ->
         asyncio.run(fence())
     end = clusters.target_admin.list_offsets([change.target], OffsetSpec.LATEST)[change.target]
     if end.error is not None:
-        raise of_flow(flow, end.error, change.source)
+        raise with_flow(flow, end.error, change.source)
     after = replace(change.after, target_offset=end.offset)
     if change.merged:
         after = replace(after, state=PositionState.CLOSED, producer_id=None, epoch=None)
@@ -315,10 +315,10 @@ def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str)
         ledger.record_gap(row)
 
 
-def _noted(
+def _gap_row(
     flow: FlowConfig, change: PositionChange, now: datetime, *, by: str, note: str | None, run_id: str
 ) -> GapRow:
-    first, following = change.skipped
+    first, following = change.skipped_range
     return GapRow(
         id=str(uuid.uuid4()),
         flow=str(flow.flow),

@@ -85,7 +85,7 @@ async def fence_name(
         deadline = time.monotonic() + _FENCING_SECONDS
         identity = await client.producers.fence(name, *left, deadline=deadline, commit=commit)
         known = await producer_states(client, left, retry_seconds=retry_seconds, where=where)
-        left = [target for target, producers in known.items() if not _reached(producers, identity)]
+        left = [target for target, producers in known.items() if not _has_reached(producers, identity)]
         if not left:
             return identity
         names = ", ".join(map(str, left))
@@ -98,7 +98,7 @@ async def fence_name(
         _log.warning("the coordinator of %s wrote no abort marker for %s; fencing again", name, names)
 
 
-def _reached(producers: Mapping[int, ProducerState], identity: ProducerIdentity) -> bool:
+def _has_reached(producers: Mapping[int, ProducerState], identity: ProducerIdentity) -> bool:
     """True if a leader refuses all epochs before the one that fencing returned.
 
     The marker has the epoch before it. When the epochs of an id are exhausted the last one comes with another id, and

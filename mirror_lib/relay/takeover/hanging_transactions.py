@@ -29,16 +29,16 @@ FIRST_LOOK, LAST_LOOK = 0.005, 0.2
 class OpenTransaction(NamedTuple):
     """The coordinator's state of a producer's transaction, and the partitions without its marker."""
 
-    told: TransactionState
+    state: TransactionState
     #: The first offset on each partition.
     open_from: Mapping[TopicPartition, int]
 
-    def counted(self, positions: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    def already_committed(self, positions: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """Partitions with rows that are committed by the positions, and that no transaction includes now."""
         return [
             partition
             for partition, first in self.open_from.items()
-            if first < positions.get(partition, 0) and partition not in self.told.partitions
+            if first < positions.get(partition, 0) and partition not in self.state.partitions
         ]
 
 
@@ -101,21 +101,21 @@ class ProducerTransactions:
 class Hanging(ProducerTransactions):
     """The transactions of one producer that have no marker yet."""
 
-    async def found(self, partitions: Iterable[TopicPartition]) -> OpenTransaction | None:
+    async def find(self, partitions: Iterable[TopicPartition]) -> OpenTransaction | None:
         """The open transaction of the producer on partitions; None if there is none.
 
         Raises:
             MirrorError: the coordinator or a leader did not respond in time, or refused.
         """
         producers, deadline = self._client.producers, coordinator_deadline()
-        told = await producers.transaction_state(self._name, deadline=deadline)
-        while told is not None and told.ending and time.monotonic() < deadline:
+        state = await producers.transaction_state(self._name, deadline=deadline)
+        while state is not None and state.is_ending and time.monotonic() < deadline:
             await asyncio.sleep(LAST_LOOK)
-            told = await producers.transaction_state(self._name, deadline=deadline)
-        if told is None:
+            state = await producers.transaction_state(self._name, deadline=deadline)
+        if state is None:
             return None
-        open_from = await self._open_from(partitions, told.producer_id)
-        return OpenTransaction(told, open_from) if open_from else None
+        open_from = await self._open_from(partitions, state.producer_id)
+        return OpenTransaction(state, open_from) if open_from else None
 
     async def settle(self, found: OpenTransaction, counted: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """End hanging transactions as they were decided, skip undecided ones; return the partitions that were hanging.
@@ -131,20 +131,20 @@ class Hanging(ProducerTransactions):
             TransientError: the markers do not appear.
             MirrorError: the coordinator or a leader did not respond in time, or refused.
         """
-        told, proven = found.told, found.counted(counted)
-        decided = proven if told.committed is None else list(found.open_from)
-        left = await self.without_marker(decided, told.producer_id, seconds=_LATE_SECONDS)
+        state, proven = found.state, found.already_committed(counted)
+        decided = proven if state.has_committed is None else list(found.open_from)
+        left = await self.without_marker(decided, state.producer_id, seconds=_LATE_SECONDS)
         if not left:
             return []
         identity = await self._client.producers.init_producer_id(self._name, deadline=coordinator_deadline())
-        if identity.producer_id != told.producer_id:
+        if identity.producer_id != state.producer_id:
             # Its epochs are exhausted, and markers of another producer do not end its transaction.
             raise self.no_marker(left)
-        if identity.epoch != told.epoch + 1:
+        if identity.epoch != state.epoch + 1:
             # Another transaction has begun since, and may be the open one: only positions show how the first one ended.
             left = [partition for partition in left if partition in proven]
         for commit in (True, False):
-            ending = [each for each in left if (each in proven or told.committed is True) is commit]
+            ending = [each for each in left if (each in proven or state.has_committed is True) is commit]
             if ending:
                 await self._end(ending, identity, commit=commit)
         return left

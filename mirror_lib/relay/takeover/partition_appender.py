@@ -48,12 +48,12 @@ class PartitionAppender(Patience):
                 await self.pause(backoff, error)
 
     async def _append(self, batch: ReadyBatch) -> None:
-        (answer,) = await self._client.produce(
+        (response,) = await self._client.produce(
             await self.leader(),
             [(*self._partition, batch.payload)],
             timeout_ms=_PRODUCE_TIMEOUT_MS,
             transactional_id=self._transactional_id,
         )
         # A duplicate was appended by an earlier try whose response was lost.
-        if answer.error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            raise error_for_code(answer.error_code, where=self._where, doing=self._doing, needs=self._needs)
+        if response.error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            raise error_for_code(response.error_code, where=self._where, doing=self._doing, needs=self._needs)

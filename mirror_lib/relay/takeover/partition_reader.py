@@ -33,8 +33,8 @@ class PartitionReader(Patience):
 
     async def read(self, offset: int) -> Sequence[Span]:
         """The spans from `offset` on; empty at the end of the readable log."""
-        answer = await self.fetch(offset)
-        spans, _ = read_spans(answer.records, answer.aborted, read_committed=self._read_committed)
+        response = await self.fetch(offset)
+        spans, _ = read_spans(response.records, response.aborted, read_committed=self._read_committed)
         return spans
 
     async def fetch(self, offset: int) -> FetchedPartition:
@@ -53,21 +53,21 @@ class PartitionReader(Patience):
 
     async def _fetch(self, offset: int) -> FetchedPartition:
         wanted = FetchRequestPartition(*self._partition, offset, _READ_BYTES)
-        (answer,) = await self._client.fetch(
+        (response,) = await self._client.fetch(
             await self.leader(),
             [wanted],
             max_bytes=_READ_BYTES,
             max_wait_ms=_FETCH_WAIT_MS,
             read_committed=self._read_committed,
         )
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        if response.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             raise DirtyStartError(
                 f"{self._partition} on {self._client.cluster} no longer has offset {offset}, so an interrupted copy "
                 "cannot be compared with its source.",
                 where=replace(self._where, offset=offset),
                 action=CHOICES,
             )
-        if answer.error_code:
+        if response.error_code:
             where = replace(self._where, offset=offset)
-            raise error_for_code(answer.error_code, where=where, doing="read the end of the log", needs=self._needs)
-        return answer
+            raise error_for_code(response.error_code, where=where, doing="read the end of the log", needs=self._needs)
+        return response

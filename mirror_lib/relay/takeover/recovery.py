@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_lib.cluster.batches import HEADER_SIZE, Record, RecordError, Span, grown
+from mirror_lib.cluster.batches import HEADER_SIZE, Record, RecordError, Span, largest_encoding
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import Backoff, RawClient
 from mirror_lib.cluster.topics import OmittedRange
@@ -59,7 +59,7 @@ async def take_over_all(
 
     async def one(opened: OpenPartition) -> tuple[OpenPartition, Recovered | MirrorError]:
         if sharing[opened.plan.target] > 1:
-            return opened, _merged(job, opened)
+            return opened, _merged_target_error(job, opened)
         async with limit:
             try:
                 return opened, await take_over(job, opened, source, target)
@@ -69,7 +69,7 @@ async def take_over_all(
     return list(await asyncio.gather(*(one(opened) for opened in partitions)))
 
 
-def _merged(job: CopyJob, opened: OpenPartition) -> DirtyStartError:
+def _merged_target_error(job: CopyJob, opened: OpenPartition) -> DirtyStartError:
     plan = opened.plan
     return DirtyStartError(
         f"an earlier run wrote to {plan.target}, into which several topics are merged: the last copied offset of "
@@ -110,10 +110,10 @@ class _Recovery:
         identity, end = await fence(self._job, self._opened, self._client, self._target)
         if self._takeover.in_transactions and not await self._holds_records(end):
             # Uncommitted records are aborted by now.
-            found = TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), left_out=())
-            left_out: Sequence[OmittedRange] = self._takeover.left_out
+            found = TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), skipped=())
+            skipped: Sequence[OmittedRange] = self._takeover.left_out
         else:
-            found, left_out = await self._match(end)
+            found, skipped = await self._match(end)
         if found.source_next < self._opened.plan.start:
             raise TargetTruncatedError(
                 f"{self._opened.plan.target} contains the source's records only up to offset "
@@ -133,8 +133,8 @@ class _Recovery:
             takeover=None,
             taken_over=True,
         )
-        poison = [known_poison(each) for each in left_out if each.first_offset < found.source_next]
-        poison += [self._poison(record) for record in found.left_out]
+        poison = [known_poison(each) for each in skipped if each.first_offset < found.source_next]
+        poison += [self._poison(record) for record in found.skipped]
         runs = merge((*self._takeover.runs, *found.runs))
         return Recovered(opened, runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
 
@@ -143,23 +143,23 @@ class _Recovery:
         offset = max(self._takeover.target_offset, self._takeover.target_log_start)
         while offset < end:
             spans = await self._read_target(offset)
-            if any(not each.hidden and each.first < end for each in spans):
+            if any(not each.is_hidden and each.first < end for each in spans):
                 return True
             offset = spans[-1].next_offset
         return False
 
     async def _match(self, end: int) -> tuple[TailMatch, Sequence[OmittedRange]]:
         """Compare the target's tail with the source; also return the ranges that were certainly skipped."""
-        left_out = self._takeover.left_out
+        skipped = self._takeover.left_out
         try:
-            return await self._matched(end, left_out), left_out
+            return await self._match_tail(end, skipped), skipped
         except (TargetDivergedError, CorruptBatchError):
             # The earlier writer may have skipped more since its position was read; now it is fenced.
             later = await asyncio.to_thread(self._stored_omissions)
-            if set(later) <= set(left_out):
+            if set(later) <= set(skipped):
                 raise
-        left_out = _united(left_out, later)
-        return await self._matched(end, left_out), left_out
+        skipped = _unite(skipped, later)
+        return await self._match_tail(end, skipped), skipped
 
     async def _check_held(self, end: int) -> None:
         """Check that the target still has records after the certain pair, if any were written there.
@@ -178,14 +178,14 @@ class _Recovery:
                 "the topic again under another name (mirror.topics.rename).",
             )
 
-    async def _matched(self, end: int, left_out: Sequence[OmittedRange]) -> TailMatch:
+    async def _match_tail(self, end: int, skipped: Sequence[OmittedRange]) -> TailMatch:
         await self._check_held(end)
         matcher = TailMatcher(
             self._takeover.source_offset,
             self._takeover.target_offset,
             end,
-            left_out=left_out,
-            may_be_left_out=self._may_be_left_out,
+            skipped=skipped,
+            may_be_skipped=self._may_be_skipped,
         )
         await self._walk(matcher)
         return matcher.match()
@@ -226,13 +226,13 @@ class _Recovery:
                 action="Compare the replicas of both partitions (kafka-dump-log).",
             ) from error
 
-    def _may_be_left_out(self, record: Record) -> bool:
+    def _may_be_skipped(self, record: Record) -> bool:
         """True if the flow's policy may skip this record, except for refusals that only the target knows."""
         return self._job.settings.poison_policy is not PoisonPolicy.FAIL and self._refusal(record) is not None
 
     def _refusal(self, record: Record) -> MirrorError | None:
         plan = self._opened.plan
-        size = HEADER_SIZE + grown(len(record.tail), 1)
+        size = HEADER_SIZE + largest_encoding(len(record.tail), 1)
         if size > plan.target_max_message_bytes:
             return RecordTooLargeError(
                 f"the record takes about {size} bytes, but the target accepts at most {plan.target_max_message_bytes}."
@@ -296,7 +296,7 @@ async def walk_along(matcher: TailMatcher, read_source: Read, read_target: Read)
         RecordError, CodecError: a batch cannot be read.
     """
     source_ended = False
-    while not matcher.finished:
+    while not matcher.is_finished:
         if matcher.needs_target:
             matcher.feed_target(await read_target(matcher.target_offset))
         elif not source_ended:
@@ -323,7 +323,7 @@ def known_poison(omitted: OmittedRange) -> Poison:
     )
 
 
-def _united(known: Sequence[OmittedRange], later: Sequence[OmittedRange]) -> tuple[OmittedRange, ...]:
+def _unite(known: Sequence[OmittedRange], later: Sequence[OmittedRange]) -> tuple[OmittedRange, ...]:
     """Ranges without overlaps: positions repeat the same ranges, and a later one may have grown."""
     united: list[OmittedRange] = []
     for each in sorted({*known, *later}, key=lambda each: (each.first_offset, -each.next_offset)):

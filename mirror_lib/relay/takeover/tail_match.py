@@ -51,14 +51,14 @@ class TailMatch:
         records: number of target records that were found on the source.
         unknown: records on the target that compaction has removed from the source meanwhile.
         runs: target offsets of the source records.
-        left_out: source records that the policy had skipped, though no position has them.
+        skipped: source records that the policy had skipped, though no position has them.
     """
 
     source_next: int
     records: int
     unknown: int
     runs: tuple[OffsetRun, ...]
-    left_out: tuple[Record, ...] = ()
+    skipped: tuple[Record, ...] = ()
 
 
 class _Side:
@@ -120,12 +120,12 @@ class _Side:
         """Unexplained offsets before the next record."""
         return self.records[0].offset - self.next_offset - self.hidden
 
-    def unexplained(self, end: int) -> int:
+    def count_unexplained(self, end: int) -> int:
         """Unexplained offsets before the end of the log."""
         return end - self.next_offset - self.hidden
 
     def _skip_hidden(self) -> None:
-        while self.waiting and self.waiting[0].hidden:
+        while self.waiting and self.waiting[0].is_hidden:
             span = self.waiting.popleft()
             self.hidden += span.next_offset - max(span.first, self.next_offset)
 
@@ -180,19 +180,19 @@ class TailMatcher:
         target_offset: int,
         target_end: int,
         *,
-        left_out: Sequence[OmittedRange] = (),
-        may_be_left_out: Callable[[Record], bool] = lambda _: False,
+        skipped: Sequence[OmittedRange] = (),
+        may_be_skipped: Callable[[Record], bool] = lambda _: False,
     ) -> None:
         """Start at the last certain pair of offsets.
 
         Args:
             target_end: log end offset of the target, where the walk ends.
-            left_out: source ranges that were certainly skipped, ascending. They need not be readable.
-            may_be_left_out: whether the flow's policy may have skipped a source record.
+            skipped: source ranges that were certainly skipped, ascending. They need not be readable.
+            may_be_skipped: whether the flow's policy may have skipped a source record.
         """
-        self._known = left_out
-        self._may_be_left_out = may_be_left_out
-        self._left_out: list[Record] = []
+        self._known = skipped
+        self._may_be_skipped = may_be_skipped
+        self._skipped: list[Record] = []
         self._source, self._target = _Side(source_offset), _Side(target_offset)
         self._end = target_end
         self._runs = RunBuilder()
@@ -218,7 +218,7 @@ class TailMatcher:
         return not self._target.records and not self._target.waiting and self._target.fed_to < self._end
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if everything on the target is explained."""
         return not self._target.records and not self._target.waiting and self._target.fed_to >= self._end
 
@@ -271,8 +271,8 @@ class TailMatcher:
                     return
             elif _equal(here, there, compare_timestamps=target.own_timestamps):
                 self._take_pair(here, there)
-            elif self._may_be_left_out(here):
-                self._left_out.append(here)
+            elif self._may_be_skipped(here):
+                self._skipped.append(here)
                 source.take()
             elif source.hole() > 0 and not self._filled:
                 # The target has it, and the source has compacted it away since.
@@ -325,7 +325,7 @@ class TailMatcher:
         return True
 
     def _check_end(self) -> None:
-        if self.finished and (self._target.unexplained(self._end) > 0 or self._shifts):
+        if self.is_finished and (self._target.count_unexplained(self._end) > 0 or self._shifts):
             # Deleted records that were never compared; markers may have been among them.
             raise MismatchError(self._source.next_offset, self._target.next_offset)
 
@@ -341,9 +341,9 @@ class TailMatcher:
 
     def match(self) -> TailMatch:
         """The result; the walk must be finished."""
-        assert self.finished
+        assert self.is_finished
         return TailMatch(
-            self._source.next_offset, self._records, self._unknown, self._runs.runs(), tuple(self._left_out)
+            self._source.next_offset, self._records, self._unknown, self._runs.runs(), tuple(self._skipped)
         )
 
 

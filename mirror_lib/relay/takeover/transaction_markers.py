@@ -41,8 +41,8 @@ class Markers(ProducerTransactions):
         Raises:
             MirrorError: the coordinator refused, or did not respond in time; or the markers do not appear.
         """
-        unmarked = await self._unmarked(ends, _LATE_SECONDS)
-        if unmarked or await self._hidden(shared, identity, _LATE_SECONDS):
+        unmarked = await self._ends_without_marker(ends, _LATE_SECONDS)
+        if unmarked or await self._hidden_without_marker(shared, identity, _LATE_SECONDS):
             await self._write(identity, unmarked, shared)
 
     async def _write(
@@ -52,16 +52,16 @@ class Markers(ProducerTransactions):
         # The coordinator adds no partition before the previous transaction is complete. On shared partitions one more
         # marker is harmless; elsewhere it would take an unexpected offset if the first one was only late.
         await self._add(identity, shared)
-        left_out = await self._unmarked(unmarked, 0)
-        hidden = await self._hidden(shared, identity, 0)
-        if left_out or hidden:
-            self._report_missing((*left_out, *hidden))
-        if left_out:
-            await self._add(identity, list(left_out))
+        without_marker = await self._ends_without_marker(unmarked, 0)
+        hidden = await self._hidden_without_marker(shared, identity, 0)
+        if without_marker or hidden:
+            self._report_missing((*without_marker, *hidden))
+        if without_marker:
+            await self._add(identity, list(without_marker))
         await self._commit(identity)
         missing = [
-            *await self._unmarked(left_out, self._retry_seconds),
-            *await self._hidden(hidden, identity, self._retry_seconds),
+            *await self._ends_without_marker(without_marker, self._retry_seconds),
+            *await self._hidden_without_marker(hidden, identity, self._retry_seconds),
         ]
         if missing:
             raise self.no_marker(missing)
@@ -79,16 +79,16 @@ class Markers(ProducerTransactions):
             MirrorError: as `complete`.
         """
         ends = {partition: end}
-        if not await self._unmarked(ends, _LATE_SECONDS):
+        if not await self._ends_without_marker(ends, _LATE_SECONDS):
             return end
         # The response comes when the previous transaction is complete. From here on there will be one more marker.
         await self._add(identity, [partition])
-        if not await self._unmarked(ends, 0):
+        if not await self._ends_without_marker(ends, 0):
             ends = {partition: end + 1}
         else:
             self._report_missing([partition])
         await self._commit(identity)
-        if await self._unmarked(ends, self._retry_seconds):
+        if await self._ends_without_marker(ends, self._retry_seconds):
             raise self.no_marker([partition])
         return ends[partition]
 
@@ -100,7 +100,7 @@ class Markers(ProducerTransactions):
     async def _commit(self, identity: ProducerIdentity) -> None:
         await self._client.producers.end_transaction(self._name, identity, commit=True, deadline=coordinator_deadline())
 
-    async def _hidden(
+    async def _hidden_without_marker(
         self, partitions: Sequence[TopicPartition], identity: ProducerIdentity, seconds: float
     ) -> list[TopicPartition]:
         """The shared partitions that lack the marker after some seconds; their ends do not show it."""
@@ -108,12 +108,14 @@ class Markers(ProducerTransactions):
             return []
         return await self.without_marker(partitions, identity.producer_id, seconds=seconds)
 
-    async def _unmarked(self, ends: Mapping[TopicPartition, int], seconds: float) -> dict[TopicPartition, int]:
+    async def _ends_without_marker(
+        self, ends: Mapping[TopicPartition, int], seconds: float
+    ) -> dict[TopicPartition, int]:
         """The partitions without a replicated marker after some seconds."""
-        marked = await asyncio.gather(*(self._marked(target, end, seconds) for target, end in ends.items()))
+        marked = await asyncio.gather(*(self._wait_for_marker(target, end, seconds) for target, end in ends.items()))
         return {target: end for (target, end), there in zip(ends.items(), marked, strict=True) if not there}
 
-    async def _marked(self, target: TopicPartition, end: int, seconds: float) -> bool:
+    async def _wait_for_marker(self, target: TopicPartition, end: int, seconds: float) -> bool:
         log = Patience(self._client, target, self._retry_seconds, where=self._where, operation=Operation.DESCRIBE)
         backoff = log.patient()
         pause, until = FIRST_LOOK, time.monotonic() + seconds

@@ -24,10 +24,10 @@ class OutgoingBatches:
     Rows that are too large for the target are either an error, or removed before any other step uses them.
     """
 
-    def __init__(self, plan: PartitionPlan, settings: CopySettings, *, start: int, leave_out: bool) -> None:
+    def __init__(self, plan: PartitionPlan, settings: CopySettings, *, start: int, skip: bool) -> None:
         self._largest = plan.target_max_message_bytes
         self._batch_bytes = settings.batch_max_bytes
-        self._leave_out = leave_out
+        self._skip = skip
         self._builder: ArrowBatchBuilder | None = None
         self._codec = Codec.NONE
         self.next_offset = start
@@ -47,7 +47,7 @@ class OutgoingBatches:
         if self._builder is None:
             self._codec = codec
             self._builder = self._new_builder(codec)
-        yield from _fed(self._builder, rows)
+        yield from _feed(self._builder, rows)
 
     def end(self, source_next: int) -> Iterator[ReadyBatch]:
         """Return the incomplete batch; later rows are at `source_next` or after it."""
@@ -60,7 +60,7 @@ class OutgoingBatches:
 
         The result for the same rows is always the same.
         """
-        if not self._leave_out:
+        if not self._skip:
             return [rows], []
         suspects = np.flatnonzero(rows.sizes() + _OVERHEAD > self._largest).tolist()
         found: list[LeftOut] = []
@@ -70,13 +70,13 @@ class OutgoingBatches:
             error = self._refusal(rows.part(row, row + 1), codec)
             if error is not None:
                 parts.append(rows.part(first, row))
-                found.append(_left_out(rows, row, error))
+                found.append(_skipped_row(rows, row, error))
                 first = row + 1
         parts.append(rows.part(first, len(rows)))
         return [part for part in parts if len(part)], found
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Not used: the other half reads."""
         return False
 
@@ -93,7 +93,7 @@ class OutgoingBatches:
         """Not used: the other half reads."""
         return []
 
-    def take_left_out(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[LeftOut]:
         """Not used: the other half reads."""
         return []
 
@@ -117,7 +117,7 @@ class OutgoingBatches:
     def _refusal(self, row: RowColumns, codec: Codec) -> MirrorError | None:
         builder = self._new_builder(codec)
         try:
-            for _ in (*_fed(builder, row), *builder.flush()):
+            for _ in (*_feed(builder, row), *builder.flush()):
                 pass
         except RecordTooLargeError as error:
             return error
@@ -128,7 +128,7 @@ class OutgoingBatches:
 _OVERHEAD = 61 + 25
 
 
-def _fed(builder: ArrowBatchBuilder, rows: RowColumns) -> Iterator[ReadyBatch]:
+def _feed(builder: ArrowBatchBuilder, rows: RowColumns) -> Iterator[ReadyBatch]:
     offsets = np.ascontiguousarray(rows.offsets)
     return builder.feed(
         keys=rows.keys,
@@ -139,6 +139,6 @@ def _fed(builder: ArrowBatchBuilder, rows: RowColumns) -> Iterator[ReadyBatch]:
     )
 
 
-def _left_out(rows: RowColumns, row: int, error: MirrorError) -> LeftOut:
+def _skipped_row(rows: RowColumns, row: int, error: MirrorError) -> LeftOut:
     offset = int(rows.offsets[row])
     return LeftOut(offset, offset + 1, 1, error, rows.encoded_record(row), Unit.RECORD, Codec.NONE)

@@ -75,8 +75,8 @@ def failing_record(ranges: Sequence[OffsetRange], probe: Probe) -> Found | None:
     if not left or probe([[each._replace(end=each.first) for each in left]]) is not None:
         return None
     while True:
-        groups = _parted(left)
-        failed = _tried(groups, probe)
+        groups = _part(left)
+        failed = _try(groups, probe)
         if failed is None:
             return None
         error, left = failed
@@ -84,7 +84,7 @@ def failing_record(ranges: Sequence[OffsetRange], probe: Probe) -> Found | None:
             return Found(left[0].source, left[0].first, error)
 
 
-def _tried(groups: Sequence[Sequence[OffsetRange]], probe: Probe) -> tuple[Exception, list[OffsetRange]] | None:
+def _try(groups: Sequence[Sequence[OffsetRange]], probe: Probe) -> tuple[Exception, list[OffsetRange]] | None:
     failure = probe(groups)
     if failure is None:
         return None
@@ -97,7 +97,7 @@ def _tried(groups: Sequence[Sequence[OffsetRange]], probe: Probe) -> tuple[Excep
     return None
 
 
-def _parted(ranges: Sequence[OffsetRange]) -> list[list[OffsetRange]]:
+def _part(ranges: Sequence[OffsetRange]) -> list[list[OffsetRange]]:
     if len(ranges) > 1:
         return [list(ranges[first:stop]) for first, stop in _cuts(len(ranges))]
     (only,) = ranges

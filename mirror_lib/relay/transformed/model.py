@@ -25,9 +25,9 @@ class FailedRecord:
     ends_partition: bool = False
 
 
-def first_stop(failed: Sequence[FailedRecord], *, leave_out: bool, start: int, end: int) -> int:
+def first_stop(failed: Sequence[FailedRecord], *, skip: bool, start: int, end: int) -> int:
     """Offset in [start, end) at which a partition ends because of failing records."""
-    stops = (each.offset for each in failed if each.offset >= start and (each.ends_partition or not leave_out))
+    stops = (each.offset for each in failed if each.offset >= start and (each.ends_partition or not skip))
     return min(stops, default=end)
 
 

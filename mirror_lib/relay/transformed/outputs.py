@@ -61,11 +61,11 @@ class Output:
         return (self.main, *self.routed.values())
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """True if nothing more is written for it."""
         return any(outlet.copy.error is not None for outlet in self.outlets)
 
-    def declared(self, run_id: str) -> Position:
+    def claim_position(self, run_id: str) -> Position:
         """The position that claims it, with the present writer: the pair of offsets after which nothing is certain.
 
         Args:
@@ -74,7 +74,7 @@ class Output:
         now = self.main.copy.opened
         return replace(open_position(self.opened, run_id), producer_id=now.producer_id, epoch=now.epoch)
 
-    def committed(self, job: CopyJob, source_next: int, ends: Mapping[TopicPartition, int]) -> Position:
+    def committed_position(self, job: CopyJob, source_next: int, ends: Mapping[TopicPartition, int]) -> Position:
         """The position once the transaction is committed.
 
         Args:

@@ -33,7 +33,7 @@ class WholeRecords:
         self._applies = applies
         self._put_off: dict[int, _PutOff] = {}
 
-    def passed(self, slices: Iterable[Slice]) -> Iterator[Slice]:
+    def release(self, slices: Iterable[Slice]) -> Iterator[Slice]:
         """The rows that can be written by now.
 
         Args:

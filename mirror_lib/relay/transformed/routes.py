@@ -78,7 +78,7 @@ class RouteOpener:
         plan = replace(main.plan, target=target, target_topic_id=topic_id)
         return replace(main, plan=plan, transactional_id=name)
 
-    async def opened(self, main: OpenPartition, target: TopicPartition, end: int | None) -> OpenPartition:
+    async def open(self, main: OpenPartition, target: TopicPartition, end: int | None) -> OpenPartition:
         """The partition with its writer's identity, and the end of its log.
 
         Args:
@@ -88,12 +88,12 @@ class RouteOpener:
             ConfigurationError: the topic has no such partition.
             MirrorError: it cannot be created or written.
         """
-        elsewhere = self.partition(main, target)
+        partition = self.partition(main, target)
         if end is not None:
-            return replace(elsewhere, target_offset=end, takeover=None)
+            return replace(partition, target_offset=end, takeover=None)
         await self._exist(main, target)
         log = PartitionReader(self._client, target, self._job.settings, read_committed=False)
-        identity = await self._identity(elsewhere)
+        identity = await self._identity(partition)
         log_end = await replicated_end(
             self._client,
             target,
@@ -102,7 +102,7 @@ class RouteOpener:
             where=_where(self._job, main),
         )
         return replace(
-            elsewhere,
+            partition,
             producer_id=identity.producer_id,
             epoch=identity.epoch,
             target_offset=log_end,
@@ -143,7 +143,7 @@ class RouteOpener:
             needs = Grant.on_topic(Operation.WRITE, target.topic)
             doing = f"find {target}, the target of a route"
             error = error_for_code(code or ErrorCode.LEADER_NOT_AVAILABLE, where=where, doing=doing, needs=needs)
-            if not may_pass(error) or not backoff.failed(error):
+            if not may_pass(error) or not backoff.record_failure(error):
                 raise error
             await asyncio.sleep(backoff.pause_left)
 

@@ -21,10 +21,10 @@ from mirror_lib.cluster.batches import (
     DecodeLimits,
     LeftOut,
     Record,
-    left_out_damage,
-    left_out_record,
     measure_damage,
     read_spans,
+    skipped_damage,
+    skipped_record,
 )
 from mirror_lib.cluster.batches.arrow import ArrowPart, InexactRowError, read_arrow
 from mirror_lib.errors import CorruptBatchError, MirrorError, OversizedBatchError
@@ -69,14 +69,14 @@ class RowAssembler:
         start: int,
         end: int,
         read_committed: bool,
-        leave_out: bool,
+        skip: bool,
         limits: DecodeLimits,
         failed: Sequence[FailedRecord] = (),
     ) -> None:
         """Start at source offset `start`.
 
         Args:
-            leave_out: whether unreadable records are skipped, instead of being a failure.
+            skip: whether unreadable records are skipped, instead of being a failure.
             limits: memory limits while rows are made.
             failed: records for which a transform fails, ascending: skipped as well, or the failure before them.
         """
@@ -84,13 +84,13 @@ class RowAssembler:
         self._partition = partition
         self._end = end
         self._read_committed = read_committed
-        self._leave_out = leave_out
+        self._skip = skip
         self._limits = limits
         #: The rest of the last fed fetch; None if there is none.
         self._fed: _Fed | None = None
         self._failed = {each.offset: each.error for each in failed if each.offset >= start}
-        self._stop = first_stop(failed, leave_out=leave_out, start=start, end=end)
-        self._left_out: list[LeftOut] = []
+        self._stop = first_stop(failed, skip=skip, start=start, end=end)
+        self._skipped: list[LeftOut] = []
         self.leader_epoch = _UNKNOWN_EPOCH
         self.next_offset = start
         self.failure: MirrorError | None = None
@@ -98,7 +98,7 @@ class RowAssembler:
         self._check_stop()
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if everything before the end was fed."""
         return self.next_offset >= self._end
 
@@ -140,14 +140,14 @@ class RowAssembler:
                 self.leader_epoch = _last_epoch(fed.data, self.next_offset)
         except (CorruptBatchError, OversizedBatchError, InexactRowError) as error:
             self._pass_over(error, fed.data)
-        if part is None or self.finished or self.next_offset >= self._stop:
+        if part is None or self.is_finished or self.next_offset >= self._stop:
             self._fed = None
         self._check_stop()
         return [] if part is None else [part]
 
-    def take_left_out(self) -> list[LeftOut]:
+    def take_skipped(self) -> list[LeftOut]:
         """Return the ranges skipped since the last call, in order."""
-        taken, self._left_out = sorted(self._left_out, key=lambda each: each.first_offset), []
+        taken, self._skipped = sorted(self._skipped, key=lambda each: each.first_offset), []
         return taken
 
     def flush(self) -> None:
@@ -178,14 +178,14 @@ class RowAssembler:
         for offset in failed:
             record = self._record(offset, data)
             if record is not None:
-                self._left_out.append(left_out_record(record, self._failed[offset]))
+                self._skipped.append(skipped_record(record, self._failed[offset]))
         return records.take(pa.array(kept, pa.int64()))
 
     def _record(self, offset: int, data: memoryview) -> Record | None:
         """The record on the source; None if it no longer exists."""
         spans, _ = read_spans(data, (), read_committed=False)
         holding = next((each for each in spans if each.first <= offset < each.next_offset), None)
-        found = () if holding is None or holding.hidden else holding.records()
+        found = () if holding is None or holding.is_hidden else holding.records()
         return next((each for each in found if each.offset == offset), None)
 
     def _check_stop(self) -> None:
@@ -194,19 +194,19 @@ class RowAssembler:
 
     def _pass_over(self, error: MirrorError, data: memoryview) -> None:
         """Skip an unreadable record or batch, if that is configured and possible."""
-        if self._leave_out and isinstance(error, InexactRowError) and error.where.offset is not None:
+        if self._skip and isinstance(error, InexactRowError) and error.where.offset is not None:
             offset = error.where.offset
             record = self._record(offset, data)
             if record is not None:
-                self._left_out.append(left_out_record(record, error))
+                self._skipped.append(skipped_record(record, error))
                 self.next_offset = offset + 1
                 return
-        elif self._leave_out and isinstance(error, CorruptBatchError):
+        elif self._skip and isinstance(error, CorruptBatchError):
             damage = measure_damage(data, expected=self.next_offset)
             if damage is not None:
-                left_out = left_out_damage(data, damage, first=self.next_offset, end=self._end, error=error)
-                self._left_out.append(left_out)
-                self.next_offset, self.leader_epoch = left_out.next_offset, _UNKNOWN_EPOCH
+                skipped = skipped_damage(data, damage, first=self.next_offset, end=self._end, error=error)
+                self._skipped.append(skipped)
+                self.next_offset, self.leader_epoch = skipped.next_offset, _UNKNOWN_EPOCH
                 return
         error.where = replace(error.where, topic=self._topic, partition=self._partition)
         self.failure = error

@@ -70,10 +70,10 @@ class Tail:
             before = self._next
             if self._take():
                 continue
-            answer = await self._log.fetch(self._next)
+            response = await self._log.fetch(self._next)
             self._fetched = read_arrow(
-                answer.records,
-                answer.aborted,
+                response.records,
+                response.aborted,
                 topic=self._partition.topic,
                 partition=self._partition.partition,
                 start=self._next,
@@ -105,17 +105,17 @@ class Tail:
         Raises:
             TargetDivergedError: the log has something else in place of the next row.
         """
-        standing = self._waiting[0]
-        count = min(len(rows), len(standing))
-        mine, theirs = rows.part(0, count), standing.part(0, count)
+        on_target = self._waiting[0]
+        count = min(len(rows), len(on_target))
+        mine, theirs = rows.part(0, count), on_target.part(0, count)
         timed = not bool((theirs.timestamp_types == LOG_APPEND_TIME).any())
         if not mine.same_as(theirs, timed=timed):
-            raise self._diverged(mine, theirs, where, timed=timed)
+            raise self._divergence(mine, theirs, where, timed=timed)
         self._note(mine.offsets, theirs.offsets)
-        if count == len(standing):
+        if count == len(on_target):
             self._waiting.pop(0)
         else:
-            self._waiting[0] = standing.part(count, len(standing))
+            self._waiting[0] = on_target.part(count, len(on_target))
         return count
 
     def _note(self, sources: Sequence[int] | np.ndarray, targets: Sequence[int] | np.ndarray) -> None:
@@ -125,7 +125,7 @@ class Tail:
                 self._runs.add(source, target, 1)
                 self._last_source = source
 
-    def _diverged(self, mine: RowColumns, theirs: RowColumns, where: Where, *, timed: bool) -> MirrorError:
+    def _divergence(self, mine: RowColumns, theirs: RowColumns, where: Where, *, timed: bool) -> MirrorError:
         first = mine.first_difference(theirs, timed=timed)
         source, target = int(mine.offsets[first]), int(theirs.offsets[first])
         return TargetDivergedError(

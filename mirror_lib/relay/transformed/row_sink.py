@@ -70,7 +70,7 @@ class _Writing:
 
     def take(self, slices: Iterable[Slice]) -> None:
         """Take the rows of one of Spark's batches."""
-        for each in self._whole.passed(slices):
+        for each in self._whole.release(slices):
             self._take(each)
         for transaction in self._sending.due(TRANSACTION_SECONDS):
             self._commit(transaction, self._whole.next_offset)
@@ -95,7 +95,7 @@ class _Writing:
         """Take rows of one partition that have the same target partition."""
         number, codec = number_and_codec(rows.place)
         output = self._output(number)
-        if output.failed:
+        if output.has_failed:
             return
         columns = rows.rows
         if output.transaction is not None:
@@ -117,7 +117,7 @@ class _Writing:
             source_next_of: called with the number of a partition; None if it has had no rows.
         """
         nexts: dict[TopicPartition, int] = {}
-        sharing = self._sending.sharing(transaction)
+        sharing = self._sending.outputs_of(transaction)
         for number, output in enumerate(self._sending.outputs, self._first):
             source_next = source_next_of(number) if output.transaction is transaction else None
             if source_next is None:
@@ -132,7 +132,7 @@ class _Writing:
     def _flush(self, output: Output, source_next: int) -> None:
         """Send the incomplete batch."""
         for outlet in output.outlets:
-            if output.failed:
+            if output.has_failed:
                 return
             try:
                 for batch in outlet.batches.end(source_next):
@@ -149,10 +149,10 @@ class _Writing:
         return output.main if target == main.target else self._sending.route(output, target)
 
     def _write(self, output: Output, outlet: Outlet, rows: RowColumns, codec: Codec) -> None:
-        parts, left_out = outlet.batches.without_too_large(rows, codec)
+        parts, skipped = outlet.batches.without_too_large(rows, codec)
         try:
-            if left_out:
-                self._sending.leave_out(outlet, left_out)
+            if skipped:
+                self._sending.skip(outlet, skipped)
         except MirrorError as error:
             self._sending.fail(output, error, certain=outlet.tail is None)
         for part in parts:
@@ -168,22 +168,22 @@ class _Writing:
 
     def _behind_tail(self, output: Output, outlet: Outlet, rows: RowColumns) -> RowColumns | None:
         """The rows that are still to be written; None if there are none."""
-        while outlet.tail is not None and len(rows) and not output.failed:
+        while outlet.tail is not None and len(rows) and not output.has_failed:
             try:
                 if not self._sending.run(outlet.tail.fill()):
-                    self._found(output, outlet, int(rows.offsets[0]))
+                    self._record_recovered(output, outlet, int(rows.offsets[0]))
                     break
                 rows = rows.part(outlet.tail.match(rows, outlet.copy.where()), len(rows))
             except MirrorError as error:
                 self._sending.fail(output, error, certain=False)
-        return rows if len(rows) and not output.failed else None
+        return rows if len(rows) and not output.has_failed else None
 
-    def _found(self, output: Output, outlet: Outlet, source_next: int) -> None:
+    def _record_recovered(self, output: Output, outlet: Outlet, source_next: int) -> None:
         """Record that all rows of an interrupted run are found; no rows from `source_next` on were written."""
         tail, outlet.tail = outlet.tail, None
         assert tail is not None
         if source_next >= outlet.known_to:
-            self._sending.found(outlet, tail.runs, source_next)
+            self._sending.record_recovered(outlet, tail.runs, source_next)
             return
         self._sending.fail(
             output,
@@ -199,7 +199,7 @@ class _Writing:
 
     def _finish(self, output: Output, end: ReadEnd) -> None:
         for outlet in output.outlets:
-            if outlet.tail is not None and not output.failed:
+            if outlet.tail is not None and not output.has_failed:
                 self._finish_tail(output, outlet, end)
         self._flush(output, end.source_next)
         self._sending.note_poison(output, end.poison)
@@ -214,9 +214,9 @@ class _Writing:
             self._sending.fail(output, error, certain=False)
             return
         if not more and end.error is None:
-            self._found(output, outlet, end.source_next)
+            self._record_recovered(output, outlet, end.source_next)
         elif not more and tail.source_next is not None and tail.source_next >= outlet.known_to:
-            self._found(output, outlet, tail.source_next)
+            self._record_recovered(output, outlet, tail.source_next)
         elif end.error is None:
             self._sending.fail(
                 output,

@@ -34,7 +34,7 @@ from mirror_lib.relay.copy import (
     SourceReader,
     Throttle,
     for_attempt,
-    reported,
+    internal_error,
     task_bytes_per_second,
 )
 from mirror_lib.relay.model import CopyJob
@@ -83,7 +83,7 @@ class _Reading:
     def __init__(self, job: RowJob, copy_job: CopyJob, number: int) -> None:
         self._job = copy_job
         self._number = number
-        leave_out = copy_job.settings.poison_policy is not PoisonPolicy.FAIL
+        skip = copy_job.settings.poison_policy is not PoisonPolicy.FAIL
         self._copies = [
             PartitionCopy(
                 copy_job.flow,
@@ -96,7 +96,7 @@ class _Reading:
                     start=reading_start(opened),
                     end=opened.plan.end,
                     read_committed=copy_job.read_committed,
-                    leave_out=leave_out,
+                    skip=skip,
                     limits=DecodeLimits.within(copy_job.settings.task_memory_bytes),
                     failed=job.failed.get(opened.plan.source, ()),
                 ),
@@ -125,7 +125,7 @@ class _Reading:
             if part.records.num_rows:
                 yield with_source(part.records, place_of(self._numbers[id(copy)], part.codec))
             if self._loop is not None and self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._taken, copy, part.size)
+                self._loop.call_soon_threadsafe(self._release, copy, part.size)
         self._thread.join()
 
     def ends(self) -> dict[int, ReadEnd]:
@@ -133,7 +133,7 @@ class _Reading:
             self._numbers[id(copy)]: ReadEnd(
                 max(copy.assembler.next_offset, reading_start(copy.opened)),
                 copy.error,
-                tuple(copy.left_out),
+                tuple(copy.skipped_records),
                 copy.leader_epoch,
                 copy.read_last,
             )
@@ -153,10 +153,10 @@ class _Reading:
             self._crash = error
         finally:
             if self._crash is not None:
-                told = reported(self._crash, _WHO)
+                failure = internal_error(self._crash, _WHO)
                 for copy in self._copies:
                     if not copy.read_done:
-                        copy.fail(told)
+                        copy.fail(failure)
             self._ready.put(None)
 
     async def _read(self) -> None:
@@ -170,7 +170,7 @@ class _Reading:
                 return
             except MirrorError as error:
                 # Only connecting can fail here: errors of partitions are in their own accounts.
-                if not error.retriable or not backoff.failed(error):
+                if not error.retriable or not backoff.record_failure(error):
                     raise
                 await asyncio.sleep(backoff.pause_left)
 
@@ -180,12 +180,12 @@ class _Reading:
             quarantine = source
             if self._job.settings.poison_policy is PoisonPolicy.QUARANTINE:
                 (quarantine,) = await stack.enter_async_context(open_clients(self._job.target))
-            background = Background(self._crashed)
+            background = Background(self._crash_with)
             reader = self._reader = self._new_reader(source, quarantine, background)
             assert self._done is not None
             try:
                 for copy in self._copies:
-                    if copy.assembler.finished and not copy.read_done:
+                    if copy.assembler.is_finished and not copy.read_done:
                         copy.read_done = True
                     self._settle(copy)
                 if not self._done.is_set():
@@ -226,7 +226,7 @@ class _Reading:
             self._has_room.clear()
             await self._has_room.wait()
 
-    def _taken(self, copy: PartitionCopy, size: int) -> None:
+    def _release(self, copy: PartitionCopy, size: int) -> None:
         copy.unacknowledged_batches -= 1
         copy.unacknowledged_bytes -= size
         self._memory.used -= size
@@ -242,7 +242,7 @@ class _Reading:
             if self._open == 0 and self._done is not None:
                 self._done.set()
 
-    def _crashed(self, error: BaseException) -> None:
+    def _crash_with(self, error: BaseException) -> None:
         self._crash = self._crash or error
         if self._done is not None:
             self._done.set()

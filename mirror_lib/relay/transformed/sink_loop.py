@@ -21,12 +21,12 @@ from mirror_lib.cluster.raw import Backoff, RawClient, open_clients
 from mirror_lib.cluster.topics import Route
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets import OffsetRun
-from mirror_lib.relay.copy import Background, Omissions, PartitionCopy, PositionFlush, TargetWriter, reported
+from mirror_lib.relay.copy import Background, Omissions, PartitionCopy, PositionFlush, TargetWriter, internal_error
 from mirror_lib.relay.model import CopyJob, Poison
 from mirror_lib.relay.transformed.model import ReadEnd
 from mirror_lib.relay.transformed.outputs import Outlet, Output
 from mirror_lib.relay.transformed.routes import RouteOpener
-from mirror_lib.relay.transformed.sink_start import Beginning, ends_in_parts, failed, new_outlet
+from mirror_lib.relay.transformed.sink_start import Beginning, ends_in_parts, failed_output, new_outlet
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology import TopicPartition
 
@@ -60,7 +60,7 @@ class Sending:
         self._crash: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done: asyncio.Event | None = None
-        self._answers = asyncio.Event()
+        self._acknowledged_event = asyncio.Event()
         self._outputs: list[Output] = []
         self._transactions: Sequence[Transaction] = ()
         #: Number of outlets that are not settled, and the outlets without further rows.
@@ -85,7 +85,7 @@ class Sending:
             MirrorError: its target partition cannot be added to the transaction.
         """
         transaction = output.transaction
-        if transaction is not None and outlet.copy.target not in transaction.covered:
+        if transaction is not None and outlet.copy.target not in transaction.partitions:
             self.run(transaction.cover(outlet.copy.target))
         size = len(batch.payload)
         with self._room:
@@ -103,31 +103,31 @@ class Sending:
         """
         return output.routed.get(target) or self.run(self._open_route(output, target))
 
-    def leave_out(self, outlet: Outlet, left_out: Sequence[LeftOut]) -> None:
+    def skip(self, outlet: Outlet, skipped: Sequence[LeftOut]) -> None:
         """Record the ranges that the flow's policy skips, before anything after them is sent.
 
         Raises:
             MirrorError: they cannot be recorded; the partition must stop.
         """
         assert self._omissions is not None
-        self.run(self._omissions.leave_out(outlet.copy, left_out))
+        self.run(self._omissions.skip(outlet.copy, skipped))
 
-    def found(self, outlet: Outlet, runs: Sequence[OffsetRun], source_next: int) -> None:
+    def record_recovered(self, outlet: Outlet, runs: Sequence[OffsetRun], source_next: int) -> None:
         """Record what an interrupted run had written."""
 
         async def note() -> None:
-            outlet.copy.found(runs, source_next)
+            outlet.copy.record_recovered(runs, source_next)
 
         self.run(note())
 
     def fail(self, output: Output, error: MirrorError, *, certain: bool) -> None:
         """End a partition with all its outlets, and all partitions that share its transaction."""
         transaction = output.transaction
-        together = [output] if transaction is None else self.sharing(transaction)
+        together = [output] if transaction is None else self.outputs_of(transaction)
         if transaction is not None:
-            error = transaction.told(error)
+            error = transaction.explain(error)
 
-        async def failed() -> None:
+        async def fail_all() -> None:
             for each in together:
                 each.broken = True
                 for outlet in each.outlets:
@@ -139,7 +139,7 @@ class Sending:
             outlet.batches.discard()
         # After a crash of the loop all partitions fail anyway.
         if self._crash is None:
-            self.run(failed())
+            self.run(fail_all())
 
     @property
     def transactions(self) -> Sequence[Transaction]:
@@ -154,7 +154,7 @@ class Sending:
         before = time.monotonic() - seconds
         return [each for each in self.transactions if each.began is not None and each.began <= before]
 
-    def sharing(self, transaction: Transaction) -> list[Output]:
+    def outputs_of(self, transaction: Transaction) -> list[Output]:
         """The partitions whose rows are in a transaction."""
         return [output for output in self._outputs if output.transaction is transaction]
 
@@ -176,16 +176,16 @@ class Sending:
 
     def end(self, output: Output, end: ReadEnd) -> None:
         """Record that no more rows come."""
-        self._call(self._ended, output, end)
+        self._call(self._end, output, end)
 
     def finish(self) -> Sequence[Output]:
         """Wait until everything is settled; all partitions have then ended."""
         self._thread.join()
         if self._crash is not None:
-            told = reported(self._crash, _WHO)
+            failure = internal_error(self._crash, _WHO)
             for output in self._outputs:
                 for copy in (outlet.copy for outlet in output.outlets if not outlet.copy.finished):
-                    copy.fail(told, certain=copy.unacknowledged_batches == 0 and output.transaction is None)
+                    copy.fail(failure, certain=copy.unacknowledged_batches == 0 and output.transaction is None)
         return self._outputs
 
     def stop(self) -> None:
@@ -203,7 +203,7 @@ class Sending:
         """
         if self._loop is None or self._crash is not None:
             work.close()
-            raise reported(self._crash or RuntimeError("the event loop has ended"), _WHO)
+            raise internal_error(self._crash or RuntimeError("the event loop has ended"), _WHO)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
@@ -221,8 +221,8 @@ class Sending:
             if not self._outputs:
                 # The loop could not even start.
                 assert self._crash is not None
-                told = reported(self._crash, _WHO)
-                self._outputs = [failed(self._job, opened, told) for opened in self._job.bins[self._number]]
+                failure = internal_error(self._crash, _WHO)
+                self._outputs = [failed_output(self._job, opened, failure) for opened in self._job.bins[self._number]]
             self._ready.set()
             with self._room:
                 self._room.notify_all()
@@ -243,14 +243,14 @@ class Sending:
                     return
             except MirrorError as error:
                 # Only connecting can fail here, before any row was taken.
-                if self._ready.is_set() or not error.retriable or not backoff.failed(error):
+                if self._ready.is_set() or not error.retriable or not backoff.record_failure(error):
                     raise
                 await asyncio.sleep(backoff.pause_left)
 
     async def _send_all(self, target: RawClient) -> None:
         assert self._done is not None
         copies = [outlet.copy for output in self._outputs for outlet in output.outlets]
-        background = Background(self._crashed)
+        background = Background(self._crash_with)
         # With transactions, positions are a part of them.
         flushed = [output.main.copy for output in self._outputs if output.transaction is None]
         flush = self._flush = PositionFlush(self._job, flushed)
@@ -260,7 +260,7 @@ class Sending:
             copies,
             self._job.settings,
             background,
-            acknowledged=self._acknowledged,
+            acknowledged=self._handle_acknowledged,
             omissions=self._omissions,
             # The transactions for old records are not used here: transactions begin and end with rows.
             memory=replace(self._job.producer_memory, verifies_transactions=False),
@@ -284,12 +284,12 @@ class Sending:
         assert self._opener is not None
         assert self._writer is not None
         main = output.main.copy
-        opened = await self._opener.opened(main.opened, target, self._writer.end_of(target))
+        opened = await self._opener.open(main.opened, target, self._writer.end_of(target))
         outlet = new_outlet(self._job, replace(opened, plan=replace(opened.plan, start=main.source_next)))
         routes = (*output.routes, Route(target.topic, target.partition, opened.target_offset))
         if output.transaction is None:
             # A take-over must find this target partition, so the route is stored before any row.
-            await self._flush.declare(replace(output.declared(self._job.run_id), routes=routes))
+            await self._flush.declare(replace(output.claim_position(self._job.run_id), routes=routes))
         output.routes = routes
         output.routed[target] = outlet
         self._open += 1
@@ -304,14 +304,14 @@ class Sending:
 
     async def _commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
         assert self._writer is not None
-        outputs = self.sharing(transaction)
-        await self._settled([outlet.copy for output in outputs for outlet in output.outlets])
+        outputs = self.outputs_of(transaction)
+        await self._wait_until_settled([outlet.copy for output in outputs for outlet in output.outlets])
         for error in (outlet.copy.error for output in outputs for outlet in output.outlets):
             if error is not None:
                 raise error
-        ends = {target: (self._writer.end_of(target) or 0) + 1 for target in transaction.covered}
+        ends = {target: (self._writer.end_of(target) or 0) + 1 for target in transaction.partitions}
         positions = [
-            output.committed(self._job, nexts[output.opened.plan.source], ends)
+            output.committed_position(self._job, nexts[output.opened.plan.source], ends)
             for output in outputs
             if output.opened.plan.source in nexts
         ]
@@ -322,14 +322,14 @@ class Sending:
             if copy.target in ends:
                 copy.ended_transaction(ends[copy.target])
 
-    async def _settled(self, copies: Sequence[PartitionCopy]) -> None:
+    async def _wait_until_settled(self, copies: Sequence[PartitionCopy]) -> None:
         """Wait until the target has acknowledged everything that was sent."""
         while any(copy.unacknowledged_batches and copy.error is None for copy in copies):
-            self._answers.clear()
-            await self._answers.wait()
+            self._acknowledged_event.clear()
+            await self._acknowledged_event.wait()
 
-    def _acknowledged(self, copy: PartitionCopy, size: int) -> None:
-        self._answers.set()
+    def _handle_acknowledged(self, copy: PartitionCopy, size: int) -> None:
+        self._acknowledged_event.set()
         self._release(size)
         self._settle(copy)
 
@@ -338,7 +338,7 @@ class Sending:
             self._held -= size
             self._room.notify()
 
-    def _ended(self, output: Output, end: ReadEnd) -> None:
+    def _end(self, output: Output, end: ReadEnd) -> None:
         for outlet in output.outlets:
             copy, batches = outlet.copy, outlet.batches
             self._over.add(id(copy))
@@ -358,7 +358,7 @@ class Sending:
             if self._open == 0 and self._done is not None:
                 self._done.set()
 
-    def _crashed(self, error: BaseException) -> None:
+    def _crash_with(self, error: BaseException) -> None:
         self._crash = self._crash or error
         if self._done is not None:
             self._done.set()

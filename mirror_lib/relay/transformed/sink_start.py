@@ -72,20 +72,20 @@ class Beginning:
                 try:
                     return [await self._begin(opened)]
                 except MirrorError as error:
-                    return [failed(self._job, opened, error)]
+                    return [failed_output(self._job, opened, error)]
 
         async def together(name: str, group: Sequence[OpenPartition]) -> list[Output]:
             async with limit:
                 try:
                     return await self._begin_in_transactions(name, group)
                 except MirrorError as error:
-                    return [failed(self._job, opened, error) for opened in group]
+                    return [failed_output(self._job, opened, error) for opened in group]
 
-        begun = await asyncio.gather(
+        started = await asyncio.gather(
             *(alone(opened) for opened in partitions if opened.transactions is None),
             *(together(name, group) for name, group in groups.items()),
         )
-        by_source = {output.opened.plan.source: output for outputs in begun for output in outputs}
+        by_source = {output.opened.plan.source: output for outputs in started for output in outputs}
         return [by_source[opened.plan.source] for opened in partitions]
 
     # ------------------------------------------------------------ without transactions
@@ -123,7 +123,7 @@ class Beginning:
 
     async def _take_over_route(self, output: Output, opened: OpenPartition, route: Route) -> None:
         assert opened.takeover is not None
-        elsewhere = self._opener.partition(output.main.copy.opened, TopicPartition(route.topic, route.partition))
+        routed = self._opener.partition(output.main.copy.opened, TopicPartition(route.topic, route.partition))
         takeover = replace(
             opened.takeover,
             target_offset=route.target_offset,
@@ -134,7 +134,7 @@ class Beginning:
             left_out=(),
             runs=(),
         )
-        outlet = await self._taken_over(replace(elsewhere, takeover=takeover, taken_over=False))
+        outlet = await self._taken_over(replace(routed, takeover=takeover, taken_over=False))
         output.routed[outlet.copy.target] = outlet
         output.routes = (*output.routes, route)
 
@@ -145,14 +145,14 @@ class Beginning:
         unclean = [opened for opened in group if opened.takeover is not None]
         stored: Mapping[TopicPartition, Position] = {}
         if unclean:
-            await self._settle_what_hangs(name, unclean)
+            await self._settle_hanging(name, unclean)
             # Before any other change, so that no other writer stores positions or rows any more.
             await self._fence(name, unclean)
             stored = await asyncio.to_thread(stored_positions, self._job)
         before = {
             opened.plan.source: await self._begin(opened)
             for opened in unclean
-            if not _told(stored.get(opened.plan.source))
+            if not _is_exact(stored.get(opened.plan.source))
         }
         timeout_ms = _transaction_timeout_ms(self._job)
         identity = await self._client.producers.init_producer_id(
@@ -171,19 +171,19 @@ class Beginning:
             outputs.append(output)
         return outputs
 
-    async def _settle_what_hangs(self, name: str, unclean: Sequence[OpenPartition]) -> None:
+    async def _settle_hanging(self, name: str, unclean: Sequence[OpenPartition]) -> None:
         """Complete the markers that a dead run's last commit lacks; fencing would abort that transaction."""
         where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
         hanging = Hanging(self._client, name, retry_seconds=self._job.settings.retry_max_seconds, where=where)
         stored = await asyncio.to_thread(stored_positions, self._job)
-        elsewhere: set[TopicPartition] = set()
+        routed: set[TopicPartition] = set()
         counted: dict[TopicPartition, int] = {}
         for opened in unclean:
             position, target = stored.get(opened.plan.source), opened.plan.target
             if position is not None and position.in_transactions:
-                elsewhere |= {TopicPartition(route.topic, route.partition) for route in position.routes}
+                routed |= {TopicPartition(route.topic, route.partition) for route in position.routes}
                 counted[target] = max(counted.get(target, 0), position.target_offset or 0)
-        found = await hanging.found({opened.plan.target for opened in unclean} | elsewhere)
+        found = await hanging.find({opened.plan.target for opened in unclean} | routed)
         if found is not None:
             await hanging.settle(found, counted)
 
@@ -229,9 +229,9 @@ class Beginning:
         output = Output(opened, outlet, routes=position.routes)
         for route in position.routes:
             target = TopicPartition(route.topic, route.partition)
-            elsewhere = await self._opener.opened(_written_by(taken, name, None), target, None)
-            start = replace(elsewhere.plan, start=position.offset + 1)
-            output.routed[target] = new_outlet(self._job, replace(elsewhere, plan=start))
+            routed = await self._opener.open(_written_by(taken, name, None), target, None)
+            start = replace(routed.plan, start=position.offset + 1)
+            output.routed[target] = new_outlet(self._job, replace(routed, plan=start))
         return output
 
     def _log(self, target: TopicPartition) -> PartitionReader:
@@ -258,7 +258,7 @@ def _transaction_timeout_ms(job: CopyJob) -> int:
     return min(int(seconds * 1000), _LONGEST_TRANSACTION_MS)
 
 
-def _told(position: Position | None) -> bool:
+def _is_exact(position: Position | None) -> bool:
     """True if a position was stored in a transaction, so that it is exact."""
     return position is not None and position.in_transactions
 
@@ -272,8 +272,8 @@ def _written_by(opened: OpenPartition, name: str, identity: ProducerIdentity | N
 def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRun] = ()) -> Outlet:
     """An outlet for rows, starting after the recovered ones."""
     settings = job.settings
-    leave_out = settings.poison_policy is not PoisonPolicy.FAIL
-    batches = OutgoingBatches(opened.plan, settings, start=opened.plan.start, leave_out=leave_out)
+    skip = settings.poison_policy is not PoisonPolicy.FAIL
+    batches = OutgoingBatches(opened.plan, settings, start=opened.plan.start, skip=skip)
     copy = PartitionCopy(
         job.flow,
         opened,
@@ -285,7 +285,7 @@ def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRu
     return Outlet(copy, batches)
 
 
-def failed(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Output:
+def failed_output(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Output:
     """A partition whose take-over failed or was not tried; its position stays open."""
     outlet = new_outlet(job, replace(opened, plan=replace(opened.plan, start=reading_start(opened))))
     outlet.copy.fail(error, certain=opened.takeover is None and opened.transactions is None)

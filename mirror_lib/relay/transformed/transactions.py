@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mirror_lib.cluster.batches import Codec, ReadyBatch, Record, encode_varint, rebuild, sized, stamp
+from mirror_lib.cluster.batches import Codec, ReadyBatch, Record, encode_varint, rebuild, stamp, with_size
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
 from mirror_lib.cluster.topics import Position, PositionKeys, encode_value, partition_for
@@ -66,11 +66,11 @@ class Transaction:
         self._sequences: dict[int, int] = {}
 
     @property
-    def covered(self) -> frozenset[TopicPartition]:
+    def partitions(self) -> frozenset[TopicPartition]:
         """The target partitions in the open transaction."""
         return self._covered
 
-    def told(self, error: MirrorError) -> MirrorError:
+    def explain(self, error: MirrorError) -> MirrorError:
         """An error of its producer, which is fenced as well if its own transaction took too long."""
         return overtime(
             error,
@@ -111,7 +111,7 @@ class Transaction:
             for batch in _batches(records):
                 await self._append(partition, batch)
         await self._end(commit=True)
-        self._ended()
+        self._reset()
         # The next batch must follow the marker. And without the markers of the position topic, the next run would not
         # see the positions.
         await self._markers.complete(self.identity, ends, wanted)
@@ -121,7 +121,7 @@ class Transaction:
         if self.began is None:
             return
         storing = self._storing
-        self._ended()
+        self._reset()
         try:
             await self._end(commit=False)
             if storing:
@@ -142,7 +142,7 @@ class Transaction:
             self.name, self.identity, commit=commit, deadline=coordinator_deadline()
         )
 
-    def _ended(self) -> None:
+    def _reset(self) -> None:
         self.began, self._covered, self._storing = None, frozenset(), ()
 
     # ------------------------------------------------------------ positions
@@ -162,7 +162,9 @@ class Transaction:
         for position in positions:
             key = self._keys.encode(position.source)
             records = found.setdefault(partition_for(key, count), [])
-            records.append(Record(len(records), now_ms, sized(key) + sized(encode_value(position)) + _NO_HEADERS))
+            records.append(
+                Record(len(records), now_ms, with_size(key) + with_size(encode_value(position)) + _NO_HEADERS)
+            )
         return found
 
     async def _append(self, partition: TopicPartition, batch: ReadyBatch) -> None:

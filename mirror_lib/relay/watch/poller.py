@@ -19,7 +19,7 @@ from typing import Any
 
 from mirror_lib.cluster import Connection
 from mirror_lib.config import FlowConfig, MirrorConfig
-from mirror_lib.config.file import unchanged
+from mirror_lib.config.file import are_unchanged
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import Ledger, RunState, all_with_handovers, ledger_url
 from mirror_lib.relay.watch.decision import NewestRun, StartRule
@@ -97,7 +97,7 @@ class FilePoller:
         sources: asyncio.Task[None] | None = None
         try:
             while True:
-                if config is None or not unchanged(config.sources):
+                if config is None or not are_unchanged(config.sources):
                     read = await self._read()
                     if read is not None:
                         await _ended(sources)

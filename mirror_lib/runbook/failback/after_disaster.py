@@ -74,7 +74,7 @@ def apply_return(
                 # An attempt that was interrupted before the topics were handed over has recorded it already.
                 if _range(loss) not in noted:
                     ledger.record_gap(loss)
-        prepare_way_back(flow, opposite, [_cut(each, now) for each in plan.partitions], ledger)
+        prepare_way_back(flow, opposite, [_cut_row(each, now) for each in plan.partitions], ledger)
         # Last: from here on the failback flow copies them, and this flow does not.
         names = dict.fromkeys((each.source.topic, each.target.topic) for each in plan.partitions)
         ledger.cutovers.hand_over(handed_over_rows(str(flow.flow), names, cutover=_NAMED, since=now, by=by))
@@ -88,7 +88,7 @@ def apply_return(
     return plan
 
 
-def _cut(partition: ReturningPartition, now: datetime) -> CutRow:
+def _cut_row(partition: ReturningPartition, now: datetime) -> CutRow:
     return CutRow(
         cutover=_NAMED,
         topic=partition.source.topic,

@@ -17,7 +17,7 @@ from mirror_lib.ledger.tables import columns_of
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.planning import FlowClusters
 from mirror_lib.relay.repair import position_at
-from mirror_lib.runbook.scope import ScopeTopic, unrestricted
+from mirror_lib.runbook.scope import ScopeTopic, without_handovers
 from mirror_lib.sync import check_clusters, flow_admins
 from mirror_lib.sync.topics import ensure_internal_topics
 from mirror_lib.topology import TopicPartition
@@ -41,7 +41,7 @@ def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Itera
     back = flow.flow.opposite
     if opposite is None:
         return f"the file has no enabled flow {back}: after the first write to the target, no failback is possible."
-    topology = flow_topology(unrestricted(opposite))
+    topology = flow_topology(without_handovers(opposite))
     if topology.rename.merge or flow.rename.merge:
         return f"topics are merged: flow {back} could not separate records by their source."
     for topic in topics:

@@ -33,10 +33,10 @@ from mirror_lib.errors import (
 )
 from mirror_lib.offsets import merge
 from mirror_lib.relay.backfill import again
-from mirror_lib.relay.planning import FlowClusters, of_flow
+from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.takeover import MismatchError, PartitionReader, TailMatcher, walk_along
 from mirror_lib.runbook.failback.failback import why_no_way_back
-from mirror_lib.runbook.scope import ScopeTopic, scope_topics, unrestricted
+from mirror_lib.runbook.scope import ScopeTopic, scope_topics, without_handovers
 from mirror_lib.runbook.states import after_disaster, copy_all_back, run_back
 from mirror_lib.sync import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.topology import FlowId, TopicPartition
@@ -127,10 +127,10 @@ class ReturnPlan:
         return sum(each.left_behind for each in self.partitions)
 
     def __str__(self) -> str:
-        came = sum(each.came_since for each in self.partitions)
+        added = sum(each.came_since for each in self.partitions)
         return (
             f"{len(self.partitions):,} partitions: {self.left_behind:,} offsets were never copied to "
-            f"{self.flow.flow.target}; flow {self.opposite.flow} copies {came:,} newer offsets back"
+            f"{self.flow.flow.target}; flow {self.opposite.flow} copies {added:,} newer offsets back"
         )
 
     @property
@@ -141,7 +141,7 @@ class ReturnPlan:
 
     def markdown(self, most: int) -> str:
         """Return the plan for the approval page, with the `most` partitions that lack most."""
-        told = sorted(self.partitions, key=lambda each: (-each.left_behind, each.source))[:most]
+        listed = sorted(self.partitions, key=lambda each: (-each.left_behind, each.source))[:most]
         source = self.flow.flow.source
         lines = [
             f"**{self}**",
@@ -152,11 +152,11 @@ class ReturnPlan:
             *(
                 f"| {each.source} | {each.copied_to} | {each.source_end} | {each.left_behind:,} "
                 f"| {each.target} | {each.target_next} | {each.came_since:,} |"
-                for each in told
+                for each in listed
             ),
         ]
-        if len(told) < len(self.partitions):
-            lines += ["", f"and {len(self.partitions) - len(told):,} more: see the log of the previous task."]
+        if len(listed) < len(self.partitions):
+            lines += ["", f"and {len(self.partitions) - len(listed):,} more: see the log of the previous task."]
         if self.staying:
             lines += ["", self.staying_text]
         return "\n".join(lines)
@@ -226,7 +226,7 @@ def _looked_at(
                 _check_target(position, target, homes.get(target.topic), on_target[1], clusters, where)
             found.append(_partition(flow.flow, place, position, described[source.topic], facts, where))
         except MirrorError as error:
-            found.append(replace(place, error=of_flow(flow, error, source)))
+            found.append(replace(place, error=with_flow(flow, error, source)))
     return asyncio.run(_with_what_came_behind(flow, clusters, found))
 
 
@@ -260,7 +260,7 @@ def _after_change(changed: MirrorError, flow: FlowId) -> str:
 
 def _no_topic(flow: FlowConfig, topics: Sequence[str]) -> ConfigurationError:
     what = f"flow {flow.flow} copies no topic that matches {', '.join(topics)}"
-    limits = flow_topology(unrestricted(flow), topics).limits
+    limits = flow_topology(without_handovers(flow), topics).limits
     gone = sorted(topic for topic in flow.handovers.away if all(limit.fullmatch(topic) for limit in limits))
     if gone:
         return ConfigurationError(
@@ -345,7 +345,7 @@ async def _with_what_came_behind(
     if not unsure:
         return tuple(found)
     async with open_clients(clusters.source_data, clusters.target_data) as (source, target):
-        sure = {each.source: await _Tail(flow, each, source, target).explained() for each in unsure}
+        sure = {each.source: await _Tail(flow, each, source, target).explain() for each in unsure}
     return tuple(sure.get(each.source, each) for each in found)
 
 
@@ -360,16 +360,16 @@ class _Tail:
         self._target = PartitionReader(target, partition.target, flow.copy_settings, read_committed=True)
         self._where = Where(flow=str(flow.flow), topic=partition.source.topic, partition=partition.source.partition)
 
-    async def explained(self) -> ReturningPartition:
+    async def explain(self) -> ReturningPartition:
         """Return the partition including what the run had copied and not committed."""
         partition, position = self._partition, self._partition.position
         assert position is not None
         try:
             end = await self._end_of_own(position.producer_id)
-            matcher = TailMatcher(partition.copied_to, partition.target_next, end, left_out=position.left_out)
+            matcher = TailMatcher(partition.copied_to, partition.target_next, end, skipped=position.left_out)
             await walk_along(matcher, self._source.read, partial(self._read_target, end))
         except (MismatchError, RecordError, CodecError) as error:
-            return replace(partition, error=self._unexplained(str(error)))
+            return replace(partition, error=self._unexplained_error(str(error)))
         except MirrorError as error:
             return replace(partition, error=error)
         found = matcher.match()
@@ -383,7 +383,7 @@ class _Tail:
             reached = offset
             for each in await self._target.read(offset):
                 # Control records and aborted records were written by no client.
-                own = each.hidden or (each.header is not None and each.header.producer_id == producer_id)
+                own = each.is_hidden or (each.header is not None and each.header.producer_id == producer_id)
                 if each.next_offset > offset and not own:
                     return offset
                 offset = max(offset, each.next_offset)
@@ -393,10 +393,10 @@ class _Tail:
         found = [each for each in await self._target.read(offset) if each.first < end]
         if not found:
             # All of it was read a moment ago.
-            raise self._unexplained(f"the target returns no records from offset {offset}")
+            raise self._unexplained_error(f"the target returns no records from offset {offset}")
         return found
 
-    def _unexplained(self, why: str) -> DirtyStartError:
+    def _unexplained_error(self, why: str) -> DirtyStartError:
         return DirtyStartError(
             f"the records that an interrupted run wrote after its position differ from the source: {why}.",
             where=self._where,

@@ -173,11 +173,11 @@ def _same(state: State, *events: Event) -> dict[Event, State | Refusal]:
     return dict.fromkeys(events, state)
 
 
-def _refused(refusal: Refusal, *events: Event) -> dict[Event, State | Refusal]:
+def _refuse(refusal: Refusal, *events: Event) -> dict[Event, State | Refusal]:
     return dict.fromkeys(events, refusal)
 
 
-def _unattended(state: State, phase: _Phase) -> _Row:
+def _unattended_row(state: State, phase: _Phase) -> _Row:
     nobody = Refusal(f"{_NOBODY}: an answer would have no effect", _AGAIN, Event.TRIGGER)
     no_process = Refusal(_NOBODY, _AGAIN, Event.TRIGGER)
     not_moved = Refusal(
@@ -185,18 +185,18 @@ def _unattended(state: State, phase: _Phase) -> _Row:
     )
     row: dict[Event, State | Refusal] = {
         **_same(phase.works, Event.TRIGGER, Event.TRIGGER_WITH_WORD, Event.CLEAR),
-        **_refused(nobody, Event.YES, Event.NO),
+        **_refuse(nobody, Event.YES, Event.NO),
         Event.ROLL_BACK: phase.rolls_back,
         Event.BRING_BACK: state if phase is _RELEASED else not_moved,
         **_same(state, Event.MARK, Event.RESTART, Event.KILL, Event.TIME_OUT),
-        **_refused(no_process, *INSIDE),
+        **_refuse(no_process, *INSIDE),
     }
     if state is State.DEFINED or phase is _RELEASED:
         row[Event.TRIGGER_WITH_WORD] = Refusal("has no open question", _AGAIN, Event.TRIGGER)
     return row
 
 
-def _carried(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
+def _attended_row(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
     """Return the transitions common to all states in which a process carries a cutover out."""
     taken = Refusal(
         "is already running",
@@ -213,10 +213,10 @@ def _carried(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
     not_moved = Refusal(
         "has not moved anything yet", "Wait until it waits for an answer or ends; then roll it back.", Event.KILL
     )
-    elsewhere = Refusal("cannot do that in this state", "Wait until it waits for an answer or ends.", Event.LEAVES)
+    not_due = Refusal("cannot do that in this state", "Wait until it waits for an answer or ends.", Event.LEAVES)
     return {
-        **_refused(elsewhere, *INSIDE),
-        **_refused(taken, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
+        **_refuse(not_due, *INSIDE),
+        **_refuse(taken, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
         Event.ROLL_BACK: busy,
         Event.BRING_BACK: state if phase is _RELEASED else not_moved,
         Event.CLEAR: phase.works,
@@ -227,9 +227,9 @@ def _carried(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
 
 def _works(phase: _Phase) -> _Row:
     state = phase.works
-    row = _carried(state, phase)
+    row = _attended_row(state, phase)
     asks_nothing = Refusal("has no open question now", "Wait until it waits for an answer or ends.", Event.LEAVES)
-    row |= _refused(asks_nothing, Event.YES, Event.NO)
+    row |= _refuse(asks_nothing, Event.YES, Event.NO)
     if phase.asks is not None:
         row[Event.ASKS] = phase.asks
     if phase is _FROZEN:
@@ -243,8 +243,8 @@ def _asks(state: State, phase: _Phase) -> _Row:
     answered = phase.answered
     assert answered is not None
     open_question = Refusal("is already running, and waits for an answer", "Answer its question.", Event.YES)
-    return _carried(state, phase) | {
-        **_refused(open_question, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
+    return _attended_row(state, phase) | {
+        **_refuse(open_question, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
         Event.YES: answered,
         # The process ends. A rollback stops it in the same way.
         Event.NO: phase.works,
@@ -253,11 +253,11 @@ def _asks(state: State, phase: _Phase) -> _Row:
     }
 
 
-def _answered(state: State, phase: _Phase) -> _Row:
+def _answered_row(state: State, phase: _Phase) -> _Row:
     again = Refusal("has already been answered", "Wait until its process has taken the answer.", Event.TAKES)
     # A yes that was not taken yet confirms all the same that the writers are stopped.
-    return _carried(state, phase) | {
-        **_refused(again, Event.YES, Event.NO),
+    return _attended_row(state, phase) | {
+        **_refuse(again, Event.YES, Event.NO),
         Event.TAKES: _FROZEN.works,
         **_same(_FROZEN.unattended, Event.MARK, Event.KILL, Event.LEAVES),
         Event.CLEAR: _FROZEN.works,
@@ -268,34 +268,34 @@ def _rolls_back(phase: _Phase) -> _Row:
     state = phase.rolls_back
     underway = Refusal("is being rolled back", "Wait until the rollback has ended, or end its process.", Event.KILL)
     return {
-        **_refused(underway, *(event for event in Event if event not in (Event.CLEAR, Event.UNDOES))),
+        **_refuse(underway, *(event for event in Event if event not in (Event.CLEAR, Event.UNDOES))),
         **_same(state, Event.CLEAR, Event.RESTART, Event.TIME_OUT),
         **_same(phase.unattended, Event.MARK, Event.KILL, Event.LEAVES),
         Event.UNDOES: State.ROLLED_BACK,
     }
 
 
-def _ended(state: State) -> dict[Event, State | Refusal]:
+def _end_row(state: State) -> dict[Event, State | Refusal]:
     over = Refusal(f"is already {state.value}", _ANOTHER)
     return {
-        **_refused(over, *Event),
+        **_refuse(over, *Event),
         **_same(state, Event.MARK, Event.RESTART, Event.KILL, Event.TIME_OUT),
     }
 
 
 _TABLE: Mapping[State, _Row] = {
-    State.DEFINED: _unattended(State.DEFINED, _BEFORE),
-    **{phase.unattended: _unattended(phase.unattended, phase) for phase in _PHASES},
+    State.DEFINED: _unattended_row(State.DEFINED, _BEFORE),
+    **{phase.unattended: _unattended_row(phase.unattended, phase) for phase in _PHASES},
     **{phase.works: _works(phase) for phase in _PHASES},
     **{phase.asks: _asks(phase.asks, phase) for phase in _PHASES if phase.asks is not None},
-    **{phase.answered: _answered(phase.answered, phase) for phase in _PHASES if phase.answered is not None},
+    **{phase.answered: _answered_row(phase.answered, phase) for phase in _PHASES if phase.answered is not None},
     **{phase.rolls_back: _rolls_back(phase) for phase in _PHASES},
-    State.FINISHED: _ended(State.FINISHED)
+    State.FINISHED: _end_row(State.FINISHED)
     | {
         Event.ROLL_BACK: Refusal("is finished: it can no longer be rolled back", _BACK),
         Event.BRING_BACK: State.FINISHED,
     },
-    State.ROLLED_BACK: _ended(State.ROLLED_BACK)
+    State.ROLLED_BACK: _end_row(State.ROLLED_BACK)
     | {Event.BRING_BACK: Refusal("was rolled back: nothing was moved", _ANOTHER)},
 }
 
@@ -331,7 +331,7 @@ class Known:
 
 def state_of(known: Known) -> State:
     """Return the state of a cutover."""
-    if known.recorded.ended:
+    if known.recorded.has_ended:
         return State.FINISHED if known.recorded is CutoverState.FINISHED else State.ROLLED_BACK
     phase = _RELEASED if known.released else _FROZEN if known.frozen else _BEFORE
     if known.rolled_back:

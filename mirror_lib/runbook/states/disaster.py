@@ -28,7 +28,7 @@ class DisasterState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class StateText:
     """The description of a state."""
 
     description: str
@@ -36,38 +36,38 @@ class Stand:
     do: str
 
 
-STATES: Mapping[DisasterState, Stand] = {
-    DisasterState.SOURCE_AWAY: Stand(
+STATES: Mapping[DisasterState, StateText] = {
+    DisasterState.SOURCE_AWAY: StateText(
         "The source does not respond (`broker-unreachable`); nothing was changed.",
         "Start the source, keep clients stopped there, and repeat: {again}.",
     ),
-    DisasterState.PLANNED: Stand(
+    DisasterState.PLANNED: StateText(
         "The plan was shown by `--dry-run`, or by the task `look`; nothing was changed.", "Apply it: {again}."
     ),
-    DisasterState.ASKING: Stand(
+    DisasterState.ASKING: StateText(
         "In Airflow, the task `agreed` waits for an answer (required actions).", "Answer it there with Yes or No."
     ),
-    DisasterState.NOT_AGREED: Stand(
+    DisasterState.NOT_AGREED: StateText(
         "The answer was No, there was no answer, or a task was cleared and shows an old text; nothing was changed.",
         "Start again: {again}, or trigger the DAG again.",
     ),
-    DisasterState.CHANGED: Stand(
+    DisasterState.CHANGED: StateText(
         "The clusters have changed since the plan was shown (`plan-changed`); nothing was changed.",
         "Keep all clients stopped on the source, check and approve the new plan: {again}, or trigger the DAG again.",
     ),
-    DisasterState.FLOW_RUNS: Stand(
+    DisasterState.FLOW_RUNS: StateText(
         "A run of one of the two flows holds its lock (`run-locked`); nothing was changed.",
         "Pause the DAGs of both flows, wait for the run to end, or end it, then repeat: {again}.",
     ),
-    DisasterState.REFUSED: Stand(
+    DisasterState.REFUSED: StateText(
         "A partition cannot be handed over, so none was; the error of the partition shows the cause.",
         "Follow the action of the error, or exclude the topic with --topics: {again}.",
     ),
-    DisasterState.INTERRUPTED: Stand(
+    DisasterState.INTERRUPTED: StateText(
         "The process died before the topics were handed over. Gaps and positions of the failback flow may be stored.",
         "Repeat: {again}. It stores the same values again.",
     ),
-    DisasterState.HANDED_OVER: Stand(
+    DisasterState.HANDED_OVER: StateText(
         "The failback flow copies newer records back; the flow itself no longer copies these topics.",
         "Run the failback flow: {run_back}.",
     ),
@@ -100,8 +100,8 @@ def do(state: DisasterState, flow: FlowId) -> str:
 
 def rows() -> Iterator[tuple[str, str, str]]:
     """Yield each state, its description, and what to do."""
-    for state, stand in STATES.items():
-        yield state.value, stand.description, do(state, FlowId("A", "B"))
+    for state, text in STATES.items():
+        yield state.value, text.description, do(state, FlowId("A", "B"))
 
 
 def markdown() -> str:

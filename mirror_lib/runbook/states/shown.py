@@ -43,7 +43,7 @@ def _cell(state: State, event: Event) -> str:
 
 def problems() -> list[str]:
     """Return violated invariants, such as a state without a way out, or writers that wait while nothing can act."""
-    return [*_without_a_way_out(), *_bad_refusals(), *_answers_to_nobody(), *_stuck()]
+    return [*_without_a_way_out(), *_bad_refusals(), *_answers_to_nobody(), *_stuck_states()]
 
 
 def _without_a_way_out() -> Iterator[str]:
@@ -74,7 +74,7 @@ def _answers_to_nobody() -> Iterator[str]:
             yield f"{state.value}: it asks exactly where it can be answered, or should"
 
 
-def _stuck() -> Iterator[str]:
+def _stuck_states() -> Iterator[str]:
     """Yield states from which no end can be reached."""
     for state in State:
         seen, ahead = {state}, [state]
@@ -91,10 +91,10 @@ def _stuck() -> Iterator[str]:
 
 def markdown() -> str:
     """Return the diagram, the states, the table, and the texts of refusals: part of docs/runbooks.md."""
-    return "\n".join([*_drawing(), "", *_described(), "", *_grid(), "", *_refusals()]) + "\n"
+    return "\n".join([*_draw(), "", *_state_table(), "", *_grid(), "", *_refusals()]) + "\n"
 
 
-def _drawing() -> Iterator[str]:
+def _draw() -> Iterator[str]:
     arrows: dict[tuple[State, State], list[str]] = {}
     for state, event, then in rows(_DRAWN):
         if isinstance(then, State) and then is not state:
@@ -114,7 +114,7 @@ def _node(state: State) -> str:
     return state.value.replace("-", "_")
 
 
-def _described() -> Iterator[str]:
+def _state_table() -> Iterator[str]:
     yield "| State | Meaning | Possible actions |"
     yield "|---|---|---|"
     for state in State:
@@ -130,13 +130,13 @@ def _grid() -> Iterator[str]:
 
 
 def _refusals() -> Iterator[str]:
-    told: dict[tuple[str, str], list[tuple[State, Event]]] = {}
+    cells_by_refusal: dict[tuple[str, str], list[tuple[State, Event]]] = {}
     for state, event, then in rows(OUTSIDE):
         if isinstance(then, Refusal):
-            told.setdefault((then.reason, then.do), []).append((state, event))
+            cells_by_refusal.setdefault((then.reason, then.do), []).append((state, event))
     yield "| Refused, because the cutover | What to do | States | Events |"
     yield "|---|---|---|---|"
-    for (reason, do), cells in told.items():
+    for (reason, do), cells in cells_by_refusal.items():
         states = ", ".join(dict.fromkeys(f"`{state.value}`" for state, _ in cells))
         events = ", ".join(dict.fromkeys(event.value for _, event in cells))
         yield f"| {reason} | {do.format(name='NAME')} | {states} | {events} |"

@@ -44,7 +44,7 @@ class Situation:
     #: The last process that carried it out, if it died.
     died: CarrierRow | None = None
 
-    def shown(self, state: str) -> str:
+    def shown_state(self, state: str) -> str:
         """Return the displayed name of a state of the cutover or of a step: nothing runs without a process."""
         return INTERRUPTED if self.state.is_unattended and state == StepState.RUNNING else state
 
@@ -74,7 +74,7 @@ def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) ->
         ConfigurationError: there is no such cutover.
     """
     # The lock first: a process records its end before it releases the lock.
-    lock = _living(ledger.lock_holder(lock_name(name)))
+    lock = _live_lock(ledger.lock_holder(lock_name(name)))
     if lock is not None and lock.run_id == apart_from:
         lock = None
     row = ledger.cutovers.find(name)
@@ -100,7 +100,7 @@ def newest_situations(ledger: Ledger) -> list[tuple[CutoverRow, Situation]]:
                 [attempt_of(each) for each in steps[row.name]],
                 carriers[row.name],
                 questions[row.name],
-                _living(held.get(lock_name(row.name))),
+                _live_lock(held.get(lock_name(row.name))),
             ),
         )
         for row in rows
@@ -115,7 +115,7 @@ def _situation(
     lock: RunLockRow | None,
 ) -> Situation:
     carrier = _carrier_of(row, carriers, lock)
-    asked = next(
+    question = next(
         (
             each
             for each in questions
@@ -130,15 +130,15 @@ def _situation(
         released=is_released(attempts),
         carried=carrier is not None and carrier.kind == RUN,
         rolled_back=carrier is not None and carrier.kind == ROLLBACK,
-        question=None if asked is None else Step(asked.step),
-        answered=asked is not None and asked.answer == YES,
+        question=None if question is None else Step(question.step),
+        answered=question is not None and question.answer == YES,
     )
     last = carriers[-1] if carriers else None
     died = last if carrier is None and last is not None and last.ended_as in (None, DIED) else None
-    return Situation(row.name, state_of(known), carrier, asked, died)
+    return Situation(row.name, state_of(known), carrier, question, died)
 
 
-def _living(lock: RunLockRow | None) -> RunLockRow | None:
+def _live_lock(lock: RunLockRow | None) -> RunLockRow | None:
     holder = None if lock is None else LockHolder.parse(lock.holder)
     return None if holder is not None and holder.known_dead else lock
 
@@ -162,8 +162,10 @@ def _is_frozen(attempts: Sequence[Attempt], questions: Sequence[QuestionRow]) ->
     last = last_attempts(attempts).get(Step.FREEZE)
     if last is None or last.state is StepState.UNDONE:
         return False
-    told = any(each.step == Step.FREEZE and each.attempt == last.number and each.answer == YES for each in questions)
-    return last.state is StepState.PASSED or CONFIRMED_BY in last.facts or told
+    is_confirmed = any(
+        each.step == Step.FREEZE and each.attempt == last.number and each.answer == YES for each in questions
+    )
+    return last.state is StepState.PASSED or CONFIRMED_BY in last.facts or is_confirmed
 
 
 def refusal_error(present: Situation, refusal: Refusal) -> MirrorError:
@@ -198,16 +200,16 @@ def answer(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: s
     while True:
         present = situation_of(ledger, name)
         require(present, Event.YES if yes else Event.NO)
-        asked = present.question
-        assert asked is not None
-        if asked.step != step:
+        question = present.question
+        assert question is not None
+        if question.step != step:
             raise NotNowError(
-                f"cutover {name} does not wait for {step.value}: it waits for {asked.step}.",
-                action=f"Answer that question: `mirror cutover confirm {name} {asked.step}`.",
+                f"cutover {name} does not wait for {step.value}: it waits for {question.step}.",
+                action=f"Answer that question: `mirror cutover confirm {name} {question.step}`.",
             )
-        if ledger.carriers.answer(asked, YES if yes else NO, by=by, note=note):
+        if ledger.carriers.answer(question, YES if yes else NO, by=by, note=note):
             audit_word(ledger, name, step, yes=yes, by=by, note=note)
-            return asked
+            return question
 
 
 def audit_word(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, note: str) -> None:
@@ -225,18 +227,18 @@ def audit_word(ledger: Ledger, name: str, step: Step, *, yes: bool, by: str, not
     )
 
 
-def await_taken(ledger: Ledger, asked: QuestionRow, *, sleep: Callable[[float], None] = time.sleep) -> None:
+def await_taken(ledger: Ledger, question: QuestionRow, *, sleep: Callable[[float], None] = time.sleep) -> None:
     """Wait until the process that asked has taken the answer.
 
     Raises:
         NotNowError: that process has ended before: nothing acts on the answer.
     """
     while True:
-        present = situation_of(ledger, asked.cutover)
-        row = ledger.carriers.question(asked.cutover, asked.step, asked.attempt)
+        present = situation_of(ledger, question.cutover)
+        row = ledger.carriers.question(question.cutover, question.step, question.attempt)
         if row is None or row.ended_as == "taken":
             return
-        if row.ended_at is not None or present.carrier is None or present.carrier.id != asked.carrier:
+        if row.ended_at is not None or present.carrier is None or present.carrier.id != question.carrier:
             raise refusal_error(
                 present,
                 Refusal(

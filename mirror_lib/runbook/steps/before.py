@@ -53,7 +53,9 @@ def inventory(context: CutoverContext) -> Outcome:
     mine = {topic.source for topic in topics}
     facts["splits"] = [asdict(each) for each in find_splits(use, mine)]
     together = nothing_split(use, mine, wanted.may_split)
-    found = Gate("groups", True, f"{len(groups):,} groups: {gates.named(group.name for group in groups) or 'none'}")
+    found = Gate(
+        "groups", True, f"{len(groups):,} groups: {gates.first_places(group.name for group in groups) or 'none'}"
+    )
     return Outcome((gates.topics_found(topics), found, together, _no_other_cutover(context, topics)), facts)
 
 
@@ -79,7 +81,7 @@ def _no_other_cutover(context: CutoverContext, topics: tuple[ScopeTopic, ...]) -
     mine = {topic.source for topic in topics}
     clashes = []
     for other in context.ledger.cutovers.newest(context.definition.flow):
-        if other.name == context.definition.name or CutoverState(other.state).ended:
+        if other.name == context.definition.name or CutoverState(other.state).has_ended:
             continue
         if mine & _held_by(context, other.name):
             present = situation_of(context.ledger, other.name)
@@ -153,13 +155,13 @@ def preflight(context: CutoverContext) -> Outcome:
                 "Enable checkpoints and offset-syncs of the flow.",
             ),
             *([fences.can_fence(flow)] if context.definition.fence is Fence.ACL else []),
-            _way_back(context, flow),
+            _reverse_flow_gate(context, flow),
         ),
         {"lag": sum(each.end - each.start for each in plan.partitions), "problems": len(plan.problems)},
     )
 
 
-def _way_back(context: CutoverContext, flow: FlowConfig) -> Gate:
+def _reverse_flow_gate(context: CutoverContext, flow: FlowConfig) -> Gate:
     missing = why_no_way_back(flow, context.opposite, context.topics)
     required = context.definition.require_way_back
     return Gate(
@@ -178,7 +180,7 @@ def rehearse(context: CutoverContext) -> Outcome:
     if opposite is not None and why_no_way_back(flow, opposite, context.topics) is None:
         ensure_topics(opposite)
     seconds, problems = _catch_up(context)
-    context.tell("Comparing the copied records")
+    context.report_progress("Comparing the copied records")
     report = context.compare(VerifyMode.FULL if wanted.scope is VerifyScope.FULL else VerifyMode.RECENT)
     compared = report.seconds
     # Once more: the records since then are about as many as the window will have to compare.

@@ -34,10 +34,10 @@ def before_freeze(context: CutoverContext) -> Outcome:
     # The rehearsal may be days ago.
     ready = (*preflight(context).gates, belongs_together(context))
     expected = context.facts_of(Step.REHEARSE).get("expected_stop_seconds")
-    told = Gate(
+    duration = Gate(
         "duration", True, f"expected downtime of the writers: about {expected} s, plus the time until the approval."
     )
-    return Outcome((*ready, lag, told) if expected is not None else (*ready, lag))
+    return Outcome((*ready, lag, duration) if expected is not None else (*ready, lag))
 
 
 def while_waiting(context: CutoverContext) -> None:
@@ -66,7 +66,7 @@ def freeze_holds(context: CutoverContext) -> tuple[Gate, ...]:
     # Cutovers of 0.1.0 have not recorded it.
     noted = context.facts_of(Step.FREEZE).get(_ENDS, {})
     then = {TopicPartition(topic, number): end for topic, ends in noted.items() for number, end in enumerate(ends)}
-    return (gates.source_as_told(then, log_ends(context.whole_flow, context.topics)),)
+    return (gates.source_as_reported(then, log_ends(context.whole_flow, context.topics)),)
 
 
 def drain(context: CutoverContext) -> Outcome:
@@ -76,13 +76,13 @@ def drain(context: CutoverContext) -> Outcome:
     still_since, rounds = context.monotonic(), 0
     while True:
         if _is_behind(context, ends):
-            context.tell(f"Drain: round {rounds + 1}")
+            context.report_progress(f"Drain: round {rounds + 1}")
             context.copy()
             rounds += 1
         now = log_ends(context.flow, context.topics)
         if now.source != ends.source:
             still_since = context.monotonic()
-            context.tell("Writers still wrote to the source")
+            context.report_progress("Writers still wrote to the source")
         ends = now
         still = context.monotonic() - still_since
         if still >= wanted.still_seconds and not _is_behind(context, ends):
@@ -90,14 +90,14 @@ def drain(context: CutoverContext) -> Outcome:
         if context.monotonic() - began > wanted.drain_seconds:
             break
         context.sleep(min(_LOOK_SECONDS, max(wanted.still_seconds - still, 0.01)))
-    return _cut(context, ends, still, rounds, context.monotonic() - began)
+    return _cut_outcome(context, ends, still, rounds, context.monotonic() - began)
 
 
 def _is_behind(context: CutoverContext, ends: LogEnds) -> bool:
     return bool(ends.behind(copied_to(context.flow)))
 
 
-def _cut(context: CutoverContext, ends: LogEnds, still: float, rounds: int, seconds: float) -> Outcome:
+def _cut_outcome(context: CutoverContext, ends: LogEnds, still: float, rounds: int, seconds: float) -> Outcome:
     plan = plan_flow(context.flow, context.run_options(), context.ledger)
     after = log_ends(context.flow, context.topics)
     # An operator may have stopped a partition: then nothing is planned for it, though it has lag.
@@ -124,7 +124,7 @@ def _cut(context: CutoverContext, ends: LogEnds, still: float, rounds: int, seco
         # The writers were not stopped, against the confirmation.
         undoes=None if long_enough else Step.FREEZE,
     )
-    if outcome.passed:
+    if outcome.has_passed:
         context.ledger.cutovers.save_cuts(context.definition.name, list(_cut_rows(context, after)))
     return outcome
 

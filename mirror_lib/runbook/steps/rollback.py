@@ -114,9 +114,9 @@ def _undo_all(
 
 def _send_away(context: CutoverContext) -> None:
     """End a process that waits for an answer."""
-    asked = situation_of(context.ledger, context.definition.name).question
-    if asked is not None and asked.answer is None:
-        context.ledger.carriers.answer(asked, NO, by=context.by, note="rolled back")
+    question = situation_of(context.ledger, context.definition.name).question
+    if question is not None and question.answer is None:
+        context.ledger.carriers.answer(question, NO, by=context.by, note="rolled back")
 
 
 def _undo(context: CutoverContext) -> tuple[Gate, ...]:

@@ -17,7 +17,7 @@ from mirror_lib.runbook.order import RELEASING, STEPS, comes_before, last_attemp
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import written_to
 from mirror_lib.runbook.records import attempt_of
-from mirror_lib.runbook.scope import ScopeGroup, exactly, log_ends, scope_groups, unrestricted
+from mirror_lib.runbook.scope import ScopeGroup, exactly, log_ends, scope_groups, without_handovers
 from mirror_lib.runbook.steps.cut import cut_holds, cuts
 from mirror_lib.sync.acls import release_acls
 from mirror_lib.sync.groups import GroupRow, apply_flow_groups, plan_flow_groups
@@ -40,8 +40,8 @@ def translate(context: CutoverContext) -> Outcome:
         context.copy()
     names = {group.name for group in groups}
     if names:
-        apply_flow_groups(_moving(flow, names), context.topology(), commit=True, ledger=context.ledger)
-    placed, rows = _placed(context, groups)
+        apply_flow_groups(_with_groups(flow, names), context.topology(), commit=True, ledger=context.ledger)
+    placed, rows = _check_offsets(context, groups)
     facts = {
         "groups": len(names),
         "positions": len(rows),
@@ -51,11 +51,11 @@ def translate(context: CutoverContext) -> Outcome:
     return Outcome((*first, *placed), facts)
 
 
-def _moving(flow: FlowConfig, names: Collection[str]) -> FlowConfig:
+def _with_groups(flow: FlowConfig, names: Collection[str]) -> FlowConfig:
     return flow.model_copy(update={"groups": exactly(sorted(names))}) if names else flow
 
 
-def _placed(
+def _check_offsets(
     context: CutoverContext, groups: Sequence[ScopeGroup] | None = None
 ) -> tuple[tuple[Gate, ...], list[GroupRow]]:
     """Check that the groups' offsets on the target are where they continue, and return these."""
@@ -63,7 +63,7 @@ def _placed(
     if groups is None:
         groups = scope_groups(flow, context.topics, wanted.groups)
     names = {group.name for group in groups}
-    plan = plan_flow_groups(_moving(flow, names), context.topology(), commit=True, ledger=context.ledger).plan
+    plan = plan_flow_groups(_with_groups(flow, names), context.topology(), commit=True, ledger=context.ledger).plan
     rows = gates.rows_of_wave(plan, names, context.topics)
     # Readers that moved first have read further by the time this is repeated.
     gone_on = wanted.style is Style.CONSUMERS_FIRST and context.last[Step.TRANSLATE].number > 1
@@ -91,7 +91,7 @@ def before_approval(context: CutoverContext) -> Outcome:
     """Check everything that the operator is to approve: all findings, and that they still hold."""
     found = [*cut_holds(context), *_readers_stay_away(context)]
     if context.definition.style is Style.TOGETHER:
-        found += _placed(context)[0]
+        found += _check_offsets(context)[0]
     return Outcome(tuple(found))
 
 
@@ -106,7 +106,7 @@ def switch(context: CutoverContext) -> Outcome:
     opposite = context.opposite
     missing = why_no_way_back(flow, opposite, context.topics)
     # No run of the flow is active when its topics are taken from it: it could copy what a late writer produces.
-    with context.locked(flow):
+    with context.hold_lock(flow):
         found = [*cut_holds(context), *_readers_stay_away(context)]
         if missing is not None and wanted.require_way_back:
             found.append(
@@ -118,7 +118,7 @@ def switch(context: CutoverContext) -> Outcome:
             return Outcome(tuple(found))
         facts: dict[str, object] = {}
         if missing is None and opposite is not None:
-            with context.locked(opposite):
+            with context.hold_lock(opposite):
                 prepared = prepare_way_back(flow, opposite, cuts(context), context.ledger)
             facts["way_back"] = {"flow": prepared.flow, "partitions": prepared.partitions}
         change = handover.plan(context)
@@ -147,7 +147,7 @@ def release(context: CutoverContext) -> Outcome:
     context.keep({RELEASING: True})
     back = opposite_of(context.config, flow)
     if back is not None and (fence := _earlier_fence(context, str(back.flow))):
-        found.append(fences.lower_fence(unrestricted(back), fence))
+        found.append(fences.lower_fence(without_handovers(back), fence))
     done = release_acls(
         flow,
         context.ledger,
@@ -183,7 +183,7 @@ def watch(context: CutoverContext) -> Outcome:
         seconds = context.monotonic() - began
         if all(gate.passed for gate in found) or seconds >= wanted.watch_seconds:
             return Outcome(found, {"seconds": round(seconds, 3)})
-        context.tell("; ".join(gate.what for gate in found if not gate.passed))
+        context.report_progress("; ".join(gate.what for gate in found if not gate.passed))
         context.sleep(_LOOK_SECONDS)
 
 
@@ -204,8 +204,8 @@ def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
     ]
     if wanted.watch_seconds:
         new = sum(ends.target[TopicPartition(each.topic, each.partition)] - each.target_end for each in cut)
-        came = f"{new:,} new offsets on the target."
-        found.append(Gate("writers arrived", new > 0, came, "Start the writers on the target."))
+        arrived = f"{new:,} new offsets on the target."
+        found.append(Gate("writers arrived", new > 0, arrived, "Start the writers on the target."))
         # Groups without members before the cutover need none now.
         moving = {group["name"] for group in context.facts_of(Step.INVENTORY)["groups"] if group["active"]}
         groups = [each for each in scope_groups(flow, context.topics, wanted.groups) if each.name in moving]
@@ -215,7 +215,7 @@ def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
 
 def _brought_back(opposite: FlowConfig) -> dict[TopicPartition, int]:
     """Return how far the failback flow has written on this flow's source, by its topics' partitions."""
-    topology = flow_topology(unrestricted(opposite))
+    topology = flow_topology(without_handovers(opposite))
     return {
         TopicPartition(topology.remote_topic(place.topic), place.partition): end
         for place, end in written_to(opposite).items()

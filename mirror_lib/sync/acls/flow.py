@@ -35,16 +35,16 @@ class AclSync:
     @property
     def exit_code(self) -> int:
         """0 if nothing was rejected, else the highest exit code of the errors; 1 if denials are skipped."""
-        return max((error.exit_code for _, error in self.failed), default=int(bool(self.plan.denials_left_out)))
+        return max((error.exit_code for _, error in self.failed), default=int(bool(self.plan.skipped_denials)))
 
     @property
-    def warning(self) -> str | None:
+    def denials_text(self) -> str | None:
         """A sentence about the skipped denials."""
-        if not self.plan.denials_left_out:
+        if not self.plan.skipped_denials:
             return None
         return (
-            f"{len(self.plan.denials_left_out):,} DENY ACLs of the source are not synchronized, such as "
-            f"{self.plan.denials_left_out[0]}: on the target, operations that the source denies may be allowed. Set "
+            f"{len(self.plan.skipped_denials):,} DENY ACLs of the source are not synchronized, such as "
+            f"{self.plan.skipped_denials[0]}: on the target, operations that the source denies may be allowed. Set "
             "mirror.acls.patterns = literal,prefixed, or create the DENY ACLs on the target."
         )
 
@@ -54,7 +54,7 @@ class AclSync:
             **self.plan.to_dict(),
             "applied": self.applied,
             "failed": [{**error.attributes(), "acl": str(acl)} for acl, error in self.failed],
-            "warning": self.warning,
+            "warning": self.denials_text,
         }
 
 
@@ -66,7 +66,7 @@ def plan_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> 
     """
     with flow_admins(flow) as (source, target):
         check_clusters(flow, ledger, cluster_pair(source, target))
-        return AclSync(_planned(flow, topology, ledger, source, target))
+        return AclSync(_plan(flow, topology, ledger, source, target))
 
 
 def apply_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, by: str) -> AclSync:
@@ -83,7 +83,7 @@ def apply_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *,
     """
     with flow_admins(flow) as (source, target):
         check_clusters(flow, ledger, cluster_pair(source, target))
-        plan = _planned(flow, topology, ledger, source, target)
+        plan = _plan(flow, topology, ledger, source, target)
         return AclSync(plan, applied=True, failed=apply_acls(plan, target, ledger, by=by))
 
 
@@ -98,7 +98,7 @@ def sync_flow_acls(
 
     def run() -> StepResult:
         done = plan_flow_acls(flow, topology, ledger) if dry_run else apply_flow_acls(flow, topology, ledger, by=by)
-        _tell(done)
+        _log_sync(done)
         failed = {acl for acl, _ in done.failed}
         report = {
             "skipped": done.plan.notice,
@@ -106,8 +106,8 @@ def sync_flow_acls(
             "unchanged": done.plan.unchanged,
             "problems": [str(error) for _, error in done.failed[:_LINES_SHOWN]],
             "failed": len(done.failed),
-            "denials_left_out": len(done.plan.denials_left_out),
-            "notices": [] if done.warning is None else [done.warning],
+            "denials_left_out": len(done.plan.skipped_denials),
+            "notices": [] if done.denials_text is None else [done.denials_text],
         }
         # A run that is limited to some topics leaves the step due for the others.
         return StepResult(report, complete=done.applied and not topology.limits and not done.failed)
@@ -151,25 +151,25 @@ def apply_acls(
     now = datetime.now(UTC)
     before = {binding_of(row): AclState(row.state) for row in ledger.acls(str(plan.flow))}
 
-    def staged(acl: AclBinding, *, withdrawn: bool) -> ReplicatedAclRow:
+    def staged_row(acl: AclBinding, *, withdrawn: bool) -> ReplicatedAclRow:
         state = before.get(acl, AclState.WAITING)
         return row_of(plan.flow, acl, AclKind.STAGED, state, now=now, by=by, withdrawn=withdrawn)
 
-    def copied(acl: AclBinding) -> ReplicatedAclRow:
+    def copied_row(acl: AclBinding) -> ReplicatedAclRow:
         return row_of(plan.flow, acl, AclKind.COPIED, AclState.CREATED, now=now, by=by)
 
-    ledger.save_acls([staged(acl, withdrawn=False) for acl in plan.stage])
-    ledger.save_acls([staged(acl, withdrawn=True) for acl in plan.withdraw])
+    ledger.save_acls([staged_row(acl, withdrawn=False) for acl in plan.stage])
+    ledger.save_acls([staged_row(acl, withdrawn=True) for acl in plan.withdraw])
     created = target.create_acls(plan.create) if plan.create else {}
-    ledger.save_acls([copied(acl) for acl, error in created.items() if error is None])
+    ledger.save_acls([copied_row(acl) for acl, error in created.items() if error is None])
     deleted = target.delete_acls(plan.delete) if plan.delete else {}
     gone = [acl for acl, error in deleted.items() if error is None]
-    ledger.forget_acls([copied(acl) for acl in (*gone, *plan.forget)])
+    ledger.forget_acls([copied_row(acl) for acl in (*gone, *plan.forget)])
     outcome = {**created, **deleted}
     return tuple((acl, error) for acl, error in sorted(outcome.items()) if error is not None)
 
 
-def _planned(
+def _plan(
     flow: FlowConfig, topology: FlowTopology, ledger: Ledger, source: ClusterAdmin, target: ClusterAdmin
 ) -> AclPlan:
     try:
@@ -191,7 +191,7 @@ def _planned(
     return plan_acls(flow, topology, facts)
 
 
-def _tell(done: AclSync) -> None:
+def _log_sync(done: AclSync) -> None:
     flow, verb = done.plan.flow, "will" if done.applied else "would"
     if done.plan.notice is not None:
         _log.info("Flow %s: %s", flow, done.plan.notice)
@@ -204,7 +204,7 @@ def _tell(done: AclSync) -> None:
     if len(steps) > _LINES_SHOWN:
         _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
     _log.info("%d ACLs unchanged.", done.plan.unchanged)
-    if done.warning is not None:
-        _log.warning("Flow %s: %s", flow, done.warning)
+    if done.denials_text is not None:
+        _log.warning("Flow %s: %s", flow, done.denials_text)
     for _, error in done.failed[:_LINES_SHOWN]:
         _log.error("Flow %s: %s", flow, error)

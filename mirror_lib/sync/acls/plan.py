@@ -80,7 +80,7 @@ class AclPlan:
     waiting: tuple[AclBinding, ...] = ()
     released: tuple[AclBinding, ...] = ()
     #: Denials of the source without a counterpart on the target, where the forbidden operations are thus allowed.
-    denials_left_out: tuple[AclBinding, ...] = ()
+    skipped_denials: tuple[AclBinding, ...] = ()
     #: ACLs without a change.
     unchanged: int = 0
     #: Set if there is nothing to do because a cluster has no authorizer.
@@ -112,7 +112,7 @@ class AclPlan:
             ],
             "waiting": [asdict(acl) for acl in self.waiting],
             "released": [asdict(acl) for acl in self.released],
-            "denials_left_out": [asdict(acl) for acl in self.denials_left_out],
+            "denials_left_out": [asdict(acl) for acl in self.skipped_denials],
             "unchanged": self.unchanged,
             "notice": self.notice,
         }
@@ -151,12 +151,12 @@ def plan_acls(flow: FlowConfig, topology: FlowTopology, facts: AclFacts) -> AclP
         drift=tuple(_drift(flow, topology, facts, rewritten.wanted, missing, withdrawn)),
         waiting=tuple(sorted((stage | held.keys()) - released)),
         released=tuple(sorted(released)),
-        denials_left_out=tuple(_denials_left_out(flow, rewrite, facts, rewritten.wanted)),
+        skipped_denials=tuple(_skipped_denials(flow, rewrite, facts, rewritten.wanted)),
         unchanged=len(rewritten.wanted & facts.target),
     )
 
 
-def _denials_left_out(
+def _skipped_denials(
     flow: FlowConfig, rewrite: AclRewrite, facts: AclFacts, wanted: frozenset[AclBinding]
 ) -> Iterable[AclBinding]:
     """Denials that the target lacks for at least one of their topics, regardless of who creates them there."""

@@ -71,7 +71,7 @@ def release_acls(
         ConfigurationError: one of `topics` is not a regex.
         MirrorError: the target or the ledger cannot be used. A target without an authorizer gives a notice.
     """
-    rows = _staged(flow, ledger, topics, AclState.WAITING, AclState.CREATING)
+    rows = _staged_rows(flow, ledger, topics, AclState.WAITING, AclState.CREATING)
     kept = tuple(sorted(acl for acl, row in rows.items() if row.withdrawn and not with_withdrawn))
     wanted = {acl: row for acl, row in rows.items() if acl not in kept}
     if not wanted:
@@ -97,7 +97,7 @@ def release_acls(
         present=tuple(sorted(present)),
         withdrawn=kept,
         denied=tuple(acl for acl in released if any(_denies(other, acl) for other in on_target)),
-        failed=_failed(outcome),
+        failed=_failures(outcome),
     )
 
 
@@ -114,7 +114,7 @@ def revoke_acls(flow: FlowConfig, ledger: Ledger, *, by: str, topics: Sequence[s
         ConfigurationError: one of `topics` is not a regex.
         MirrorError: the target or the ledger cannot be used. A target without an authorizer gives a notice.
     """
-    rows = _staged(flow, ledger, topics, AclState.CREATING, AclState.CREATED)
+    rows = _staged_rows(flow, ledger, topics, AclState.CREATING, AclState.CREATED)
     if not rows:
         return StagedAclChange(str(flow.flow))
     with target_admin(flow) as target:
@@ -124,10 +124,10 @@ def revoke_acls(flow: FlowConfig, ledger: Ledger, *, by: str, topics: Sequence[s
             return _no_authorizer(flow)
     done = [acl for acl, error in outcome.items() if error is None]
     _save(ledger, (rows[acl] for acl in done), AclState.WAITING, by)
-    return StagedAclChange(str(flow.flow), changed=tuple(sorted(done)), failed=_failed(outcome))
+    return StagedAclChange(str(flow.flow), changed=tuple(sorted(done)), failed=_failures(outcome))
 
 
-def _staged(
+def _staged_rows(
     flow: FlowConfig, ledger: Ledger, topics: Sequence[str], *states: AclState
 ) -> dict[AclBinding, ReplicatedAclRow]:
     try:
@@ -152,7 +152,7 @@ def _save(ledger: Ledger, rows: Iterable[ReplicatedAclRow], state: AclState, by:
     ledger.save_acls([replace(row, state=state.value, changed_at=now, changed_by=by) for row in rows])
 
 
-def _failed(outcome: Mapping[AclBinding, MirrorError | None]) -> tuple[tuple[AclBinding, MirrorError], ...]:
+def _failures(outcome: Mapping[AclBinding, MirrorError | None]) -> tuple[tuple[AclBinding, MirrorError], ...]:
     return tuple((acl, error) for acl, error in sorted(outcome.items()) if error is not None)
 
 

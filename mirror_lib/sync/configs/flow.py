@@ -18,7 +18,7 @@ from mirror_lib.sync.configs.plan import ConfigFacts, ConfigPlan, ConfigRule, To
 from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.due_steps import StepResult, run_if_due
 from mirror_lib.sync.hidden import hidden_topics
-from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without_refused, unsupported
+from mirror_lib.sync.topics import INDISPENSABLE, Configs, Outcome, done_without_refused, is_unsupported
 from mirror_lib.topology import FlowTopology, NameFault
 
 _log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def sync_flow_configs(
 
     def run() -> StepResult:
         done = (plan_flow_configs if dry_run else apply_flow_configs)(flow, topology, ledger)
-        _tell(done)
+        _log_sync(done)
         report = {
             "changed": len(done.plan.changes) - len(done.failed),
             "unchanged": done.plan.unchanged,
@@ -148,10 +148,10 @@ def gather_config_facts(
             sources.setdefault(remote, topic)
     source_configs = source.topic_configs(sources.values())
     target_configs = target.topic_configs(sources)
-    for answers in (source_configs, target_configs):
+    for configs in (source_configs, target_configs):
         # A topic that vanished after it was listed was deleted.
         unreadable |= {
-            name: error for name, error in answers.errors.items() if not isinstance(error, TopicMissingError)
+            name: error for name, error in configs.errors.items() if not isinstance(error, TopicMissingError)
         }
     known = existing | unreadable.keys()
     not_created = sum(names.targets[topic] not in known for topic in selected)
@@ -180,7 +180,7 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
 
     wanted = {topic: {step.name: step.new for step in change.steps} for topic, change in changes.items()}
     done = done_without_refused(wanted, attempt)
-    if unsupported(done.errors):
+    if is_unsupported(done.errors):
         kept = (
             f"cluster {target.cluster} does not support changes of topic configs: {len(changes):,} topics keep their "
             "configs."
@@ -201,7 +201,7 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
     return ConfigSync(plan, applied=True, failed=tuple(failed), notices=tuple(notices))
 
 
-def _tell(done: ConfigSync) -> None:
+def _log_sync(done: ConfigSync) -> None:
     flow, verb = done.plan.flow, "changes" if done.applied else "would change"
     for change in done.plan.changes[:_LINES_SHOWN]:
         _log.info("Flow %s %s %s.", flow, verb, change)

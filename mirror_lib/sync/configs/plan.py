@@ -180,19 +180,19 @@ class ConfigRulebook:
             ConfigurationError: the filter class cannot be loaded, or a regex is not valid.
         """
         self._overrides = flow.config_rules.override
-        self._never = _compiled(flow, ConfigRule.NEVER, flow.config_rules.never)
-        self._always = _compiled(flow, ConfigRule.ALWAYS, flow.config_rules.always)
-        self._follow = _compiled(flow, ConfigRule.FOLLOWS_TARGET, flow.config_rules.default)
+        self._never = _compile(flow, ConfigRule.NEVER, flow.config_rules.never)
+        self._always = _compile(flow, ConfigRule.ALWAYS, flow.config_rules.always)
+        self._follow = _compile(flow, ConfigRule.FOLLOWS_TARGET, flow.config_rules.default)
         self._filter: ConfigPropertyFilter = config_property_filter(flow)
 
-    def wanted(self, configs: TopicConfigs | None) -> list[WantedConfig]:
+    def wanted_configs(self, configs: TopicConfigs | None) -> list[WantedConfig]:
         """The action for every config of a source topic, by name; at least for the overrides."""
         entries = dict(configs.entries) if configs is not None else {}
         return [self._of(name, entries.get(name)) for name in sorted({*entries, *self._overrides})]
 
     def at_creation(self, configs: TopicConfigs | None) -> dict[str, str]:
         """The configs that a new remote topic gets (mm2 `MirrorSourceConnector.targetConfig`)."""
-        return {want.name: want.value for want in self.wanted(configs) if want.value is not None}
+        return {want.name: want.value for want in self.wanted_configs(configs) if want.value is not None}
 
     def _of(self, name: str, entry: ConfigEntry | None) -> WantedConfig:
         if name in self._overrides:
@@ -238,7 +238,7 @@ def plan_configs(flow: FlowConfig, facts: ConfigFacts) -> ConfigPlan:
         if theirs is None or ours is None:
             continue
         steps = []
-        for want in rules.wanted(theirs):
+        for want in rules.wanted_configs(theirs):
             present = ours.entries.get(want.name)
             step = None if present is None else _step(want, present)
             if step is not None:
@@ -299,7 +299,7 @@ def _names(pattern: PatternList | None, name: str) -> bool:
     return pattern is not None and pattern.fullmatch(name)
 
 
-def _compiled(flow: FlowConfig, rule: ConfigRule, patterns: tuple[str, ...]) -> PatternList | None:
+def _compile(flow: FlowConfig, rule: ConfigRule, patterns: tuple[str, ...]) -> PatternList | None:
     try:
         return compile_list(patterns)
     except ValueError as error:

@@ -116,7 +116,7 @@ def sync_flow_groups(
 
     def run() -> StepResult:
         done = (plan_flow_groups if dry_run else apply_flow_groups)(flow, topology, commit=commit, ledger=ledger)
-        _tell(done)
+        _log_sync(done)
         # The step that commits knows more, and comes later.
         if complete and (commit or not flow.sync_group_offsets_enabled):
             save_groups(ledger, done.plan, applied=done.applied)
@@ -162,7 +162,7 @@ def _commit(plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
     return after_applying(plan, refused, active)
 
 
-def _tell(done: GroupSync) -> None:
+def _log_sync(done: GroupSync) -> None:
     summary = done.plan.summary()
     _log.info(
         "Flow %s: %s %d checkpoints and %d committed offsets, of %d groups on %d partitions.",

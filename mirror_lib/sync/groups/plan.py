@@ -94,7 +94,7 @@ class GroupRow:
             return self.exact
         return None if self.checkpoint is None else self.checkpoint.downstream_offset
 
-    def judged(self) -> GroupRow:
+    def with_reason(self) -> GroupRow:
         """The row with the reason that follows from its numbers."""
         return replace(self, reason=self._why_not(due=False))
 
@@ -161,13 +161,13 @@ class GroupPlan:
             if row.reason == GroupReason.REFUSED
         }
 
-        def told(row: GroupRow) -> GroupRow:
+        def with_refusal(row: GroupRow) -> GroupRow:
             what = refused.get((row.group, row.source, row.goes_on_at)) if row.commit else None
             return (
                 row if what is None else replace(row, commit=False, emit=False, reason=GroupReason.REFUSED, what=what)
             )
 
-        return replace(self, rows=tuple(map(told, self.rows)))
+        return replace(self, rows=tuple(map(with_refusal, self.rows)))
 
     def of_requested_topics(self) -> GroupPlan:
         """The part of the plan for the topics that the command is limited to."""

@@ -21,7 +21,7 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.ledger import DISASTER, Ledger
-from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, united
+from mirror_lib.offsets import GroupReason, LoadMode, OffsetMap, OffsetSyncStore, SyncPoint, unite
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.groups.plan import GroupFinding, GroupPartition
@@ -64,7 +64,7 @@ def gather_group_facts(
     known = named | supposed_groups(flow, every) | {place.group for place in checkpoints or ()}
     unseen = {group for group in known if takes(group)} - every.keys()
     accepted = {each.group for each in listed if each.kind.of_consumers} | unseen
-    committed = source.committed(accepted)
+    committed = source.fetch_committed(accepted)
     doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
     groups = select_groups(topology, accepted, committed.offsets)
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
@@ -87,7 +87,7 @@ def gather_group_facts(
         target_starts=targets.starts,
         source_starts=targets.source_starts,
         source_ends=targets.source_ends,
-        left_out={} if counting is None else _left_out(str(flow.flow), counting),
+        skipped={} if counting is None else _skipped_ranges(str(flow.flow), counting),
         maps={} if counting is None else _LedgerMaps(str(flow.flow), counting, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
@@ -146,7 +146,7 @@ def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGrou
     listed = {name: each for name, each in target.list_groups().items() if name in groups}
     # Groups with members commit their own offsets, and groups that do not exist have none.
     idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]
-    committed = target.committed(idle)
+    committed = target.fetch_committed(idle)
     errors = dict(committed.errors)
     for (group, _), error in committed.partition_errors.items():
         # Without its committed offset, the group could be set back.
@@ -173,7 +173,7 @@ def _read_syncs(flow: FlowConfig, mode: LoadMode) -> tuple[OffsetSyncStore, list
     store = OffsetSyncStore(mode)
     for sync in found.entries:
         store.add(TopicPartition(sync.topic, sync.partition), SyncPoint(sync.upstream_offset, sync.downstream_offset))
-    store.loaded()
+    store.mark_loaded()
     return store, _about_unreadable(found.unreadable, topic, connection.cluster)
 
 
@@ -213,14 +213,14 @@ class _Targets(NamedTuple):
     source_ends: Mapping[TopicPartition, int]
 
 
-def _left_out(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
+def _skipped_ranges(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
     """Source offsets that were skipped although the source has their records."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for gap in ledger.gaps(flow, limit=None):
         if gap.cause not in LOSS_REASONS and gap.cause != DISASTER and gap.next_offset > gap.first_offset:
             place = TopicPartition(gap.topic, gap.partition)
             found.setdefault(place, []).append((gap.first_offset, gap.next_offset))
-    return {place: united(ranges) for place, ranges in found.items()}
+    return {place: unite(ranges) for place, ranges in found.items()}
 
 
 def _targets(

@@ -86,7 +86,7 @@ class GroupFacts:
     #: Log end offsets of source partitions.
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: Source offsets [first, next) that an operator or the flow's policy has excluded from the copy. Ascending.
-    left_out: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    skipped: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
     #: Committed offsets of single partitions that are not returned.
     unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
     #: Source topics whose transforms may route records elsewhere.
@@ -121,7 +121,7 @@ def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
     # By partition, so that each map is read once: maps of topics with many holes are large.
     for number in sorted(range(len(rows)), key=lambda number: rows[number].source):
         if rows[number].translated:
-            rows[number] = planner.settled(rows[number]).judged()
+            rows[number] = planner.settle(rows[number]).with_reason()
     return GroupPlan(topology.flow, tuple(rows), facts.findings, facts.notices, target_read=facts.target is not None)
 
 
@@ -157,7 +157,7 @@ def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> 
         now: their state.
     """
     rows = (
-        _compared(replace(row, commit=False), now) if row.commit and row.group in groups else row for row in plan.rows
+        _compare(replace(row, commit=False), now) if row.commit and row.group in groups else row for row in plan.rows
     )
     return replace(plan, rows=tuple(rows))
 
@@ -168,7 +168,7 @@ def _reason_of(error: MirrorError) -> GroupReason:
     return GroupReason.TARGET_CHANGED if isinstance(error, ReplicationError) else GroupReason.UNREADABLE
 
 
-def _compared(row: GroupRow, groups: TargetGroups) -> GroupRow:
+def _compare(row: GroupRow, groups: TargetGroups) -> GroupRow:
     """A translated row with its due commit, or the reason why there is none."""
     if row.group in groups.errors:
         return replace(row, reason=GroupReason.UNREADABLE, what=str(groups.errors[row.group]))
@@ -199,9 +199,9 @@ class _Planner:
         self._former: dict[str, list[Checkpoint]] = {}
         for checkpoint in facts.checkpoints.values():
             self._former.setdefault(checkpoint.group, []).append(checkpoint)
-        self._untold: dict[str, dict[TopicPartition, MirrorError]] = {}
+        self._unreadable: dict[str, dict[TopicPartition, MirrorError]] = {}
         for (group, partition), error in facts.unreadable.items():
-            self._untold.setdefault(group, {})[partition] = error
+            self._unreadable.setdefault(group, {})[partition] = error
 
     def rows(self, group: str) -> Iterator[GroupRow]:
         offsets = self._facts.committed[group]
@@ -216,15 +216,15 @@ class _Planner:
             if reason is None and error is not None:
                 reason = _reason_of(error)
                 row = replace(row, what=str(error))
-            yield self._translated(row) if reason is None else replace(row, reason=reason)
-        for partition, error in sorted(self._untold.get(group, {}).items()):
+            yield self._translate(row) if reason is None else replace(row, reason=reason)
+        for partition, error in sorted(self._unreadable.get(group, {}).items()):
             target = self._target(partition)
             targets[target] += 1
             if self._why_not(partition.topic) is None:
                 yield GroupRow(group, partition, target, reason=GroupReason.UNREADABLE, what=str(error))
-        yield from self._gone(group, targets)
+        yield from self._tombstone_rows(group, targets)
 
-    def _gone(self, group: str, present: Container[TopicPartition]) -> Iterator[GroupRow]:
+    def _tombstone_rows(self, group: str, present: Container[TopicPartition]) -> Iterator[GroupRow]:
         """Rows of checkpoints for partitions without a committed offset of the group."""
         for checkpoint in self._former.get(group, ()):
             target = TopicPartition(checkpoint.topic, checkpoint.partition)
@@ -242,7 +242,7 @@ class _Planner:
                 return source
         return None
 
-    def _translated(self, row: GroupRow) -> GroupRow:
+    def _translate(self, row: GroupRow) -> GroupRow:
         assert row.upstream is not None
         translation = translate(
             self._facts.syncs, row.source, row.upstream, copied_to=self._facts.copied_to.get(row.source)
@@ -274,13 +274,13 @@ class _Planner:
         what = f"its translated offset is {downstream}, but the log end offset of {row.target} is {end}"
         return replace(row, checkpoint=None, exact=None, emit=False, reason=GroupReason.BEYOND_TARGET_END, what=what)
 
-    def settled(self, row: GroupRow) -> GroupRow:
+    def settle(self, row: GroupRow) -> GroupRow:
         """A translated row with the offset to commit on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
         groups = self._facts.target
-        row = self._mapped(row, by_map=self._facts.exact and groups is not None)
+        row = self._by_map(row, by_map=self._facts.exact and groups is not None)
         if groups is None:
             return row
-        found = _compared(row, groups)
+        found = _compare(row, groups)
         wanted = row.goes_on_at
         if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
             return self._beyond_end(replace(found, commit=False), wanted)
@@ -291,7 +291,7 @@ class _Planner:
             self._last_map = (source, self._facts.maps.get(source))
         return self._last_map[1]
 
-    def _mapped(self, row: GroupRow, *, by_map: bool) -> GroupRow:
+    def _by_map(self, row: GroupRow, *, by_map: bool) -> GroupRow:
         """The row with the result of the exact offset map.
 
         Args:
@@ -308,7 +308,7 @@ class _Planner:
             row = replace(row, exact=lookup.offset, reason=reason)
         if row.goes_on_at is None:
             return row
-        again, skipped = found.records_read_again(upstream, row.goes_on_at), self._skipped(row, found)
+        again, skipped = found.records_read_again(upstream, row.goes_on_at), self._count_skipped(row, found)
         return replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
 
     def _at_both_ends(self, row: GroupRow) -> GroupRow:
@@ -350,7 +350,7 @@ class _Planner:
         sync = None if row.upstream is None else self._facts.syncs.nearest(row.source, row.upstream)
         return sync is not None and sync.upstream_offset == BEFORE_ALL
 
-    def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
+    def _count_skipped(self, row: GroupRow, found: OffsetMap) -> int:
         """Upper bound of the records after the group's offset on the source that the target does not hold."""
         upstream, start = row.upstream, row.goes_on_at
         assert upstream is not None
@@ -360,7 +360,7 @@ class _Planner:
         skipped = 0
         if self._begins_the_target(row, found):
             skipped += max(0, found.source_first - first)
-        for begin, end in self._facts.left_out.get(row.source, ()):
+        for begin, end in self._facts.skipped.get(row.source, ()):
             begin = max(begin, first, found.source_first)
             if begin < end:
                 skipped += end - begin - found.source_records_between(begin, end)

@@ -95,7 +95,7 @@ class HeartbeatEmitter:
         spec = heartbeats_topic(pair, replication_policy(pair))
         emitted = EmittedHeartbeat(pair.flow, pair.flow.target, spec.name, _now_ms())
         try:
-            writer = self._writers.get(pair.flow) or self._opened(pair, spec)
+            writer = self._writers.get(pair.flow) or self._open_writer(pair, spec)
             emitted = replace(emitted, timestamp_ms=_now_ms())
             writer.write([Heartbeat(pair.source_alias, pair.target_alias, emitted.timestamp_ms)])
         except MirrorError as error:
@@ -104,7 +104,7 @@ class HeartbeatEmitter:
             return replace(emitted, error=error)
         return emitted
 
-    def _opened(self, pair: FlowConfig, spec: TopicSpec) -> HeartbeatWriter:
+    def _open_writer(self, pair: FlowConfig, spec: TopicSpec) -> HeartbeatWriter:
         with ClusterAdmin(Connection.from_settings(pair.clients.target_admin), self._timeout) as admin:
             # Before anything is created or written: the alias may name another cluster now.
             check_heartbeats_cluster(pair.flow, self._ledger, admin.cluster_id())

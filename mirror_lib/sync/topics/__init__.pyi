@@ -12,6 +12,6 @@ from .needed import check_needed_topics as check_needed_topics
 from .refusals import Configs as Configs
 from .refusals import done_without_refused as done_without_refused
 from .refusals import INDISPENSABLE as INDISPENSABLE
+from .refusals import is_unsupported as is_unsupported
 from .refusals import Outcome as Outcome
-from .refusals import unsupported as unsupported
 from .waiting import wait_until_visible as wait_until_visible

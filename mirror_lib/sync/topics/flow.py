@@ -38,7 +38,7 @@ class TopicSync:
     notices: tuple[str, ...] = ()
 
     @property
-    def failed(self) -> tuple[TopicResult, ...]:
+    def failures(self) -> tuple[TopicResult, ...]:
         """The steps that the cluster rejected."""
         return tuple(result for result in self.results if result.error is not None)
 
@@ -58,7 +58,7 @@ class TopicSync:
             ],
             "notices": list(self.notices),
             "failed": [
-                {**result.error.attributes(), "name": result.step.name} for result in self.failed if result.error
+                {**result.error.attributes(), "name": result.step.name} for result in self.failures if result.error
             ],
         }
 
@@ -81,8 +81,10 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
         # Without permission to create topics, the creation reports it.
-        checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
-        return TopicSync(plan, internal, notices=(*obstacles, *notices, *_about(internal), *_refused(flow, checked)))
+        checked = apply_plan(plan, target, kept=_kept_configs(flow), validate_only=True)
+        return TopicSync(
+            plan, internal, notices=(*obstacles, *notices, *_about(internal), *_rejection_notices(flow, checked))
+        )
 
 
 def refused_configs(
@@ -95,10 +97,10 @@ def refused_configs(
     try:
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         plan = plan_topics(flow, topology, _facts(flow, topology, source, target)[0])
-        checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
+        checked = apply_plan(plan, target, kept=_kept_configs(flow), validate_only=True)
     except MirrorError:
         return ()
-    return (*_about(internal), *_refused(flow, checked))
+    return (*_about(internal), *_rejection_notices(flow, checked))
 
 
 def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
@@ -119,11 +121,13 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger |
         internal = ensure_internal_topics(flow, source, target)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
-        results = apply_plan(plan, target, kept=_kept(flow))
-        return TopicSync(plan, internal, results, (*obstacles, *notices, *_about(internal), *_refused(flow, results)))
+        results = apply_plan(plan, target, kept=_kept_configs(flow))
+        return TopicSync(
+            plan, internal, results, (*obstacles, *notices, *_about(internal), *_rejection_notices(flow, results))
+        )
 
 
-def _kept(flow: FlowConfig) -> frozenset[str]:
+def _kept_configs(flow: FlowConfig) -> frozenset[str]:
     """Configs that the file sets by name: without them the topic would not be as configured."""
     return INDISPENSABLE | flow.config_rules.override.keys()
 
@@ -132,7 +136,7 @@ def _about(internal: Iterable[InternalTopic]) -> Iterator[str]:
     yield from (topic.notice for topic in internal if topic.notice is not None)
 
 
-def _refused(flow: FlowConfig, results: Iterable[TopicResult]) -> Iterator[str]:
+def _rejection_notices(flow: FlowConfig, results: Iterable[TopicResult]) -> Iterator[str]:
     """Rejections of new topics by the target, a sentence for each config."""
     without = {result.step.name: result.without for result in results}
     yield from Outcome(dict.fromkeys(without), without).notices(flow.flow.target)
@@ -174,9 +178,9 @@ def sync_flow_topics(
         MirrorError: as `apply_flow_topics`.
     """
     done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology, ledger)
-    _tell(done, "would" if dry_run else "will")
+    _log_sync(done, "would" if dry_run else "will")
     problems = [str(conflict) for conflict in done.plan.conflicts]
-    problems += [f"{result.step}: {result.error}" for result in done.failed]
+    problems += [f"{result.step}: {result.error}" for result in done.failures]
     return {
         "dry_run": dry_run,
         "created": len(done.plan.create),
@@ -188,7 +192,7 @@ def sync_flow_topics(
     }
 
 
-def _tell(done: TopicSync, verb: str) -> None:
+def _log_sync(done: TopicSync, verb: str) -> None:
     for topic in done.internal:
         _log.info("Internal topic %s on cluster %s: %s.", topic.name, topic.cluster, topic.state.value)
     steps = [*done.plan.create, *done.plan.grow]
@@ -201,5 +205,5 @@ def _tell(done: TopicSync, verb: str) -> None:
         _log.warning("Flow %s: %s", done.plan.flow, notice)
     for conflict in done.plan.conflicts:
         _log.error("Flow %s: %s", done.plan.flow, conflict)
-    for result in done.failed:
+    for result in done.failures:
         _log.error("Flow %s could not %s: %s", done.plan.flow, result.step, result.error)

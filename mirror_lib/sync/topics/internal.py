@@ -190,8 +190,8 @@ def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[Int
 
     See its `TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`. Returns the topics.
     """
-    answers = admin.topic_configs([topic.name for topic in topics if topic.state is InternalTopicState.EXISTS])
-    for name, configs in answers.items():
+    topic_configs = admin.topic_configs([topic.name for topic in topics if topic.state is InternalTopicState.EXISTS])
+    for name, configs in topic_configs.items():
         policy = configs.value(_CLEANUP_POLICY)
         if policy is not None and policy != _COMPACT:
             raise ConfigurationError(
@@ -200,7 +200,7 @@ def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[Int
                 action="Set cleanup.policy=compact on it, or set another topic in "
                 f"{flow.flow.target}.offset.storage.topic.",
             )
-    return [_with_notice(topic, answers.errors.get(topic.name)) for topic in topics]
+    return [_with_notice(topic, topic_configs.errors.get(topic.name)) for topic in topics]
 
 
 def _with_notice(topic: InternalTopic, error: MirrorError | None) -> InternalTopic:

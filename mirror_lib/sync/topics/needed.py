@@ -111,7 +111,7 @@ def _obstacles_on(flow: FlowConfig, admin: ClusterAdmin, *, is_target: bool) -> 
     own = {each.name: each for each in _own_topics(flow, is_target=is_target)}
     made_by_brokers = list(_made_by_brokers(flow)) if is_target else []
     wanted = [*own, *made_by_brokers]
-    missing = _missing(admin.describe_topics(wanted).errors) if wanted else set()
+    missing = _missing_topics(admin.describe_topics(wanted).errors) if wanted else set()
     if not missing:
         return
     needed = [own[name] for name in own if name in missing]
@@ -127,7 +127,7 @@ def _obstacles_on(flow: FlowConfig, admin: ClusterAdmin, *, is_target: bool) -> 
         yield Obstacle(admin.cluster, what, stops_copy=False)
 
 
-def _missing(errors: Mapping[str, MirrorError]) -> set[str]:
+def _missing_topics(errors: Mapping[str, MirrorError]) -> set[str]:
     return {name for name, error in errors.items() if isinstance(error, TopicMissingError)}
 
 

@@ -231,10 +231,10 @@ def apply_plan(
     if plan.create:
         specs = [TopicSpec(step.name, step.partitions, step.replication_factor, step.configs) for step in plan.create]
         created = create_topics(target_admin, specs, kept=kept, validate_only=validate_only)
-        errors, without = _failed(created.errors), created.without
+        errors, without = _failures(created.errors), created.without
     if plan.grow:
         counts = {step.name: step.wanted for step in plan.grow}
-        errors |= _failed(target_admin.create_partitions(counts, validate_only=validate_only))
+        errors |= _failures(target_admin.create_partitions(counts, validate_only=validate_only))
     steps: tuple[CreateTopic | GrowPartitions, ...] = (*plan.create, *plan.grow)
     if not validate_only:
         done = {step.name: _partitions_after(step) for step in steps if step.name not in errors}
@@ -311,12 +311,12 @@ def gather_topic_facts(
         target_brokers=len(target_admin.brokers()) if missing else None,
         unreadable=unreadable,
         target_config_names=_config_names(target_admin, target_names),
-        copied=_copied({topic: remote[topic] for topic in missing}, positions()) if missing else {},
+        copied=_copied_topics({topic: remote[topic] for topic in missing}, positions()) if missing else {},
         target_names=frozenset(target_names),
     )
 
 
-def _copied(missing: Mapping[str, str], positions: Iterable[Position]) -> dict[str, str]:
+def _copied_topics(missing: Mapping[str, str], positions: Iterable[Position]) -> dict[str, str]:
     """Missing target topics whose records were copied, by source topic, with the topic that they went to.
 
     Creating one would hide that its records are gone, or elsewhere. One partition with an operator's decision (its
@@ -370,7 +370,7 @@ def _too_few_brokers(flow: FlowConfig, step: CreateTopic, brokers: int) -> Confl
     )
 
 
-def _failed(outcome: Mapping[str, MirrorError | None]) -> dict[str, MirrorError]:
+def _failures(outcome: Mapping[str, MirrorError | None]) -> dict[str, MirrorError]:
     return {name: error for name, error in outcome.items() if error is not None}
 
 

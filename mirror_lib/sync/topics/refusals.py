@@ -52,14 +52,14 @@ def notice(cluster: str, name: str, topics: Mapping[str, MirrorError]) -> str:
     """
     shown = ", ".join(sorted(topics)[:_TOPICS_SHOWN])
     more = f" and {len(topics) - _TOPICS_SHOWN:,} more" if len(topics) > _TOPICS_SHOWN else ""
-    said = next(iter(topics.values())).what.rstrip(".")
+    reason = next(iter(topics.values())).what.rstrip(".")
     return (
-        f"cluster {cluster} rejects the topic config {name}; topics without it: {shown}{more} ({said}). Set "
+        f"cluster {cluster} rejects the topic config {name}; topics without it: {shown}{more} ({reason}). Set "
         f"mirror.configs.never = {name} to skip it."
     )
 
 
-def unsupported(outcome: Mapping[str, MirrorError | None]) -> bool:
+def is_unsupported(outcome: Mapping[str, MirrorError | None]) -> bool:
     """Return true if the cluster does not support the request at all."""
     return bool(outcome) and all(isinstance(error, UnsupportedRequestError) for error in outcome.values())
 
@@ -81,7 +81,7 @@ def done_without_refused(
     while doubtful := {
         topic: wanted[topic] for topic, error in errors.items() if isinstance(error, RequestRefusedError)
     }:
-        fresh = _refused(doubtful, attempt, kept, refused)
+        fresh = _rejected_configs(doubtful, attempt, kept, refused)
         refused |= fresh
         again: dict[str, Configs] = {}
         for topic, configs in doubtful.items():
@@ -95,7 +95,7 @@ def done_without_refused(
     return Outcome(errors, {topic: names for topic, names in without.items() if errors[topic] is None})
 
 
-def _refused(
+def _rejected_configs(
     doubtful: Mapping[str, Configs],
     attempt: Attempt,
     kept: Collection[str],
@@ -115,10 +115,10 @@ def _refused(
         pairs: dict[str, tuple[str, str | None]] = {}
         for pair, topic in untried.items():
             pairs.setdefault(topic, pair)
-        answers = attempt({topic: {**alone[topic], pair[0]: pair[1]} for topic, pair in pairs.items()}, True)
+        responses = attempt({topic: {**alone[topic], pair[0]: pair[1]} for topic, pair in pairs.items()}, True)
         for topic, pair in pairs.items():
             del untried[pair]
-            error = answers.get(topic)
+            error = responses.get(topic)
             if isinstance(error, RequestRefusedError):
                 found[pair] = error
     return found

@@ -40,9 +40,9 @@ def readable(content: bytes | None) -> str:
         return _EMPTY
     text = _as_text(content)
     if text is None:
-        return f"0x{content[:_LONGEST_BYTES].hex()}{_cut(content, len(content) > _LONGEST_BYTES)}"
+        return f"0x{content[:_LONGEST_BYTES].hex()}{_size_text(content, len(content) > _LONGEST_BYTES)}"
     shown = printable(text[:_LONGEST_TEXT])
-    return f"{shown}{_cut(content, len(text) > _LONGEST_TEXT)}"
+    return f"{shown}{_size_text(content, len(text) > _LONGEST_TEXT)}"
 
 
 def as_data(content: bytes | None, json: str | None = None) -> dict[str, str] | None:
@@ -109,8 +109,8 @@ class PreviewText:
         return [self._record_data(preview, each) for each in preview.records]
 
     def _record_lines(self, record: SourceRecord) -> Iterator[str]:
-        yield _column(" ", Change.KEY, self._shown(Change.KEY, record.key))
-        yield _column(" ", Change.VALUE, self._shown(Change.VALUE, record.value))
+        yield _column(" ", Change.KEY, self._side_text(Change.KEY, record.key))
+        yield _column(" ", Change.VALUE, self._side_text(Change.VALUE, record.value))
         if record.headers:
             yield _column(" ", Change.HEADERS, _headers(record.headers))
 
@@ -131,8 +131,8 @@ class PreviewText:
         changes = preview.changes(record, made)
         yield f"  to {_one_line(topic)}-{partition}{which}{'' if changes else ', unchanged'}"
         shown = {
-            Change.KEY: self._shown(Change.KEY, made.key, made=True),
-            Change.VALUE: self._shown(Change.VALUE, made.value, made=True),
+            Change.KEY: self._side_text(Change.KEY, made.key, made=True),
+            Change.VALUE: self._side_text(Change.VALUE, made.value, made=True),
             Change.HEADERS: _headers(made.headers),
             Change.TIMESTAMP: moment(made.timestamp),
             Change.TOPIC: _one_line(topic),
@@ -176,7 +176,7 @@ class PreviewText:
             "headers": [{"key": name, "value": as_data(value)} for name, value in record.headers],
         }
 
-    def _shown(self, side: Change, content: bytes | None, *, made: bool = False) -> str:
+    def _side_text(self, side: Change, content: bytes | None, *, made: bool = False) -> str:
         found = self._by_schema(side, content, made=made)
         return readable(content if found is None else found.encode())
 
@@ -189,14 +189,14 @@ def summary(preview: Preview) -> str:
     counts = dict.fromkeys(("changed", "unchanged", "several", "dropped", "failed"), 0)
     for each in preview.records:
         counts[kind_of(preview, each)] += 1
-    told = {
+    figures = {
         "changed": "changed",
         "unchanged": "not changed",
         "several": "split into several records",
         "dropped": "dropped",
         "failed": "cannot be transformed",
     }
-    parts = [f"{count:,} {told[kind]}" for kind, count in counts.items() if count]
+    parts = [f"{count:,} {figures[kind]}" for kind, count in counts.items() if count]
     count = len(preview.records)
     return f"{count:,} {'record' if count == 1 else 'records'}: {', '.join(parts)}." if parts else "No records."
 
@@ -223,7 +223,7 @@ def _as_text(content: bytes) -> str | None:
     return text if all(each >= " " or each in _BLANKS for each in text) else None
 
 
-def _cut(content: bytes, is_cut: bool) -> str:
+def _size_text(content: bytes, is_cut: bool) -> str:
     return f"... ({len(content):,} bytes)" if is_cut else ""
 
 

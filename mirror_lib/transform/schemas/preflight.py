@@ -173,13 +173,13 @@ class Finding:
 
     def __str__(self) -> str:
         seen = (
-            f"in {_counted(self.records, 'record')}"
+            f"in {_plural(self.records, 'record')}"
             if self.records
             else "the latest version, used for records that transforms write"
         )
-        return f"{self.side} {self.use} ({seen}): {self._told()}"
+        return f"{self.side} {self.use} ({seen}): {self._sentence()}"
 
-    def _told(self) -> str:
+    def _sentence(self) -> str:
         taken = "; the id belongs to another schema there" if self.is_taken else ""
         match self.outcome:
             case Outcome.SAME:
@@ -272,7 +272,7 @@ class Lookalike:
 
     def __str__(self) -> str:
         return (
-            f"{self.side}s with possible schema ids ({_counted(self.records, 'record')}, such as "
+            f"{self.side}s with possible schema ids ({_plural(self.records, 'record')}, such as "
             f"{', '.join(self.examples)}): the source's registry does not know the most frequent ones, so they are "
             "probably not schema ids"
         )
@@ -301,7 +301,7 @@ class TopicSample:
         if not self.held:
             return "empty"
         lost = f", {self.unreadable:,} more could not be read" if self.unreadable else ""
-        return f"{self.records:,} of at most {_counted(self.held, 'record')} sampled{lost}"
+        return f"{self.records:,} of at most {_plural(self.held, 'record')} sampled{lost}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output."""
@@ -317,7 +317,7 @@ class SchemaPreflight:
     lookalikes: tuple[Lookalike, ...] = ()
 
     @property
-    def unresolved(self) -> tuple[Finding, ...]:
+    def unresolved_ids(self) -> tuple[Finding, ...]:
         """Ids without a schema on the target, or with another one."""
         return tuple(each for each in self.findings if not each.resolves)
 
@@ -332,7 +332,7 @@ class SchemaPreflight:
     @property
     def in_order(self) -> bool:
         """True if everything found resolves. Lookalikes count only if the source knows nothing at all."""
-        return not self.unresolved and not self.knows_nothing
+        return not self.unresolved_ids and not self.knows_nothing
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output."""
@@ -346,21 +346,21 @@ class SchemaPreflight:
     def lines(self) -> Iterator[str]:
         """Yield lines for the console: topics with schemas, unresolved ones first; without `summary`."""
         samples = {each.topic: each for each in self.samples}
-        told: dict[str, list[str]] = {}
+        topics_by_line: dict[str, list[str]] = {}
         for topic, found in groupby(sorted(self.findings, key=lambda each: each.topic), lambda each: each.topic):
-            told[topic] = list(map(str, sorted(found, key=lambda each: each.resolves)))
+            topics_by_line[topic] = list(map(str, sorted(found, key=lambda each: each.resolves)))
         for lookalike in self.lookalikes:
-            told.setdefault(lookalike.topic, []).append(str(lookalike))
-        bad = {each.topic for each in self.unresolved}
-        for topic in sorted(told, key=lambda each: (each not in bad, each)):
+            topics_by_line.setdefault(lookalike.topic, []).append(str(lookalike))
+        bad = {each.topic for each in self.unresolved_ids}
+        for topic in sorted(topics_by_line, key=lambda each: (each not in bad, each)):
             yield f"{topic}: {samples[topic]}"
-            yield from (f"  {line}" for line in told[topic])
+            yield from (f"  {line}" for line in topics_by_line[topic])
 
     def summary(self) -> Iterator[str]:
         """Yield the size of the sample, and the result."""
         records, held = (sum(getattr(each, name) for each in self.samples) for name in ("records", "held"))
         yield (
-            f"Sample: {records:,} of at most {_counted(held, 'record')} of {_counted(len(self.samples), 'topic')}, "
+            f"Sample: {records:,} of at most {_plural(held, 'record')} of {_plural(len(self.samples), 'topic')}, "
             "the oldest and the newest of all partitions. Other records may use other schemas."
         )
         if self.knows_nothing:
@@ -368,9 +368,9 @@ class SchemaPreflight:
         if not self.findings:
             yield "No schemas were found."
             return
-        outcomes = Counter(each.outcome for each in self.unresolved)
+        outcomes = Counter(each.outcome for each in self.unresolved_ids)
         bad = "".join(f", {outcomes[each]:,} {_SUMMED[each]}" for each in _SUMMED if outcomes[each])
-        good = len(self.findings) - len(self.unresolved)
+        good = len(self.findings) - len(self.unresolved_ids)
         yield f"Schemas in use: {len(self.findings):,}. Correct on the target: {good:,}{bad}."
 
 
@@ -382,5 +382,5 @@ _SUMMED: Mapping[Outcome, str] = {
 }
 
 
-def _counted(number: int, what: str) -> str:
+def _plural(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"

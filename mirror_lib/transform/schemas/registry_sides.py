@@ -146,10 +146,10 @@ class SchemaRenumbering:
         """
         known = self._known.get((topic, number))
         if known is None:
-            known = self._known[topic, number] = self._asked(topic, number)
+            known = self._known[topic, number] = self._query_target_id(topic, number)
         return known
 
-    def renumbered(self, topic: str, framed: bytes | None) -> bytes | None:
+    def renumber(self, topic: str, framed: bytes | None) -> bytes | None:
         """Return a key or value with the target's id; unchanged if it has none."""
         number = schema_id(framed)
         if number is None or framed is None:
@@ -157,7 +157,7 @@ class SchemaRenumbering:
         found = self.target_id(topic, number)
         return framed if found == number else frame_bytes(found) + framed[len(frame_bytes(found)) :]
 
-    def _asked(self, topic: str, number: int) -> int:
+    def _query_target_id(self, topic: str, number: int) -> int:
         key = self._sides.side == "key"
         here, there = (subject_of_topic(name, key=key) for name in (topic, self._sides.target_topics.get(topic, topic)))
         plan = compare(

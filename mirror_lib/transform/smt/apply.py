@@ -9,7 +9,7 @@ from mirror_lib.transform.smt import conversions, fields, headers, model, routin
 from mirror_lib.transform.smt.record import SmtRecord
 
 
-def _dropped(_setting: model.Filter, _record: SmtRecord) -> None:
+def _drop(_setting: model.Filter, _record: SmtRecord) -> None:
     return None
 
 
@@ -18,7 +18,7 @@ _FUNCTIONS: Mapping[type[model.Transform], Callable[[Any, SmtRecord], SmtRecord 
     model.Cast: conversions.cast,
     model.DropHeaders: headers.drop_headers,
     model.ExtractField: shapes.extract_field,
-    model.Filter: _dropped,
+    model.Filter: _drop,
     model.Flatten: shapes.flatten,
     model.HeaderFrom: headers.header_from,
     model.HoistField: shapes.hoist_field,

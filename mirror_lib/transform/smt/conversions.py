@@ -151,13 +151,13 @@ def timestamp_converter(setting: model.TimestampConverter, record: SmtRecord) ->
     schema, value = record.part(setting.side)
     if schema is None:
         if value is None or setting.field is None:
-            return record.with_part(setting.side, None, _converted(setting, None, value))
+            return record.with_part(setting.side, None, _convert(setting, None, value))
         fields = require_map(value, _CONVERTING)
-        moment = _converted(setting, None, fields.get(setting.field))
+        moment = _convert(setting, None, fields.get(setting.field))
         return record.with_part(setting.side, None, {**fields, setting.field: moment})
     if setting.field is None:
         new_schema = _moment_schema(setting, optional=schema.optional)
-        return record.with_part(setting.side, new_schema, _converted(setting, schema, value))
+        return record.with_part(setting.side, new_schema, _convert(setting, schema, value))
     whole = None if value is None else require_struct(value, _CONVERTING)
     new_schema = _with_moment(setting, schema)
     changed = None if whole is None else _convert_struct(setting, whole, new_schema)
@@ -179,7 +179,7 @@ def _convert_struct(setting: model.TimestampConverter, whole: Struct, schema: Sc
     pairs = []
     for each in whole.schema.fields:
         member = whole.get(each.name, default=setting.replace_null_with_default)
-        pairs.append((each.name, _converted(setting, each.schema, member) if each.name == setting.field else member))
+        pairs.append((each.name, _convert(setting, each.schema, member) if each.name == setting.field else member))
     return Struct.of(schema, pairs)
 
 
@@ -194,7 +194,7 @@ def _moment_schema(setting: model.TimestampConverter, *, optional: bool) -> Sche
     return replace(made, optional=optional)
 
 
-def _converted(setting: model.TimestampConverter, schema: Schema | None, value: Value) -> Value:
+def _convert(setting: model.TimestampConverter, schema: Schema | None, value: Value) -> Value:
     if schema is not None and not _is_moment(schema):
         raise DataError(f"Schema {schema} does not correspond to a known timestamp type format")
     if value is None:
@@ -234,16 +234,16 @@ def _from_precision(value: int, precision: UnixPrecision) -> int:
         return max(-_LONG_MAX - 1, min(_LONG_MAX, value * 1000))
     if precision is UnixPrecision.MILLISECONDS:
         return value
-    return _truncated(value, 1000 if precision is UnixPrecision.MICROSECONDS else 1_000_000)
+    return _truncate(value, 1000 if precision is UnixPrecision.MICROSECONDS else 1_000_000)
 
 
 def _in_precision(milliseconds: int, precision: UnixPrecision) -> int:
     if precision is UnixPrecision.SECONDS:
-        return _truncated(milliseconds, 1000)
+        return _truncate(milliseconds, 1000)
     factors = {UnixPrecision.MILLISECONDS: 1, UnixPrecision.MICROSECONDS: 1000, UnixPrecision.NANOSECONDS: 1_000_000}
     return max(-_LONG_MAX - 1, min(_LONG_MAX, milliseconds * factors[precision]))
 
 
-def _truncated(value: int, divisor: int) -> int:
+def _truncate(value: int, divisor: int) -> int:
     """Divide like Java, rounding towards zero."""
     return value // divisor if value >= 0 else -(-value // divisor)

@@ -74,7 +74,7 @@ def _side_problems(side: Side, converter: ConverterSettings, stages: Sequence[St
     made_fields = False
     works = [each for each in stages if side in each.transform.sides() | each.transform.changed_sides()]
     for stage in works:
-        transform, who = stage.transform, f"{stage.configured} ({stage.transform.class_name})"
+        transform, who = stage.transform, f"{stage.prefix} ({stage.transform.class_name})"
         reads = transform.reads_fields() and side in transform.sides() and not made_fields
         if converter.kind is ConverterKind.BYTES:
             message = f"is ByteArrayConverter (the default): {who} sees every {side} as bytes"
@@ -86,7 +86,7 @@ def _side_problems(side: Side, converter: ConverterSettings, stages: Sequence[St
         made_fields = made_fields or is_made
     if works and not found:
         message = (
-            f"is read with {converter.kind.value} before {works[0].configured}, which MM2 does not do: "
+            f"is read with {converter.kind.value} before {works[0].prefix}, which MM2 does not do: "
             f"its transforms see the {side} as bytes"
         )
         found.append(SettingProblem(converter.configured, message, warning=True))
@@ -104,7 +104,7 @@ def _header_problems(converter: ConverterSettings, stages: Sequence[Stage]) -> l
     for stage in makers:
         value = stage.transform.value if isinstance(stage.transform, model.InsertHeader) else ""
         if converter.kind is ConverterKind.BYTES and value is not None:
-            who = f"{stage.configured} ({stage.transform.class_name})"
+            who = f"{stage.prefix} ({stage.transform.class_name})"
             message = f"is ByteArrayConverter (the default), which cannot write the header of {who}"
             simple = f"{_PACKAGES[ConverterKind.SIMPLE_HEADER]}.{ConverterKind.SIMPLE_HEADER.value}"
             return [SettingProblem(converter.configured, message, f"set {converter.configured} to {simple}")]

@@ -21,17 +21,17 @@ _CAST_TYPES = {
 
 
 def _regex_router(options: Options) -> model.RegexRouter:
-    regex, replacement = options.required("regex"), options.required("replacement", may_be_empty=True)
-    pattern = options.parsed("regex", regex, compile_java, None)
+    regex, replacement = options.require("regex"), options.require("replacement", may_be_empty=True)
+    pattern = options.parse("regex", regex, compile_java, None)
     if pattern is not None:
-        options.parsed("replacement", replacement, lambda text: compile_replacement(text, pattern), None)
+        options.parse("replacement", replacement, lambda text: compile_replacement(text, pattern), None)
     return model.RegexRouter(regex, replacement)
 
 
 def _timestamp_router(options: Options) -> model.TimestampRouter:
     topic_format = options.text("topic.format")
     pattern = options.text("timestamp.format")
-    written = options.parsed(
+    written = options.parse(
         "timestamp.format", "yyyyMMdd" if pattern is None else pattern, DateFormat.compile, _NO_FORMAT
     )
     return model.TimestampRouter("${topic}-${timestamp}" if topic_format is None else topic_format, written)
@@ -42,19 +42,19 @@ def _filter(_options: Options) -> model.Filter:
 
 
 def _insert_header(options: Options) -> model.InsertHeader:
-    literal = options.required("value.literal", may_be_empty=True)
+    literal = options.require("value.literal", may_be_empty=True)
     nothing: tuple[Schema | None, Value] = (None, None)
-    schema, value = options.parsed("value.literal", literal, parse_literal, nothing)
+    schema, value = options.parse("value.literal", literal, parse_literal, nothing)
     if value is not None and connect_text(value) != literal:
         options.warn("value.literal", f"is read as {connect_text(value)}, because Connect parses {literal!r} so")
-    return model.InsertHeader(options.required("header", may_be_empty=True), schema, value)
+    return model.InsertHeader(options.require("header", may_be_empty=True), schema, value)
 
 
 def _drop_headers(options: Options) -> model.DropHeaders:
     return model.DropHeaders(frozenset(options.names("headers")))
 
 
-def _inserted(options: Options, name: str) -> model.InsertedField | None:
+def _inserted_field(options: Options, name: str) -> model.InsertedField | None:
     text = options.text(name)
     if text is None:
         return None
@@ -67,10 +67,10 @@ def _inserted(options: Options, name: str) -> model.InsertedField | None:
 def _insert_field(side: Side, options: Options) -> model.InsertField:
     made = model.InsertField(
         side,
-        _inserted(options, "topic.field"),
-        _inserted(options, "partition.field"),
-        _inserted(options, "timestamp.field"),
-        _inserted(options, "static.field"),
+        _inserted_field(options, "topic.field"),
+        _inserted_field(options, "partition.field"),
+        _inserted_field(options, "timestamp.field"),
+        _inserted_field(options, "static.field"),
         options.text("static.value"),
         options.flag(_NULLS, default=True),
     )
@@ -84,12 +84,12 @@ def _insert_field(side: Side, options: Options) -> model.InsertField:
 
 
 def _mask_field(side: Side, options: Options) -> model.MaskField:
-    fields, replacement = options.names("fields"), options.filled("replacement")
+    fields, replacement = options.names("fields"), options.non_empty("replacement")
     return model.MaskField(side, fields, replacement, options.flag(_NULLS, default=True))
 
 
 def _replace_field(side: Side, options: Options) -> model.ReplaceField:
-    exclude, include = _renamed(options, "exclude", "blacklist"), _renamed(options, "include", "whitelist")
+    exclude, include = _renamed_list(options, "exclude", "blacklist"), _renamed_list(options, "include", "whitelist")
     renames: dict[str, str] = {}
     for member in options.names("renames", required=False):
         parts = _java_split(member)
@@ -100,7 +100,7 @@ def _replace_field(side: Side, options: Options) -> model.ReplaceField:
     return model.ReplaceField(side, frozenset(exclude), frozenset(include), renames, options.flag(_NULLS, default=True))
 
 
-def _renamed(options: Options, name: str, old: str) -> tuple[str, ...]:
+def _renamed_list(options: Options, name: str, old: str) -> tuple[str, ...]:
     """Return a list that had another name before Kafka 4.0; the new name has priority."""
     if options.has(old):
         options.warn(old, f"is the old name of {name}, which Kafka 4 does not support", f"write {name}")
@@ -109,16 +109,16 @@ def _renamed(options: Options, name: str, old: str) -> tuple[str, ...]:
 
 
 def _extract_field(side: Side, options: Options) -> model.ExtractField:
-    field = options.required("field")
+    field = options.require("field")
     version = options.choice("field.syntax.version", ("V1", "V2"), default="V1", any_case=True)
     path: tuple[str, ...] = (field,)
     if version == "V2":
-        path = options.parsed("field", field, parse_path, path)
+        path = options.parse("field", field, parse_path, path)
     return model.ExtractField(side, field, path, options.flag(_NULLS, default=True))
 
 
 def _hoist_field(side: Side, options: Options) -> model.HoistField:
-    return model.HoistField(side, options.required("field"))
+    return model.HoistField(side, options.require("field"))
 
 
 def _flatten(side: Side, options: Options) -> model.Flatten:
@@ -163,7 +163,7 @@ def _timestamp_converter(side: Side, options: Options) -> model.TimestampConvert
     target = model.TimestampType(options.choice("target.type", model.TimestampType))
     precision = options.choice("unix.precision", model.UnixPrecision, default=model.UnixPrecision.MILLISECONDS)
     pattern = options.text("format") or ""
-    written = options.parsed("format", pattern, DateFormat.compile, _NO_FORMAT) if pattern else None
+    written = options.parse("format", pattern, DateFormat.compile, _NO_FORMAT) if pattern else None
     if written is None and target is model.TimestampType.STRING:
         options.refuse("format", "is missing, but target.type=string needs it", "set a pattern of SimpleDateFormat")
     elif written is not None and target is not model.TimestampType.STRING and (why := written.why_not_parsed()):
@@ -179,13 +179,13 @@ def _timestamp_converter(side: Side, options: Options) -> model.TimestampConvert
 
 
 def _topic_name_matches(options: Options) -> model.TopicNameMatches:
-    pattern = options.required("pattern")
-    options.parsed("pattern", pattern, compile_java, None)
+    pattern = options.require("pattern")
+    options.parse("pattern", pattern, compile_java, None)
     return model.TopicNameMatches(pattern)
 
 
 def _has_header_key(options: Options) -> model.HasHeaderKey:
-    return model.HasHeaderKey(options.required("name"))
+    return model.HasHeaderKey(options.require("name"))
 
 
 def _record_is_tombstone(_options: Options) -> model.RecordIsTombstone:

@@ -18,7 +18,7 @@ def parse_path(text: str) -> tuple[str, ...]:
     position = 0
     while position < len(text):
         if text[position] == "`":
-            step, position = _quoted(text, position)
+            step, position = _parse_quoted(text, position)
         else:
             end = text.find(".", position)
             end = len(text) if end < 0 else end
@@ -29,7 +29,7 @@ def parse_path(text: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def _quoted(text: str, opening: int) -> tuple[str, int]:
+def _parse_quoted(text: str, opening: int) -> tuple[str, int]:
     """Return the name that begins with a backtick, and where the next one begins."""
     name = ""
     start = position = opening + 1

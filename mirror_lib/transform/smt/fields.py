@@ -89,17 +89,17 @@ def mask_field(setting: model.MaskField, record: SmtRecord) -> SmtRecord:
     schema, value = record.part(setting.side)
     if schema is None:
         fields = require_map(value, _MASKING)
-        masked = {name: _masked(fields.get(name), setting.replacement) for name in setting.fields}
+        masked = {name: _mask(fields.get(name), setting.replacement) for name in setting.fields}
         return record.with_part(setting.side, None, {**fields, **masked})
     whole = require_struct(value, _MASKING)
     pairs = []
     for each in whole.schema.fields:
         member = _value(whole, each, setting.replace_null_with_default)
-        pairs.append((each.name, _masked(member, setting.replacement) if each.name in setting.fields else member))
+        pairs.append((each.name, _mask(member, setting.replacement) if each.name in setting.fields else member))
     return record.with_part(setting.side, schema, Struct.of(whole.schema, pairs))
 
 
-def _masked(value: Value, replacement: str | None) -> Value:
+def _mask(value: Value, replacement: str | None) -> Value:
     if value is None:
         return None
     if replacement is not None:

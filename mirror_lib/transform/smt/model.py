@@ -283,7 +283,7 @@ class Stage:
     negate: bool = False
 
     @property
-    def configured(self) -> str:
+    def prefix(self) -> str:
         """The prefix of the stage's settings."""
         return f"transforms.{self.name}"
 

@@ -36,7 +36,7 @@ class Options:
         self._read: set[str] = set()
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """True if an option cannot be used."""
         return any(not problem.warning for problem in self.problems)
 
@@ -58,7 +58,7 @@ class Options:
         given = self._given.get(name)
         return None if given is None else given.strip(_BLANKS)
 
-    def required(self, name: str, *, may_be_empty: bool = False) -> str:
+    def require(self, name: str, *, may_be_empty: bool = False) -> str:
         """Return an option that must be set."""
         text = self.text(name)
         if text is None:
@@ -67,7 +67,7 @@ class Options:
             self.refuse(name, "is empty")
         return text or ""
 
-    def filled(self, name: str) -> str | None:
+    def non_empty(self, name: str) -> str | None:
         """Return an option that must not be empty if it is set."""
         text = self.text(name)
         if text == "":
@@ -76,7 +76,7 @@ class Options:
 
     def names(self, name: str, *, required: bool = True) -> tuple[str, ...]:
         """Return a list; empty only if it may be."""
-        members = split_list(self.required(name) if required else self.text(name) or "")
+        members = split_list(self.require(name) if required else self.text(name) or "")
         if "" in members:
             self.refuse(name, "has an empty element")
         return members
@@ -93,7 +93,7 @@ class Options:
     def choice(self, name: str, among: Iterable[str], *, default: str | None = None, any_case: bool = False) -> str:
         """Return one of several words; required without a default."""
         words = list(among)
-        text = self.required(name) if default is None else self.text(name)
+        text = self.require(name) if default is None else self.text(name)
         if text is None:
             return default or words[0]
         for word in words:
@@ -103,7 +103,7 @@ class Options:
             self.refuse(name, f"must be one of {', '.join(words)}, not {text!r}")
         return words[0]
 
-    def parsed(self, name: str, text: str, parse: Callable[[str], _Read], fallback: _Read) -> _Read:
+    def parse(self, name: str, text: str, parse: Callable[[str], _Read], fallback: _Read) -> _Read:
         """Return a text parsed by a function; its `ValueError` is collected."""
         try:
             return parse(text)

@@ -22,7 +22,7 @@ def renamed_by_regex(setting: model.RegexRouter, topic: str) -> str:
 
     `a|ab` matches the topic `ab` (`Matcher.matches`), and `replaceFirst` then replaces the `a` alone.
     """
-    return _renamed(setting.regex, setting.replacement, topic)
+    return _rename(setting.regex, setting.replacement, topic)
 
 
 def timestamp_router(setting: model.TimestampRouter, record: SmtRecord) -> SmtRecord:
@@ -48,12 +48,12 @@ def renamed_by_time(setting: model.TimestampRouter, topic: str, milliseconds: in
 
 # Records of one topic are consecutive.
 @lru_cache(maxsize=1024)
-def _renamed(regex: str, replacement: str, topic: str) -> str:
-    pattern, compiled = _compiled(regex, replacement)
+def _rename(regex: str, replacement: str, topic: str) -> str:
+    pattern, compiled = _compile(regex, replacement)
     return topic if pattern.fullmatch(topic) is None else pattern.sub(compiled, topic, count=1)
 
 
 @lru_cache(maxsize=256)
-def _compiled(regex: str, replacement: str) -> tuple[re.Pattern[str], Replacement]:
+def _compile(regex: str, replacement: str) -> tuple[re.Pattern[str], Replacement]:
     pattern = compile_java(regex)
     return pattern, compile_replacement(replacement, pattern)

@@ -77,9 +77,9 @@ class ChainRunner:
             if step.settles & ~settled:
                 to_decode = step.reads & ~settled
                 if to_decode & _KEY:
-                    current = key = current.with_part(_KEY_SIDE, *_decoded(self._key, current.key))
+                    current = key = current.with_part(_KEY_SIDE, *_decode(self._key, current.key))
                 if to_decode & _VALUE:
-                    current = value = current.with_part(_VALUE_SIDE, *_decoded(self._value, current.value))
+                    current = value = current.with_part(_VALUE_SIDE, *_decode(self._value, current.value))
                 settled |= step.settles
             try:
                 after = step.function(step.stage.transform, current)
@@ -88,9 +88,9 @@ class ChainRunner:
             if after is None:
                 return None
             current = after
-        return self._written(raw, current, headers, key, value)
+        return self._to_raw(raw, current, headers, key, value)
 
-    def _written(
+    def _to_raw(
         self, raw: RawRecord, made: SmtRecord, headers: tuple[Header, ...], key: SmtRecord, value: SmtRecord
     ) -> RawRecord:
         """Return a record as it is to be stored in Kafka.
@@ -108,22 +108,22 @@ class ChainRunner:
         return RawRecord(
             topic,
             partition,
-            raw.key if keeps_key else _encoded(self._key, key_schema, made_key),
-            raw.value if keeps_value else _encoded(self._value, value_schema, made_value),
+            raw.key if keeps_key else _encode(self._key, key_schema, made_key),
+            raw.value if keeps_value else _encode(self._value, value_schema, made_value),
             raw.headers if made_headers is headers and self._plain_headers else self._encoded_headers(made),
             timestamp,
         )
 
     def _encoded_headers(self, record: SmtRecord) -> tuple[tuple[str, bytes | None], ...]:
-        return tuple([(each.name, _encoded(self._header, each.schema, each.value)) for each in record.headers])
+        return tuple([(each.name, _encode(self._header, each.schema, each.value)) for each in record.headers])
 
 
-def _decoded(converter: ConverterSettings, data: Value) -> tuple[Schema | None, Value]:
+def _decode(converter: ConverterSettings, data: Value) -> tuple[Schema | None, Value]:
     assert data is None or isinstance(data, bytes), "a side that an SMT has changed is not decoded"
     try:
         return decode(converter, data)
     except DataError as error:
-        raise _failed(converter, error) from error
+        raise _smt_error(converter, error) from error
 
 
 def _same(schema: Schema | None, before: Schema | None) -> bool:
@@ -147,15 +147,15 @@ def apply_stage(stage: Stage, record: SmtRecord) -> SmtRecord | None:
 
 
 def _misfit(stage: Stage, error: DataError) -> SmtError:
-    return SmtError(stage.configured, stage.transform.class_name, str(error).rstrip("."))
+    return SmtError(stage.prefix, stage.transform.class_name, str(error).rstrip("."))
 
 
-def _encoded(converter: ConverterSettings, schema: Schema | None, value: Value) -> bytes | None:
+def _encode(converter: ConverterSettings, schema: Schema | None, value: Value) -> bytes | None:
     try:
         return encode(converter, schema, value)
     except DataError as error:
-        raise _failed(converter, error) from error
+        raise _smt_error(converter, error) from error
 
 
-def _failed(converter: ConverterSettings, error: DataError) -> SmtError:
+def _smt_error(converter: ConverterSettings, error: DataError) -> SmtError:
     return SmtError(converter.configured, converter.kind.value, str(error).rstrip("."))

@@ -72,14 +72,14 @@ def _parse_predicates(settings: Mapping[str, str], problems: list[SettingProblem
             continue
         short = class_name.removeprefix(f"{PREDICATES_PACKAGE}.")
         if short not in PREDICATES:
-            problems.append(_unsupported(key, class_name, PREDICATES_PACKAGE, list(PREDICATES)))
+            problems.append(_unsupported_problem(key, class_name, PREDICATES_PACKAGE, list(PREDICATES)))
             continue
         options = Options(f"predicates.{name}.", settings, owner=short)
         options.text("type")
         predicate = PREDICATES[short](options)
         options.note_unknown()
         problems += options.problems
-        found[name] = None if options.failed else predicate
+        found[name] = None if options.has_failed else predicate
     return found
 
 
@@ -103,7 +103,7 @@ def _parse_stages(
             options.note_unknown()
         problems += options.problems
         predicate = None if predicate_name is None else predicates.get(predicate_name)
-        usable = transform is not None and not options.failed
+        usable = transform is not None and not options.has_failed
         stages.append(Stage(name, transform, predicate, negate) if usable and transform is not None else None)
         if isinstance(transform, model.Filter) and predicate_name is None:
             message = "drops every record of the flow, because it has no predicate"
@@ -129,7 +129,7 @@ def _parse_transform(
         problems.append(SettingProblem(key, message, f"write {stem}$Key or {stem}$Value"))
     elif class_name:
         known = [*WHOLE, *(f"{stem}${side}" for stem in SIDED for side in ("Key", "Value"))]
-        problems.append(_unsupported(key, class_name, TRANSFORMS_PACKAGE, known))
+        problems.append(_unsupported_problem(key, class_name, TRANSFORMS_PACKAGE, known))
     return options, None
 
 
@@ -140,7 +140,7 @@ def _class_name(settings: Mapping[str, str], key: str, problems: list[SettingPro
     return text or None
 
 
-def _unsupported(key: str, class_name: str, package: str, known: list[str]) -> SettingProblem:
+def _unsupported_problem(key: str, class_name: str, package: str, known: list[str]) -> SettingProblem:
     guess = difflib.get_close_matches(class_name.rpartition(".")[2], known, 1, 0.8)
     action = f"write {package}.{guess[0]}" if guess and class_name.startswith(package) else _INSTEAD
     return SettingProblem(key, f"is {class_name}, which is not supported here", action)

@@ -85,7 +85,7 @@ class ExpressionCheck:
         self._tables = frozenset({RECORDS})
         if parsed.findings:
             # sqlglot may have dropped arguments that it does not know: their columns are found by their names.
-            self._reads |= set(self._named())
+            self._reads |= set(self._named_columns())
             self._look_at_words()
 
     def run(self, tree: exp.Expr | None) -> None:
@@ -216,7 +216,7 @@ class ExpressionCheck:
         sentence = f"Spark 4.2 has no function {call.name}"
         self._add_at(Severity.ERROR, sentence, advice, call.start, call.end - call.start)
 
-    def _named(self) -> Iterator[str]:
+    def _named_columns(self) -> Iterator[str]:
         for index, word in enumerate(self._words):
             behind_dot = index and self._words[index - 1].text == "."
             if word.is_name and word.lower in _COLUMNS and not behind_dot:

@@ -15,7 +15,7 @@ from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from mirror_lib.problems import Severity
-from mirror_lib.transform.sql.text import Finding, Place, Word, comma_too_many, is_name, place_at, unbalanced
+from mirror_lib.transform.sql.text import Finding, Place, Word, comma_too_many, find_unbalanced, is_name, place_at
 
 #: Blanks, `-- comment` and `/* comment */`. A comment of a line ends in no backslash, which continues it for Spark; one
 #: in brackets holds no other, and is no hint.
@@ -90,7 +90,7 @@ def read_words(text: str) -> Parsed:
         sentence = "Spark may parse this comment, string or character differently"
         advice = "write plain strings, and comments without nested comments or a trailing backslash"
         return Parsed(words, (), (Finding(Severity.ERROR, sentence, advice, place_at(text, *unlike)),))
-    wrong = unbalanced(words)
+    wrong = find_unbalanced(words)
     if wrong is not None:
         word, what = wrong
         place = place_at(text, word.start, word.end)
@@ -123,14 +123,14 @@ def _parse(text: str, kind: type[exp.Expr] | None) -> Parsed:
     if read.findings:
         return read
     try:
-        return _parsed(text, kind, read)
+        return _parse_words(text, kind, read)
     except RecursionError as error:
         return Parsed(read.words, (), (_gave_up(error),))
     except Exception as error:  # As above.
         return Parsed(read.words, (), (_gave_up(error),))
 
 
-def _parsed(text: str, kind: type[exp.Expr] | None, read: Parsed) -> Parsed:
+def _parse_words(text: str, kind: type[exp.Expr] | None, read: Parsed) -> Parsed:
     try:
         return Parsed(read.words, _trees(text, kind, ErrorLevel.IMMEDIATE)[0])
     except ParseError as error:
@@ -215,8 +215,8 @@ def _word_of(text: str, read: Parsed, details: Mapping[str, Any]) -> Word | None
 
 def _unreadable(text: str, error: SqlglotError) -> Finding:
     """Return the finding for a quote or a comment that is never closed."""
-    told = f"{error} {error.__cause__ or ''}"
-    match = _POSITION.search(told.rsplit("from", 1)[-1])
+    message = f"{error} {error.__cause__ or ''}"
+    match = _POSITION.search(message.rsplit("from", 1)[-1])
     place = None
     if match:
         line, column = (int(group) for group in match.groups() if group)

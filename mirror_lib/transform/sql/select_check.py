@@ -142,7 +142,7 @@ class SelectCheck(ExpressionCheck):
         if not names:
             start = start_of(output)
             advice = f"give it a name with AS: one of {_TARGETS}"
-            self._add_at(Severity.ERROR, f"an output of the SELECT has no name: {_shortened(output)}", advice, start, 1)
+            self._add_at(Severity.ERROR, f"an output of the SELECT has no name: {_shorten(output)}", advice, start, 1)
         for name in names:
             if name.lower() not in TARGET_COLUMNS:
                 advice = f"the SELECT may set {_TARGETS}"
@@ -162,6 +162,6 @@ def _output_names(output: exp.Expr) -> tuple[str, ...]:
     return (output.name,) if isinstance(output, (exp.Column, exp.Dot)) else ()
 
 
-def _shortened(output: exp.Expr) -> str:
+def _shorten(output: exp.Expr) -> str:
     text = output.sql(dialect=DIALECT)
     return text if len(text) <= 60 else f"{text[:57]}..."

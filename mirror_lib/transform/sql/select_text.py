@@ -23,7 +23,7 @@ class CarryingSelect(NamedTuple):
     stars: int
 
 
-def carrying(statement: SelectStatement, kept: Sequence[str]) -> CarryingSelect:
+def carry_columns(statement: SelectStatement, kept: Sequence[str]) -> CarryingSelect:
     """Return the statement with more columns before its own.
 
     The records get their name by a WITH: it is not visible in other sessions, and no table of that name hides it.

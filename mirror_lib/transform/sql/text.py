@@ -115,7 +115,7 @@ def is_name(text: str) -> bool:
     return _NAME.match(text) is not None
 
 
-def unbalanced(words: Sequence[Word]) -> tuple[Word, str] | None:
+def find_unbalanced(words: Sequence[Word]) -> tuple[Word, str] | None:
     """Return the first bracket without its counterpart, and what is missing; None if all have theirs."""
     stack: list[Word] = []
     for word in words:

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from mirror_lib.cluster.batches import RecordBlock, Span
 from mirror_lib.offsets import OffsetRun
 from mirror_lib.topology import TopicPartition
-from mirror_lib.verify.compare.differences import LOOK_AHEAD, differing, explain, short_digest
+from mirror_lib.verify.compare.differences import LOOK_AHEAD, differing_parts, explain, short_digest
 from mirror_lib.verify.compare.expected_offsets import Placement
 from mirror_lib.verify.compare.side import REPLACED, Side
 from mirror_lib.verify.compare.tally import Tally
@@ -94,11 +94,11 @@ class RangeComparer:
 
     def outcome(self) -> RangeOutcome:
         """Return what was found so far."""
-        source_next, target_next = self._reached()
+        source_next, target_next = self._compared_to()
         rows = self._row_bits > 0
         return self._tally.outcome(source_next, target_next, complete=self.finished, rows=rows)
 
-    def _reached(self) -> tuple[int, int]:
+    def _compared_to(self) -> tuple[int, int]:
         """Return the offsets of both sides before which everything is compared."""
         if self.finished:
             return self._range.source_next, self._range.target_next
@@ -108,7 +108,7 @@ class RangeComparer:
     def _step(self) -> bool:
         """Do one step; return False when something must be fed first, or all is done."""
         while True:
-            if self._starved():
+            if self._is_starved():
                 return False
             if not self._whole.pass_next():
                 break
@@ -128,9 +128,9 @@ class RangeComparer:
             self.finished = True
         return not self._waits()
 
-    def _starved(self) -> bool:
+    def _is_starved(self) -> bool:
         """Return True if a side has nothing to compare until more is fed, and note which."""
-        self.needs_source, self.needs_target = self.source.starved, self.target.starved
+        self.needs_source, self.needs_target = self.source.is_starved, self.target.is_starved
         return self._waits()
 
     def _waits(self) -> bool:
@@ -139,16 +139,16 @@ class RangeComparer:
     def _have(self, wanted: int) -> tuple[int, int]:
         """Decode until `wanted` records wait on both sides or their ends are reached; notes what must be fed."""
         source, target = self.source, self.target
-        while target.pending < wanted and self._decode_target():
+        while target.pending_records < wanted and self._decode_target():
             pass
         # Many small batches on one side can equal one large batch on the other: long lists are compared at once.
-        while source.pending < (enough := max(wanted, target.pending)):
-            if source.decode_next(enough - source.pending if target.pending else _AT_ONCE) is None:
+        while source.pending_records < (enough := max(wanted, target.pending_records)):
+            if source.decode_next(enough - source.pending_records if target.pending_records else _AT_ONCE) is None:
                 break
-        while 0 < target.pending < source.pending and self._decode_target():
+        while 0 < target.pending_records < source.pending_records and self._decode_target():
             pass
-        self.needs_source = self.source.pending < wanted and not self.source.exhausted
-        self.needs_target = self.target.pending < wanted and not self.target.exhausted
+        self.needs_source = self.source.pending_records < wanted and not self.source.is_exhausted
+        self.needs_target = self.target.pending_records < wanted and not self.target.is_exhausted
         return self.source.visible(wanted), self.target.visible(wanted)
 
     def _decode_target(self) -> bool:
@@ -187,7 +187,11 @@ class RangeComparer:
         """Return how many of the next records are equal and at their expected offsets."""
         source, target = self.source, self.target
         i, j = source.at, target.at
-        count = min(source.visible(source.pending), target.visible(target.pending), run.source_next - source.offsets[i])
+        count = min(
+            source.visible(source.pending_records),
+            target.visible(target.pending_records),
+            run.source_next - source.offsets[i],
+        )
         if (
             source.offsets[i + count - 1] - source.offsets[i] == count - 1
             and target.offsets[j + count - 1] - target.offsets[j] == count - 1
@@ -238,8 +242,8 @@ class RangeComparer:
     def _outside(self, mine: int, theirs: int) -> None:
         """Judge a source record that is not in the map."""
         end = self._placement.hole_end(mine)
-        beside = end is None or theirs < end
-        if beside and self._same(self.source.at, self.target.at) and not self._check.shared_target:
+        is_outside = end is None or theirs < end
+        if is_outside and self._same(self.source.at, self.target.at) and not self._check.shared_target:
             self._tally.records += 1
             self._tally.outside_map += 1
             self.source.advance(1)
@@ -274,16 +278,16 @@ class RangeComparer:
             elif self._check.target_compacted:
                 self._tally.compacted_target += 1
                 self._skip_source()
-            elif not self._moved(theirs - place):
+            elif not self._move(theirs - place):
                 self._lone_source(DifferenceKind.MISSING)
             return
         back = self._placement.number_at(theirs, passed=self.source.passed)
         if back is not None:
             self._vanished_on_source(back)
-        elif self._check.shared_target or self._is_foreign(theirs) or not self._moved(theirs - place):
+        elif self._check.shared_target or self._is_foreign(theirs) or not self._move(theirs - place):
             self._lone_target()
 
-    def _moved(self, distance: int) -> bool:
+    def _move(self, distance: int) -> bool:
         """Return True if the record is the right one at another offset than the map says; then the rest is moved
         too.
         """
@@ -344,7 +348,7 @@ class RangeComparer:
         if self._row_bits and self._gap(row) is not None:
             # Any of several rows may have been skipped, and others not.
             self._tally.left_out += 1
-            self._placement.leave_out(row)
+            self._placement.skip_row(row)
             self.source.advance(1)
             return
         ours, theirs = self._have(LOOK_AHEAD)
@@ -357,12 +361,12 @@ class RangeComparer:
             self._tally.accounted += found.source
         elif found.kind is DifferenceKind.ALTERED:
             for ahead in range(found.source):
-                self._altered(i + ahead, j + ahead)
-        left_out = 0
+                self._compare_pair(i + ahead, j + ahead)
+        skipped = 0
         for ahead in range(found.source if found.kind is DifferenceKind.MISSING else 0):
             if self._gap(self.source.offsets[i + ahead]) is not None:
                 self._tally.left_out += 1
-                left_out += self._placement.leave_out(self.source.offsets[i + ahead])
+                skipped += self._placement.skip_row(self.source.offsets[i + ahead])
             else:
                 self._add(DifferenceKind.MISSING, i + ahead, None)
             self._tally.accounted += 1
@@ -372,10 +376,10 @@ class RangeComparer:
             self.source.advance(found.source)
         if found.target:
             self.target.advance(found.target)
-        self._placement.drift += found.target - found.source + left_out
+        self._placement.drift += found.target - found.source + skipped
         self._move_end()
 
-    def _altered(self, i: int, j: int) -> None:
+    def _compare_pair(self, i: int, j: int) -> None:
         gap = self._gap(self.source.offsets[i])
         self._tally.accounted += 1
         if self._same(i, j):
@@ -411,7 +415,7 @@ class RangeComparer:
         source, target = self.source, self.target
         what: tuple[str, ...] = ()
         if kind is DifferenceKind.ALTERED and i is not None and j is not None:
-            what = differing(source.tails[i], target.tails[j], times_differ=not self._same_times(i, j, 1))
+            what = differing_parts(source.tails[i], target.tails[j], times_differ=not self._same_times(i, j, 1))
         self._tally.keep(
             Difference(
                 kind=kind,

@@ -94,7 +94,7 @@ def _nullable(tail: bytes, position: int) -> tuple[bytes | None, int]:
     return tail[position:end], end
 
 
-def differing(source: bytes, target: bytes, *, times_differ: bool) -> tuple[str, ...]:
+def differing_parts(source: bytes, target: bytes, *, times_differ: bool) -> tuple[str, ...]:
     """Return the parts in which two records differ."""
     try:
         pairs = zip(_PARTS, parts(source), parts(target), strict=True)

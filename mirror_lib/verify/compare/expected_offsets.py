@@ -137,7 +137,7 @@ class Placement:
         #: Distance of target records from the offsets of the map: not 0 after a loss or an addition.
         self.drift = 0
         #: Rows of this source offset that a policy skipped, before the rows that follow.
-        self._rows_left_out, self._rows_left_out_of = 0, -1
+        self._rows_skipped, self._rows_skipped_of = 0, -1
 
     def run_of(self, number: int) -> OffsetRun | None:
         """Return the run that holds a record."""
@@ -146,8 +146,8 @@ class Placement:
     def place(self, run: OffsetRun, number: int) -> int:
         """Return the expected target offset of a record of a run."""
         place = run.target_first + number - run.source_first + self.drift
-        if self._rows_left_out and number >> self.row_bits == self._rows_left_out_of:
-            return place - self._rows_left_out
+        if self._rows_skipped and number >> self.row_bits == self._rows_skipped_of:
+            return place - self._rows_skipped
         return place
 
     def are_in_a_row(self, numbers: Int64s, first_place: int) -> bool:
@@ -193,7 +193,7 @@ class Placement:
         run = self._places.run_of(number) if row else None
         return offset, place - row if run is None else run.target_first + self.drift
 
-    def leave_out(self, number: int) -> bool:
+    def skip_row(self, number: int) -> bool:
         """Note that a policy skipped one of several rows: the map stays right about the next record.
 
         Returns:
@@ -202,6 +202,6 @@ class Placement:
         if not self.row_bits:
             return False
         offset = number >> self.row_bits
-        self._rows_left_out = self._rows_left_out + 1 if offset == self._rows_left_out_of else 1
-        self._rows_left_out_of = offset
+        self._rows_skipped = self._rows_skipped + 1 if offset == self._rows_skipped_of else 1
+        self._rows_skipped_of = offset
         return True

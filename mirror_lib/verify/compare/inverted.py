@@ -27,11 +27,11 @@ def copied_from(runs: Iterable[OffsetRun]) -> Shown:
     """Return a rule for aborted batches: they count where the map has a copied record of theirs."""
     bounds = [(run.source_first, run.source_next) for run in runs]
 
-    def shown(first: int, next_offset: int) -> bool:
+    def is_shown(first: int, next_offset: int) -> bool:
         at = bisect_left(bounds, first, key=lambda each: each[1] - 1)
         return at < len(bounds) and bounds[at][0] < next_offset
 
-    return shown
+    return is_shown
 
 
 def inverse_check(check: PartitionCheck, range_: CheckRange) -> tuple[PartitionCheck, CheckRange]:

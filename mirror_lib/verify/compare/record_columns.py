@@ -31,13 +31,13 @@ def columns(span: Span | RecordBlock) -> Columns:
     if header is None:
         old = span.old
         return Columns([each.offset for each in old], [each.timestamp for each in old], [each.tail for each in old])
-    found = _decoded(header, decompress(header.attributes & CODEC_BITS, span.body))
+    found = _decode(header, decompress(header.attributes & CODEC_BITS, span.body))
     if span.log_append_time:
         return found._replace(times=[header.max_timestamp] * header.count)
     return found
 
 
-def _decoded(header: BatchHeader, body: bytes) -> Columns:
+def _decode(header: BatchHeader, body: bytes) -> Columns:
     # This loop is the main cost of everything that is not compared batch by batch. It reads short numbers in place.
     offsets: list[int] = []
     times: list[int] = []

@@ -51,31 +51,31 @@ class Side:
             next_offset: where to continue reading; offsets before it that are in no span hold no record.
         """
         for each in spans:
-            if not each.hidden and each.next_offset > self.fed_to:
+            if not each.is_hidden and each.next_offset > self.fed_to:
                 wanted = _since(each, self.first) if isinstance(each, RecordBlock) else each
                 if wanted is not None:
                     self._queue.append(wanted)
         self.fed_to = max(self.fed_to, next_offset)
 
     @property
-    def starved(self) -> bool:
+    def is_starved(self) -> bool:
         """Return True if nothing can be done before more is fed."""
-        return not self._queue and not self.pending and not self.exhausted
+        return not self._queue and not self.pending_records and not self.is_exhausted
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Return True if all spans of the range were fed."""
         return self.fed_to >= self.end
 
     @property
-    def pending(self) -> int:
+    def pending_records(self) -> int:
         """Decoded records that are not consumed."""
         return len(self.offsets) - self.at
 
     @property
     def position(self) -> int:
         """Everything before this offset is consumed, and there is nothing to be seen up to it."""
-        return self.offsets[self.at] if self.pending else self.passed
+        return self.offsets[self.at] if self.pending_records else self.passed
 
     def head(self) -> Span | RecordBlock | None:
         """Return the next span, if no decoded records come before it."""
@@ -144,7 +144,7 @@ class Side:
 
     def visible(self, count: int) -> int:
         """Return how many of the next `count` decoded records lie in the range."""
-        count = min(count, self.pending)
+        count = min(count, self.pending_records)
         while count and self.offsets[self.at + count - 1] >= self.end:
             count -= 1
         return count

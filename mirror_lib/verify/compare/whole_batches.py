@@ -43,12 +43,12 @@ def holds(body: bytes, first_timestamp: int, parts: Sequence[RecordBlock]) -> bo
         return False
     octets = np.frombuffer(body, dtype=np.uint8)
     at = ends - lengths - length_sizes
-    if not _stand(octets, at, lengths << 1, length_sizes):
+    if not _are_equal_at(octets, at, lengths << 1, length_sizes):
         return False
     at = ends - lengths + 1
-    if not _stand(octets, at, stamps, stamp_sizes):
+    if not _are_equal_at(octets, at, stamps, stamp_sizes):
         return False
-    if not _stand(octets, at + stamp_sizes, numbers, number_sizes):
+    if not _are_equal_at(octets, at + stamp_sizes, numbers, number_sizes):
         return False
     places = (ends - tail_sizes).tolist()
     tails = parts[0].tails if len(parts) == 1 else [tail for part in parts for tail in part.tails]
@@ -65,7 +65,7 @@ def _sizes(values: _Int64s) -> _Int64s:
     return sizes
 
 
-def _stand(octets: NDArray[np.uint8], at: _Int64s, values: _Int64s, sizes: _Int64s) -> bool:
+def _are_equal_at(octets: NDArray[np.uint8], at: _Int64s, values: _Int64s, sizes: _Int64s) -> bool:
     """Return True if the unsigned varints are at these positions."""
     for number in range(int(sizes.max())):
         if number:
@@ -183,5 +183,5 @@ class WholeBatches:
                 return parts
             if within < len(block):
                 return []
-        self.needs_source = source.only_blocks and not source.exhausted
+        self.needs_source = source.only_blocks and not source.is_exhausted
         return []

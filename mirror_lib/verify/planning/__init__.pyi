@@ -1,5 +1,5 @@
 from .by_transform_chain import ChainChecks as ChainChecks
-from .by_transform_chain import searched as searched
+from .by_transform_chain import for_second_read as for_second_read
 from .by_transform_chain import split_job as split_job
 from .chains import NEEDED_FOR_ROUTED as NEEDED_FOR_ROUTED
 from .chains import NEEDS_SPARK as NEEDS_SPARK

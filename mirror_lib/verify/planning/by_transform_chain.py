@@ -44,7 +44,7 @@ def _part(job: VerifyJob, checks: Sequence[PartitionCheck]) -> VerifyJob:
     return replace(job, bins=bins, bin_max_bytes=-(-share // len(bins)))
 
 
-def searched(job: VerifyJob, wanted: Collection[tuple[TopicPartition, int]]) -> VerifyJob:
+def for_second_read(job: VerifyJob, wanted: Collection[tuple[TopicPartition, int]]) -> VerifyJob:
     """Return the job that makes again only rows that may go to some spans of target partitions."""
     ranges: dict[TopicPartition, list[CheckRange]] = {}
     checks = {check.source: check for bin_ in job.bins for check in bin_}

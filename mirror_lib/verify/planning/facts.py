@@ -155,7 +155,7 @@ class _Gathering:
         # In this order: what the map has was written before the ends are read, and what a position calls settled was
         # settled when the target's end was read.
         maps = self._maps(pairs)
-        routed_rows = self._ledger.routed(self._name)
+        routed_rows = self._ledger.routed_ranges(self._name)
         routed_targets = routed_targets_of(routed_rows, self._target)
         end_of_target = OffsetSpec.LAST_STABLE if self._flow.transactions else OffsetSpec.LATEST
         target_ends = self._target.list_offsets(set(targets), end_of_target)
@@ -169,14 +169,14 @@ class _Gathering:
         sizes = asyncio.run(_log_sizes(self._flow, {each.topic for each in sources}))
         opposite = str(self._flow.flow.opposite)
         gaps, back_gaps = self._gaps(self._name), self._gaps(opposite)
-        foreign, back_filled = _foreign(back_gaps), self._backfilled(opposite)
+        foreign, back_filled = _foreign(back_gaps), self._backfilled_targets(opposite)
         marks = {
             TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
             for row in self._ledger.verified_up_to(self._name)
         }
-        sharing, backfilled, chains = Counter(targets), self._backfilled(self._name), self._chains(sources)
-        routed = self._routed(routed_rows, routed_targets, snapshot, backfilled)
-        met = routed.met()
+        sharing, backfilled, chains = Counter(targets), self._backfilled_targets(self._name), self._chains(sources)
+        routed = self._routed_facts(routed_rows, routed_targets, snapshot, backfilled)
+        met = routed.routed_targets()
         starts = first_starts(self._flow)
         facts = []
         for pair in pairs:
@@ -186,12 +186,12 @@ class _Gathering:
             refused = source_configs.errors.get(pair[0].topic) or target_configs.errors.get(pair[1].topic)
             error = (
                 _error(offsets)
-                or self._recreated(pair[0], position)
+                or self._recreated_error(pair[0], position)
                 or self._another_target(pair, position, offsets[3].offset)
                 or _of_authorization(refused)
             )
             if error is not None and pair[0] in maps:
-                self._unverifiable.append(PartitionVerdict.failed(*pair, error))
+                self._unverifiable.append(PartitionVerdict.for_error(*pair, error))
                 continue
             if pair[0] not in maps:
                 continue
@@ -204,12 +204,12 @@ class _Gathering:
                     source_end=offsets[1].offset,
                     target_start=offsets[2].offset,
                     target_end=offsets[3].offset,
-                    settled=_settled(position),
-                    source_compacted=_compacted(source_configs, pair[0].topic),
-                    target_compacted=_compacted(target_configs, pair[1].topic),
+                    settled=_settled_mark(position),
+                    source_compacted=_is_compacted(source_configs, pair[0].topic),
+                    target_compacted=_is_compacted(target_configs, pair[1].topic),
                     source_bytes=sizes.get(pair[0]),
                     verified=marks.get(pair[0]),
-                    known_gaps=(*gaps.get(pair[0], ()), *_left_out(position)),
+                    known_gaps=(*gaps.get(pair[0], ()), *_skipped_gaps(position)),
                     known_foreign=foreign.get(pair[1], ()),
                     shared_target=sharing[pair[1]] > 1
                     or self._topology.rename.merge
@@ -227,7 +227,7 @@ class _Gathering:
             self._topology.refuse_empty_choice(self._listed)
         return Gathered(tuple(facts), tuple(self._unverifiable), routed)
 
-    def _routed(
+    def _routed_facts(
         self,
         rows: Sequence[RoutedRangeRow],
         targets: Mapping[TopicPartition, RoutedTarget],
@@ -263,13 +263,13 @@ class _Gathering:
         for place in copied:
             if place.topic in unseen.refused:
                 target = TopicPartition(self._topology.remote_topic(place.topic), place.partition)
-                self._unverifiable.append(PartitionVerdict.failed(place, target, unseen.refused[place.topic]))
+                self._unverifiable.append(PartitionVerdict.for_error(place, target, unseen.refused[place.topic]))
         topics = {place.topic for place in copied}
         doubtful = {topic: error for topic, error in unseen.doubtful.items() if topic in topics}
         for line in in_words("No partition is verified of {}", doubtful):
             _log.warning("Flow %s: %s", self._name, line)
 
-    def _backfilled(self, flow: str) -> set[TopicPartition]:
+    def _backfilled_targets(self, flow: str) -> set[TopicPartition]:
         """Return target partitions that backfills also wrote to: their records are not in the flow's own map."""
         return {
             TopicPartition(each["target_topic"], each["partition"])
@@ -304,18 +304,18 @@ class _Gathering:
                 if partition.partition < held:
                     pairs.append(pair)
                 else:
-                    error = targets.errors.get(remote[topic]) or self._missing(pair)
-                    self._unverifiable.append(PartitionVerdict.failed(*pair, error))
+                    error = targets.errors.get(remote[topic]) or self._missing_error(pair)
+                    self._unverifiable.append(PartitionVerdict.for_error(*pair, error))
         return pairs
 
-    def _missing(self, pair: _Pair) -> MirrorError:
+    def _missing_error(self, pair: _Pair) -> MirrorError:
         return TopicMissingError(
             f"the target has no partition {pair[1].partition} of {pair[1].topic}.",
             where=Where(flow=self._name, topic=pair[0].topic, partition=pair[0].partition),
             action="Run `mirror topics apply`.",
         )
 
-    def _recreated(self, source: TopicPartition, position: Position | None) -> MirrorError | None:
+    def _recreated_error(self, source: TopicPartition, position: Position | None) -> MirrorError | None:
         now = self._topic_ids.get(source.topic)
         if position is None or position.topic_id is None or now is None or position.topic_id == now:
             return None
@@ -355,7 +355,7 @@ class _Gathering:
             try:
                 maps[pair[0]] = self._runs(pair[0])
             except OffsetMapError as damage:
-                self._unverifiable.append(PartitionVerdict.failed(*pair, damage))
+                self._unverifiable.append(PartitionVerdict.for_error(*pair, damage))
         return maps
 
     def _runs(self, source: TopicPartition) -> tuple[OffsetRun, ...]:
@@ -397,13 +397,13 @@ def _error(offsets: Iterable[OffsetFact]) -> MirrorError | None:
     return next((fact.error for fact in offsets if fact.error is not None), None)
 
 
-def _settled(position: Position | None) -> VerifiedMark | None:
+def _settled_mark(position: Position | None) -> VerifiedMark | None:
     if position is None or position.state is not PositionState.CLOSED or position.target_offset is None:
         return None
     return VerifiedMark(position.offset + 1, position.target_offset)
 
 
-def _left_out(position: Position | None) -> Iterator[KnownGap]:
+def _skipped_gaps(position: Position | None) -> Iterator[KnownGap]:
     """Yield what a run skipped but did not record in the ledger before it ended."""
     for each in position.left_out if position is not None else ():
         yield KnownGap(each.first_offset, each.next_offset, each.cause)
@@ -414,7 +414,7 @@ def _of_authorization(error: MirrorError | None) -> MirrorError | None:
     return error if isinstance(error, AuthorizationError) else None
 
 
-def _compacted(configs: PerTopic[TopicConfigs], topic: str) -> bool:
+def _is_compacted(configs: PerTopic[TopicConfigs], topic: str) -> bool:
     found = configs.get(topic)
     policy = found.value("cleanup.policy") if found is not None else None
     return "compact" in [part.strip() for part in (policy or "").split(",")]

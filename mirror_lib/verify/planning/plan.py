@@ -60,11 +60,11 @@ def plan_verification(
         check = _whole(fact, mode)
         if check is None:
             idle += 1
-            kept = _held(fact)
+            kept = _held_runs(fact)
             mark = _mark(fact, kept, mode)
             if mark is not None and _ends_there(fact, mark):
-                expired = _expired(fact, kept)
-                confirmed.append(PartitionVerdict.unchanged(fact.source, fact.target, mark, expired=expired))
+                expired = _count_expired(fact, kept)
+                confirmed.append(PartitionVerdict.for_unchanged(fact.source, fact.target, mark, expired=expired))
         else:
             checks.append(check)
     held = tuple(_as_compared(fact) for fact in facts)
@@ -72,9 +72,9 @@ def plan_verification(
     plan = plan_routed(routed, held, mode=mode, impossible=impossible) if routed.rows else RoutedPlan()
     whole = {check.source: [(each.source_first, each.source_next) for each in check.ranges] for check in checks}
     if mode is VerifyMode.SAMPLE:
-        checks = _sampled(checks, budget.max_bytes or SAMPLE_BYTES, seed)
+        checks = _sample(checks, budget.max_bytes or SAMPLE_BYTES, seed)
     elif budget.max_bytes is not None:
-        checks = _cut(checks, budget.max_bytes)
+        checks = _limit_bytes(checks, budget.max_bytes)
     checks = _with_routed([_by_direction(check, parts[check.source]) for check in checks], plan, held, whole)
     return VerifyPlan(
         flow=flow,
@@ -190,7 +190,7 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     if not fact.runs and not _nothing_copied(fact):
         return None
     # Not cut at the ends of the logs: records of the map beyond them existed once, and were lost.
-    held = _held(fact)
+    held = _held_runs(fact)
     mark = _mark(fact, held, mode)
     passed_over = _passed_over(fact)
     if not fact.runs and mark is None:
@@ -204,7 +204,7 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
         return replace(_check_of(fact, ()), offsets_before_map=passed_over)
     return replace(
         _check_of(fact, (range_,)),
-        expired=_expired(fact, held),
+        expired=_count_expired(fact, held),
         offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else passed_over,
         population=sum(run.count for run in held),
         nothing_copied=not fact.runs,
@@ -220,12 +220,12 @@ def _mark(fact: VerifyFacts, held: Sequence[OffsetRun], mode: VerifyMode) -> Ver
     return None
 
 
-def _held(fact: VerifyFacts) -> tuple[OffsetRun, ...]:
+def _held_runs(fact: VerifyFacts) -> tuple[OffsetRun, ...]:
     """Return the part of the map that both sides may still have."""
     return clip(fact.runs, source_first=fact.source_start, target_first=fact.target_start)
 
 
-def _expired(fact: VerifyFacts, held: Sequence[OffsetRun]) -> int:
+def _count_expired(fact: VerifyFacts, held: Sequence[OffsetRun]) -> int:
     """Return how many copied records one side has deleted."""
     return sum(run.count for run in fact.runs) - sum(run.count for run in held)
 
@@ -291,7 +291,7 @@ def _range(
         last = (runs[-1].source_next - 1, runs[-1].target_next - 1)
         runs = clip(runs, source_next=last[0])
     last = (max(min(last[0], fact.source_end), first[0]), last[1])
-    return _checked(fact, first, last, runs, to_end=to_end)
+    return _check_range(fact, first, last, runs, to_end=to_end)
 
 
 def _deleted_until(fact: VerifyFacts) -> tuple[int, int]:
@@ -305,7 +305,7 @@ def _deleted_until(fact: VerifyFacts) -> tuple[int, int]:
     return source_next, target_next
 
 
-def _checked(
+def _check_range(
     fact: VerifyFacts, first: tuple[int, int], last: tuple[int, int], runs: Sequence[OffsetRun], *, to_end: bool
 ) -> CheckRange:
     held = max(fact.source_end - fact.source_start, 1)
@@ -358,7 +358,7 @@ def take(runs: Sequence[OffsetRun], first: int, count: int) -> tuple[OffsetRun, 
     return tuple(taken)
 
 
-def _cut(checks: Sequence[PartitionCheck], max_bytes: int) -> list[PartitionCheck]:
+def _limit_bytes(checks: Sequence[PartitionCheck], max_bytes: int) -> list[PartitionCheck]:
     """Give every partition the same share of what it needs, so that a small budget skips none.
 
     Partitions of unknown size are not cut: the tasks count what they read.
@@ -366,10 +366,10 @@ def _cut(checks: Sequence[PartitionCheck], max_bytes: int) -> list[PartitionChec
     wanted = sum(check.estimated_bytes for check in checks)
     if wanted <= max_bytes:
         return list(checks)
-    return [_shortened(check, max_bytes / wanted) for check in checks]
+    return [_shorten(check, max_bytes / wanted) for check in checks]
 
 
-def _shortened(check: PartitionCheck, share: float) -> PartitionCheck:
+def _shorten(check: PartitionCheck, share: float) -> PartitionCheck:
     (whole,) = check.ranges
     records = max(int(whole.records * share), 1)
     if not check.estimated_bytes or records >= whole.records:
@@ -409,7 +409,7 @@ def _span(
     )
 
 
-def _sampled(checks: Sequence[PartitionCheck], max_bytes: int, seed: int) -> list[PartitionCheck]:
+def _sample(checks: Sequence[PartitionCheck], max_bytes: int, seed: int) -> list[PartitionCheck]:
     """Return spans of consecutive records, as many for a partition as its share of all records."""
     population = sum(check.records for check in checks)
     known = sum(check.estimated_bytes for check in checks)

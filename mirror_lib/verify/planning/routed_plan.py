@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mirror_lib.ledger import RoutedRangeRow
-from mirror_lib.offsets import united
+from mirror_lib.offsets import unite
 from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.model import (
@@ -75,7 +75,7 @@ class RoutedFacts:
                 ends[source_of(row)] = max(ends.get(source_of(row), 0), row.source_next)
         object.__setattr__(self, "_ends", ends)
 
-    def met(self) -> frozenset[TopicPartition]:
+    def routed_targets(self) -> frozenset[TopicPartition]:
         """The target partitions that records of other partitions than their own are sent to."""
         return frozenset(target_of(row) for row in self.rows if not row.own)
 
@@ -114,7 +114,7 @@ def plan_routed(
     """
     by_source = {fact.source: fact for fact in facts}
     why_not = {verdict.source: verdict for verdict in impossible}
-    met = routed.met()
+    met = routed.routed_targets()
     by_target: dict[TopicPartition, list[RoutedRangeRow]] = {}
     for row in routed.rows:
         if target_of(row) in met:
@@ -223,12 +223,12 @@ class _Target:
             verdict, fact = self._why_not.get(source), self._facts.get(source)
             if verdict is not None:
                 return Obstacle(
-                    verdict.reason or ROUTED, f"of {_named(source)}, whose records are routed to it: {verdict.detail}"
+                    verdict.reason or ROUTED, f"of {_name(source)}, whose records are routed to it: {verdict.detail}"
                 )
             if fact is None:
                 return Obstacle(
                     UNSELECTED,
-                    f"records of {_named(source)} are routed to it too, but {_named(source)} is not part of this "
+                    f"records of {_name(source)} are routed to it too, but {_name(source)} is not part of this "
                     "verification.",
                 )
             if not fact.chain.may_route:
@@ -238,16 +238,14 @@ class _Target:
                     lasting=True,
                 )
             if share.source_first < fact.source_start:
-                return _cut_by_retention(
-                    group, f"{_named(source)} starts at offset {fact.source_start:,} on the source"
-                )
+                return _cut_by_retention(group, f"{_name(source)} starts at offset {fact.source_start:,} on the source")
             if share.source_next > fact.source_end or any(
                 gap.rewritten and gap.first_offset < share.source_next and share.source_first < gap.next_offset
                 for gap in fact.known_gaps
             ):
                 return Obstacle(
                     "source-truncated",
-                    f"{_named(source)} no longer has the records that were routed to it: its log was truncated.",
+                    f"{_name(source)} no longer has the records that were routed to it: its log was truncated.",
                     lasting=True,
                 )
         if group.first < self._found.start and group.records:
@@ -312,7 +310,7 @@ def needed_shares(plan: RoutedPlan) -> dict[TopicPartition, list[tuple[int, int]
         for span in check.spans:
             for share in span.shares:
                 wanted.setdefault(share.source, []).append((share.source_first, share.source_next))
-    return {source: united(ranges) for source, ranges in wanted.items()}
+    return {source: unite(ranges) for source, ranges in wanted.items()}
 
 
 def left_over(wanted: Sequence[tuple[int, int]], read: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -337,7 +335,7 @@ def _cut_by_retention(group: _Together, what: str) -> Obstacle:
     )
 
 
-def _named(source: TopicPartition) -> str:
+def _name(source: TopicPartition) -> str:
     return f"{source.topic}-{source.partition}"
 
 

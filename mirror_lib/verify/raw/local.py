@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from mirror_lib.verify.findings import PartitionVerdict, RoutedVerdict, Verdict
 from mirror_lib.verify.model import VerifyJob
 from mirror_lib.verify.planning import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark, split_job
-from mirror_lib.verify.raw.task import Told, verify_bin
+from mirror_lib.verify.raw.task import OnBytesRead, verify_bin
 
 #: Bins for each process: more bins give smoother progress, but each connects anew.
 BINS_PER_PROCESS = 4
@@ -22,12 +22,12 @@ def cores() -> int:
 
 
 def run_locally(
-    processes: int, told: Told | None = None
+    processes: int, on_read: OnBytesRead | None = None
 ) -> Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]:
     """Return a runner with `processes` in parallel, one of them this one. Transformed records are left unverifiable.
 
     Args:
-        told: called with the bytes of the source's logs that were read.
+        on_read: called with the bytes of the source's logs that were read.
     """
 
     def run(whole: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
@@ -53,7 +53,7 @@ def run_locally(
     def compare(job: VerifyJob) -> list[PartitionVerdict]:
         numbers = range(len(job.bins))
         if processes == 1 or len(job.bins) == 1:
-            return [verdict for number in numbers for verdict in verify_bin(job, number, told)]
+            return [verdict for number in numbers for verdict in verify_bin(job, number, on_read)]
         # Threads of the clients would not survive a fork.
         context = multiprocessing.get_context("spawn")
         found: list[PartitionVerdict] = []
@@ -61,8 +61,8 @@ def run_locally(
             for future in as_completed([pool.submit(verify_bin, job, number) for number in numbers]):
                 verdicts = future.result()
                 found += verdicts
-                if told is not None:
-                    told(sum(verdict.source_bytes for verdict in verdicts))
+                if on_read is not None:
+                    on_read(sum(verdict.source_bytes for verdict in verdicts))
         return found
 
     return run

@@ -23,15 +23,15 @@ _LARGEST_CHUNK = 4 * 1024 * 1024
 _CHUNKS_HELD = 8
 
 #: Called with the bytes of the source's log that were read since the last call.
-Told = Callable[[int], None]
+OnBytesRead = Callable[[int], None]
 
 
-def verify_bin(job: VerifyJob, number: int, told: Told | None = None) -> list[PartitionVerdict]:
+def verify_bin(job: VerifyJob, number: int, on_read: OnBytesRead | None = None) -> list[PartitionVerdict]:
     """Compare every partition of bin `number`; errors of a partition are in its verdict, never raised."""
-    return asyncio.run(_verify(job, job.bins[number], told or (lambda _: None)))
+    return asyncio.run(_verify(job, job.bins[number], on_read or (lambda _: None)))
 
 
-async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) -> list[PartitionVerdict]:
+async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], on_read: OnBytesRead) -> list[PartitionVerdict]:
     budget = Spent(job)
     at_a_time = asyncio.Semaphore(max(job.memory_bytes // (_CHUNKS_HELD * _LARGEST_CHUNK), 1))
     try:
@@ -40,12 +40,12 @@ async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) 
             async def one(check: PartitionCheck) -> PartitionVerdict:
                 async with at_a_time:
                     if check.state is not None:
-                        return await compare_by_state(job, check, source, target, budget, told)
-                    return await _Check(job, check, source, target, budget, told).run()
+                        return await compare_by_state(job, check, source, target, budget, on_read)
+                    return await _Check(job, check, source, target, budget, on_read).run()
 
             return list(await asyncio.gather(*(one(check) for check in checks)))
     except MirrorError as error:
-        return [PartitionVerdict.failed(check.source, check.target, error) for check in checks]
+        return [PartitionVerdict.for_error(check.source, check.target, error) for check in checks]
 
 
 class _Check:
@@ -58,13 +58,13 @@ class _Check:
         source: RawClient,
         target: RawClient,
         budget: Spent,
-        told: Told,
+        on_read: OnBytesRead,
     ) -> None:
         self._job = job
         self._check = check
         self._clients = source, target
         self._budget = budget
-        self._told = told
+        self._on_read = on_read
         self._outcomes: list[RangeOutcome] = []
         self._source_bytes = self._target_bytes = 0
         self._stopped: Stopped | None = None
@@ -123,7 +123,7 @@ class _Check:
                 chunk = await target.take(comparer.target.end)
                 if chunk.log_start is not None:
                     comparer.target_expired(chunk.log_start)
-                spans = self._copied(chunk.spans, by_opposite=by_opposite)
+                spans = self._hide_deletions(chunk.spans, by_opposite=by_opposite)
                 comparer.feed_target(spans, chunk.next_offset)
                 self._count(chunk.size, of_source=by_opposite)
             comparer.walk()
@@ -138,9 +138,11 @@ class _Check:
             return
         self._source_bytes += size
         self._budget.bytes += size
-        self._told(size)
+        self._on_read(size)
 
-    def _copied(self, spans: Sequence[Span | RecordBlock], *, by_opposite: bool) -> Sequence[Span | RecordBlock]:
+    def _hide_deletions(
+        self, spans: Sequence[Span | RecordBlock], *, by_opposite: bool
+    ) -> Sequence[Span | RecordBlock]:
         """Return what may be a copy on the target: in compacted topics the flow may itself have written deletions."""
         if not (self._check.source_compacted or self._check.target_compacted):
             return spans

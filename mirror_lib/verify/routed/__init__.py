@@ -5,9 +5,9 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "findings": ["Place", "RoutedFindings", "Standing"],
+        "findings": ["Place", "RoutedFindings", "TargetDigests"],
         "judge": ["judge_routed"],
         "routed_rows": ["Elsewhere", "FoundRow"],
-        "target_digests": ["StandingJob", "read_standing"],
+        "target_digests": ["DigestsJob", "read_target_digests"],
     },
 )

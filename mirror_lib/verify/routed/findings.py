@@ -39,8 +39,8 @@ class RoutedFindings:
     def take(self, other: RoutedFindings) -> None:
         """Add the findings of another task."""
         for mine, theirs in ((self.made, other.made), (self.doubtful, other.doubtful)):
-            for place, heap in theirs.items():
-                mine[place] = mine[place].plus(heap) if place in mine else heap
+            for place, multiset in theirs.items():
+                mine[place] = mine[place].plus(multiset) if place in mine else multiset
         for place, count in other.unknown.items():
             self.unknown[place] = self.unknown.get(place, 0) + count
         self.senders |= other.senders
@@ -60,12 +60,12 @@ class RoutedFindings:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TargetDigests:
     """What a target partition holds.
 
     Attributes:
-        heaps: multiset digests by the number of the span.
-        strangers: unexpected records, where the flow has written nothing, and the offsets of the first of them.
+        multisets: multiset digests by the number of the span.
+        unexpected: unexpected records, where the flow has written nothing, and the offsets of the first of them.
         times_replaced: True if the broker replaced timestamps that count.
         log_start: where retention moved the start of the log during reading; 0: nowhere.
         stopped: True if the budget of seconds was used up before all was read.
@@ -73,9 +73,9 @@ class Standing:
     """
 
     target: TopicPartition
-    heaps: dict[int, Multiset] = field(default_factory=dict)
-    strangers: int = 0
-    stranger_offsets: tuple[int, ...] = ()
+    multisets: dict[int, Multiset] = field(default_factory=dict)
+    unexpected: int = 0
+    unexpected_offsets: tuple[int, ...] = ()
     times_replaced: bool = False
     log_start: int = 0
     read_bytes: int = 0

@@ -13,20 +13,20 @@ from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.findings import DifferenceKind, RoutedDifference, RoutedVerdict, Verdict
 from mirror_lib.verify.model import UNEXPECTED, Obstacle, RoutedCheck, RoutedSpan, VerifyJob
 from mirror_lib.verify.planning import EXPIRED, ROUTED
-from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
+from mirror_lib.verify.routed.findings import Place, RoutedFindings, TargetDigests
 from mirror_lib.verify.routed.multiset import Multiset, Surplus
 from mirror_lib.verify.routed.routed_rows import FoundRow
-from mirror_lib.verify.routed.target_digests import StandingJob, bins_of
+from mirror_lib.verify.routed.target_digests import DigestsJob, bins_of
 
 #: Reads target partitions: a task for each bin.
-ReadStanding = Callable[[StandingJob], Iterable[Standing]]
+ReadDigests = Callable[[DigestsJob], Iterable[TargetDigests]]
 #: Makes rows of the source again, and returns the records whose rows have the searched digests.
 FindRows = Callable[[Mapping[Place, frozenset[bytes]]], Iterable[FoundRow]]
 #: Digests that are searched in one partition: a few show the problem.
 _LOOKED_FOR = 20
 
 
-def judge_routed(job: VerifyJob, made: RoutedFindings, read: ReadStanding, find: FindRows) -> list[RoutedVerdict]:
+def judge_routed(job: VerifyJob, made: RoutedFindings, read: ReadDigests, find: FindRows) -> list[RoutedVerdict]:
     """Compare the records made for other partitions with those on the target.
 
     Args:
@@ -43,7 +43,7 @@ def judge_routed(job: VerifyJob, made: RoutedFindings, read: ReadStanding, find:
         return []
     # If the source was not read to the end there is nothing to compare with.
     readable = [_readable(check, made) for check in checks.values()]
-    reading = StandingJob(
+    reading = DigestsJob(
         flow=str(job.flow),
         target=job.target,
         bins=bins_of(readable, len(job.bins)),
@@ -51,24 +51,24 @@ def judge_routed(job: VerifyJob, made: RoutedFindings, read: ReadStanding, find:
         retry_seconds=job.retry_seconds,
         ends_at=job.ends_at,
     )
-    standing = {each.target: each for each in read(reading)} if reading.bins else {}
+    digests_by_target = {each.target: each for each in read(reading)} if reading.bins else {}
     accounts = [
-        _Account(check, made, standing.get(target, Standing(target)), job.keep_differences)
+        _Account(check, made, digests_by_target.get(target, TargetDigests(target)), job.keep_differences)
         for target, check in sorted(checks.items())
     ]
     for account in accounts:
         account.compare()
-    wanted = {place: digests for account in accounts for place, digests in account.wanted().items()}
+    wanted = {place: digests for account in accounts for place, digests in account.wanted_digests().items()}
     if wanted:
         _look_again(reading, wanted, accounts, read, find)
     return [account.verdict() for account in accounts if account.says_something]
 
 
 def _look_again(
-    reading: StandingJob,
+    reading: DigestsJob,
     wanted: Mapping[Place, frozenset[bytes]],
     accounts: Sequence[_Account],
-    read: ReadStanding,
+    read: ReadDigests,
     find: FindRows,
 ) -> None:
     targets = {target for target, _ in wanted}
@@ -76,7 +76,7 @@ def _look_again(
     rows: dict[tuple[TopicPartition, int, bytes], list[FoundRow]] = {}
     for row in find(wanted):
         rows.setdefault((row.target, row.span, row.digest), []).append(row)
-    again = StandingJob(
+    again = DigestsJob(
         flow=reading.flow,
         target=reading.target,
         bins=bins_of(checks, len(reading.bins)),
@@ -84,10 +84,10 @@ def _look_again(
         retry_seconds=reading.retry_seconds,
         wanted=wanted,
     )
-    standing = {each.target: each for each in read(again)} if again.bins else {}
+    digests_by_target = {each.target: each for each in read(again)} if again.bins else {}
     for account in accounts:
         target = account.check.target
-        places = standing[target].places if target in standing else {}
+        places = digests_by_target[target].places if target in digests_by_target else {}
         account.locate(places, {key[1:]: found for key, found in rows.items() if key[0] == target})
 
 
@@ -121,12 +121,12 @@ class _Unequal:
 class _Account:
     check: RoutedCheck
     found: RoutedFindings
-    standing: Standing
+    digests: TargetDigests
     keep: int
     obstacles: list[Obstacle] = field(default_factory=list)
     records: int = 0
     made: int = 0
-    stood: int = 0
+    on_target: int = 0
     left_out: int = 0
     compacted: int = 0
     difference_count: int = 0
@@ -136,13 +136,13 @@ class _Account:
 
     def compare(self) -> None:
         self.obstacles += self.check.obstacles
-        if self.standing.error is not None:
-            self.obstacles.append(Obstacle(self.standing.error.reason, str(self.standing.error)))
-        elif self.standing.stopped:
+        if self.digests.error is not None:
+            self.obstacles.append(Obstacle(self.digests.error.reason, str(self.digests.error)))
+        elif self.digests.stopped:
             self.obstacles.append(
                 Obstacle("budget", "the budget of seconds was used up before the partition was read.")
             )
-        elif self.standing.times_replaced:
+        elif self.digests.times_replaced:
             self.obstacles.append(
                 Obstacle("timestamps", "the broker replaced the timestamps of some of its records.", lasting=True)
             )
@@ -153,8 +153,8 @@ class _Account:
                     self._compare(span)
                 else:
                     self.obstacles.append(obstacle)
-            self._strangers()
-        self._unexpected()
+            self._add_unexpected_rows()
+        self._add_unexpected()
         unknown = sum(count for (target, _), count in self.found.unknown.items() if target == self.check.target)
         if unknown:
             self.obstacles.append(
@@ -167,7 +167,7 @@ class _Account:
 
     def _obstacle(self, span: RoutedSpan) -> Obstacle | None:
         """Return why one span cannot be compared, though it was planned."""
-        if self.standing.log_start > span.target_first:
+        if self.digests.log_start > span.target_first:
             return Obstacle(EXPIRED, "retention deleted a part of it during the comparison.")
         return _unread(span, self.found)
 
@@ -175,27 +175,27 @@ class _Account:
         place = self.check.target, span.number
         made = self.found.made.get(place, Multiset())
         doubtful = self.found.doubtful.get(place, Multiset())
-        stands = self.standing.heaps.get(span.number, Multiset())
+        found = self.digests.multisets.get(span.number, Multiset())
         self.made += made.count
-        self.stood += stands.count
-        if stands.same_as(made):
+        self.on_target += found.count
+        if found.same_as(made):
             self.records += made.count
             self.left_out += doubtful.count
             return
-        if doubtful.count and stands.same_as(made.plus(doubtful)):
-            self.records += stands.count
+        if doubtful.count and found.same_as(made.plus(doubtful)):
+            self.records += found.count
             return
-        difference = stands.minus(made)
+        difference = found.minus(made)
         surplus = difference.surplus()
         if surplus is not None and doubtful.count:
             surplus = self._without_doubtful(surplus, doubtful)
         if surplus is None:
             self.unequal.append(_Unequal(span.number, None))
-            self._too_many(difference.count, made.count, stands.count)
+            self._too_many(difference.count, made.count, found.count)
             return
         extra = sum(each.times for each in surplus if each.times > 0)
         missing = -sum(each.times for each in surplus if each.times < 0)
-        self.records += max(stands.count - extra, 0)
+        self.records += max(found.count - extra, 0)
         kept = tuple(each for each in surplus if not self._by_compaction(each))
         self.compacted += sum(abs(each.times) for each in surplus if self._by_compaction(each))
         self.difference_count += sum(abs(each.times) for each in kept)
@@ -219,48 +219,48 @@ class _Account:
                 left.append(Surplus(each.digest, times))
         return tuple(left)
 
-    def _too_many(self, excess: int, made: int, stands: int) -> None:
+    def _too_many(self, excess: int, made: int, found: int) -> None:
         if self.check.source_compacted or self.check.target_compacted:
             self.obstacles.append(
                 Obstacle(
                     "compacted",
-                    f"{made:,} records expected from the source, {stands:,} found on the target: records removed by "
+                    f"{made:,} records expected from the source, {found:,} found on the target: records removed by "
                     "compaction cannot be distinguished from missing or extra records.",
                     lasting=True,
                 )
             )
             return
         self.remarks.append(
-            f"{made:,} records expected from the source, {stands:,} found on the target, too many differences to "
+            f"{made:,} records expected from the source, {found:,} found on the target, too many differences to "
             "list: another producer wrote or deleted records there, or the transform has changed"
         )
         # A lower bound; at least one if the counts are equal but the records are not.
         self.difference_count += max(abs(excess), 1)
 
-    def _strangers(self) -> None:
-        if not self.standing.strangers:
+    def _add_unexpected_rows(self) -> None:
+        if not self.digests.unexpected:
             return
-        self.difference_count += self.standing.strangers
-        self.remarks.append(f"{self.standing.strangers:,} records were found at offsets that the flow did not write")
+        self.difference_count += self.digests.unexpected
+        self.remarks.append(f"{self.digests.unexpected:,} records were found at offsets that the flow did not write")
         self.differences += [
-            RoutedDifference(DifferenceKind.EXTRA, target_offset=offset) for offset in self.standing.stranger_offsets
+            RoutedDifference(DifferenceKind.EXTRA, target_offset=offset) for offset in self.digests.unexpected_offsets
         ]
 
-    def _unexpected(self) -> None:
-        heap = self.found.made.get((self.check.target, UNEXPECTED))
-        if heap is None:
+    def _add_unexpected(self) -> None:
+        multiset = self.found.made.get((self.check.target, UNEXPECTED))
+        if multiset is None:
             return
-        self.difference_count += heap.count
-        self.made += heap.count
-        self.remarks.append(f"{heap.count:,} expected records are missing that no run has written, by the ledger")
-        self.unequal.append(_Unequal(UNEXPECTED, Multiset().minus(heap).surplus()))
+        self.difference_count += multiset.count
+        self.made += multiset.count
+        self.remarks.append(f"{multiset.count:,} expected records are missing that no run has written, by the ledger")
+        self.unequal.append(_Unequal(UNEXPECTED, Multiset().minus(multiset).surplus()))
 
     @property
     def says_something(self) -> bool:
         """Return True if there was anything to compare: often nothing was added since it was found equal."""
         return bool(self.check.spans or self.check.outside or self.obstacles or self.difference_count)
 
-    def wanted(self) -> dict[Place, frozenset[bytes]]:
+    def wanted_digests(self) -> dict[Place, frozenset[bytes]]:
         """Return the digests that a second read searches."""
         return {
             (self.check.target, each.number): frozenset(one.digest for one in (each.surplus or ())[:_LOOKED_FOR])
@@ -276,7 +276,7 @@ class _Account:
         """Add the offsets of the records that differ."""
         for each in self.unequal:
             for one in each.surplus or ():
-                self.differences += _located(
+                self.differences += _locate(
                     one, places.get((each.number, one.digest), ()), rows.get((each.number, one.digest), ())
                 )
 
@@ -301,11 +301,11 @@ class _Account:
             lasting=lasting,
             records=self.records,
             made=self.made,
-            standing=self.stood + self.standing.strangers,
+            standing=self.on_target + self.digests.unexpected,
             compacted=self.compacted,
             expired=check.expired,
             left_out=self.left_out,
-            target_bytes=self.standing.read_bytes,
+            target_bytes=self.digests.read_bytes,
             timestamps_compared=check.timed,
             difference_count=self.difference_count,
             differences=tuple(sorted(kept, key=_place)),
@@ -316,7 +316,7 @@ def _place(difference: RoutedDifference) -> tuple[int, int]:
     return difference.target_offset or 0, difference.source_offset or 0
 
 
-def _located(one: Surplus, places: Sequence[int], rows: Sequence[FoundRow]) -> Iterator[RoutedDifference]:
+def _locate(one: Surplus, places: Sequence[int], rows: Sequence[FoundRow]) -> Iterator[RoutedDifference]:
     """Yield the differences with offsets. Among identical records it is unknown which is missing or surplus: the last
     are named.
     """

@@ -50,10 +50,10 @@ def record_digests(key: bytes, times: Sequence[int] | None, tails: Sequence[byte
         times: epoch milliseconds; None where timestamps do not count.
         tails: key, value and headers as they are encoded in a batch (`records.Record.tail`).
     """
-    begun = hashlib.blake2b(digest_size=DIGEST_BYTES, key=key)
+    keyed = hashlib.blake2b(digest_size=DIGEST_BYTES, key=key)
     digests: list[bytes] = []
     for number, tail in enumerate(tails):
-        each = begun.copy()
+        each = keyed.copy()
         if times is not None:
             each.update(_TIME.pack(times[number]))
         each.update(tail)

@@ -153,9 +153,9 @@ class Elsewhere:
         return record_digests(self.job.digest_key, times, parts)
 
 
-def _put(heaps: dict[Place, Multiset], place: Place, digests: Digests) -> None:
+def _put(multisets: dict[Place, Multiset], place: Place, digests: Digests) -> None:
     if len(digests):
-        heaps.setdefault(place, Multiset()).add(digests)
+        multisets.setdefault(place, Multiset()).add(digests)
 
 
 def _by_target(
@@ -177,4 +177,4 @@ def _by_target(
         )
         by_target.setdefault(target, []).extend(numbers)
     for target, numbers in by_target.items():
-        yield target, rows if len(numbers) == len(rows) else rows.taken(sorted(numbers))
+        yield target, rows if len(numbers) == len(rows) else rows.take(sorted(numbers))

@@ -18,7 +18,7 @@ from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.compare import Columns, columns
 from mirror_lib.verify.log_reader import LogReader, LogStream
 from mirror_lib.verify.model import RoutedCheck
-from mirror_lib.verify.routed.findings import Place, Standing
+from mirror_lib.verify.routed.findings import Place, TargetDigests
 from mirror_lib.verify.routed.multiset import Multiset, record_digests
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ KEPT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class StandingJob:
+class DigestsJob:
     """Target partitions to read. Holds credentials: never log it.
 
     Attributes:
@@ -47,34 +47,34 @@ class StandingJob:
     wanted: Mapping[Place, frozenset[bytes]] = field(default_factory=dict)
 
 
-def read_standing(job: StandingJob, number: int) -> list[Standing]:
+def read_target_digests(job: DigestsJob, number: int) -> list[TargetDigests]:
     """Return the contents of the partitions of bin `number`; errors of a partition are in its result, never raised."""
     return asyncio.run(_read(job, job.bins[number]))
 
 
-async def _read(job: StandingJob, checks: Sequence[RoutedCheck]) -> list[Standing]:
+async def _read(job: DigestsJob, checks: Sequence[RoutedCheck]) -> list[TargetDigests]:
     try:
         async with open_clients(job.target) as (target,):
             return [await _Reading(job, check, target).run() for check in checks]
     except MirrorError as error:
-        return [Standing(check.target, error=error) for check in checks]
+        return [TargetDigests(check.target, error=error) for check in checks]
 
 
 class _Reading:
-    def __init__(self, job: StandingJob, check: RoutedCheck, target: RawClient) -> None:
+    def __init__(self, job: DigestsJob, check: RoutedCheck, target: RawClient) -> None:
         self._job = job
         self._check = check
         self._target = target
-        self._heaps = {each.number: Multiset() for each in check.spans}
-        self._strangers = 0
-        self._stranger_offsets: list[int] = []
+        self._multisets = {each.number: Multiset() for each in check.spans}
+        self._unexpected = 0
+        self._unexpected_offsets: list[int] = []
         self._places: dict[tuple[int, bytes], list[int]] = {}
         self._times_replaced = False
         self._log_start = 0
         self._bytes = 0
         self._stopped = False
 
-    async def run(self) -> Standing:
+    async def run(self) -> TargetDigests:
         error: MirrorError | None = None
         try:
             for each in self._check.spans:
@@ -91,11 +91,11 @@ class _Reading:
                 f"internal error in the verification: {type(failure).__name__}: {failure}.",
                 action="Please report it with this log.",
             )
-        return Standing(
+        return TargetDigests(
             target=self._check.target,
-            heaps=self._heaps,
-            strangers=self._strangers,
-            stranger_offsets=tuple(self._stranger_offsets),
+            multisets=self._multisets,
+            unexpected=self._unexpected,
+            unexpected_offsets=tuple(self._unexpected_offsets),
             times_replaced=self._times_replaced,
             log_start=self._log_start,
             read_bytes=self._bytes,
@@ -127,7 +127,7 @@ class _Reading:
                 self._bytes += chunk.size
                 reached = chunk.next_offset
                 for span in chunk.spans:
-                    if not span.hidden:
+                    if not span.is_hidden:
                         assert isinstance(span, Span)
                         self._take(span, first, end, number, wanted)
         finally:
@@ -147,13 +147,13 @@ class _Reading:
         if not found.offsets:
             return
         if number is None:
-            self._strangers += len(found.offsets)
-            self._stranger_offsets += found.offsets[: KEPT - len(self._stranger_offsets)]
+            self._unexpected += len(found.offsets)
+            self._unexpected_offsets += found.offsets[: KEPT - len(self._unexpected_offsets)]
             return
         self._times_replaced |= self._check.timed and span.log_append_time
         digests = record_digests(self._job.key, found.times if self._check.timed else None, found.tails)
         if wanted is None:
-            self._heaps[number].add(digests)
+            self._multisets[number].add(digests)
             return
         for at, digest in enumerate(np.ascontiguousarray(digests).view("V16").ravel().tolist()):
             if digest in wanted:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mirror_lib.offsets import LANDINGS, Landing, OffsetMap
 from mirror_lib.verify.findings import Difference, DifferenceKind
-from mirror_lib.verify.state.digests import TOMBSTONE, Entries, joined
+from mirror_lib.verify.state.digests import TOMBSTONE, Entries, join_keys
 
 _EXACT, _BEFORE, _BEYOND = (LANDINGS.index(each) for each in (Landing.EXACT, Landing.BEFORE, Landing.BEYOND))
 #: Source offset of a record whose source offset is not known.
@@ -57,7 +57,7 @@ class StateRules:
     #: Target offsets from here on were added after the position and the map were read.
     target_end: int
     #: Source offsets [first, next) that were not copied, sorted and apart.
-    left_out: Ranges = ()
+    skipped: Ranges = ()
     #: Source offsets [first, next) at which the source has other records now than those that were copied.
     rewritten: Ranges = ()
     #: Target offsets [first, next) of records that never were on the source.
@@ -91,7 +91,7 @@ class StateFindings:
         assert offsets is not None
         self.difference_count += len(offsets)
         for at in range(min(len(offsets), max(self.keep - len(self.differences), 0))):
-            self.differences.append(Difference(kind, _known(source, at), _known(target, at), what))
+            self.differences.append(Difference(kind, _known_offset(source, at), _known_offset(target, at), what))
 
 
 def compare_states(source: Entries, target: Entries, late: Entries, rules: StateRules, findings: StateFindings) -> None:
@@ -103,7 +103,7 @@ def compare_states(source: Entries, target: Entries, late: Entries, rules: State
         late: entries that were added to the target while both were read.
         findings: receives the result.
     """
-    here, there = joined(source, target)
+    here, there = join_keys(source, target)
     _both(source[here], target[there], late, rules, findings)
     _only_on_target(_without(target, there), late, rules, findings)
     _only_on_source(_without(source, here), late, rules, findings)
@@ -114,12 +114,12 @@ def _both(source: Entries, target: Entries, late: Entries, rules: StateRules, fi
     findings.note(KeyState.EQUAL, equal)
     source, target = source[~equal], target[~equal]
     open_ = (source["offset"] >= rules.copied_to) | _among(target, late)
-    left_out = ~open_ & _within(source["offset"], rules.left_out)
-    foreign = ~open_ & ~left_out & _within(target["offset"], rules.foreign)
+    skipped = ~open_ & _within(source["offset"], rules.skipped)
+    foreign = ~open_ & ~skipped & _within(target["offset"], rules.foreign)
     findings.note(KeyState.PENDING, open_)
-    findings.note(KeyState.LEFT_OUT, left_out)
+    findings.note(KeyState.LEFT_OUT, skipped)
     findings.note(KeyState.FOREIGN, foreign)
-    differ = ~(open_ | left_out | foreign)
+    differ = ~(open_ | skipped | foreign)
     findings.differ(DifferenceKind.ALTERED, source["offset"][differ], target["offset"][differ], ("value",))
 
 
@@ -157,14 +157,14 @@ def _only_on_source(source: Entries, late: Entries, rules: StateRules, findings:
     source = source[~deleted]
     offsets, codes = _looked_up(rules.map, source["offset"], to_source=False)
     open_ = (source["offset"] >= rules.copied_to) | _among(source, late)
-    left_out = ~open_ & _within(source["offset"], rules.left_out)
-    expired = (codes == _EXACT) & (offsets < rules.target_start) & ~(open_ | left_out)
-    before = (codes == _BEFORE) & ~(open_ | left_out)
+    skipped = ~open_ & _within(source["offset"], rules.skipped)
+    expired = (codes == _EXACT) & (offsets < rules.target_start) & ~(open_ | skipped)
+    before = (codes == _BEFORE) & ~(open_ | skipped)
     findings.note(KeyState.PENDING, open_)
-    findings.note(KeyState.LEFT_OUT, left_out)
+    findings.note(KeyState.LEFT_OUT, skipped)
     findings.note(KeyState.EXPIRED, expired)
     findings.note(KeyState.BEFORE_MAP, before)
-    findings.differ(DifferenceKind.MISSING, source["offset"][~(open_ | left_out | expired | before)], None)
+    findings.differ(DifferenceKind.MISSING, source["offset"][~(open_ | skipped | expired | before)], None)
 
 
 def _looked_up(map_: OffsetMap, offsets: Offsets, *, to_source: bool) -> tuple[Offsets, NDArray[np.uint8]]:
@@ -184,7 +184,7 @@ def _among(entries: Entries, others: Entries) -> NDArray[np.bool_]:
     """Return which of the keys of some entries are among those of others."""
     found = np.zeros(len(entries), bool)
     if len(others) and len(entries):
-        found[joined(entries, others)[0]] = True
+        found[join_keys(entries, others)[0]] = True
     return found
 
 
@@ -198,5 +198,5 @@ def _within(offsets: Offsets, ranges: Ranges) -> NDArray[np.bool_]:
     return (at >= 0) & (offsets < nexts[np.maximum(at, 0)])
 
 
-def _known(offsets: Offsets | None, at: int) -> int | None:
+def _known_offset(offsets: Offsets | None, at: int) -> int | None:
     return None if offsets is None or offsets[at] < 0 else int(offsets[at])

@@ -145,7 +145,7 @@ def newest_of(entries: Entries) -> Entries:
     return by_key[last]
 
 
-def joined(mine: Entries, theirs: Entries) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def join_keys(mine: Entries, theirs: Entries) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the positions of the shared keys on each side; both hold a key once, sorted."""
     both = np.concatenate((mine, theirs))
     side = np.repeat(np.array([0, 1], np.int8), (len(mine), len(theirs)))

@@ -18,7 +18,7 @@ from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.model import PartitionCheck, VerifyJob, VerifyMode
 from mirror_lib.verify.run import VerifyOptions, job_of, plan_flow_verification
 from mirror_lib.verify.state.compare import Offsets
-from mirror_lib.verify.state.run import StateComparison, Told
+from mirror_lib.verify.state.run import OnBytesRead, StateComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,14 @@ class LostDeletions:
 
 
 def find_lost_deletions(
-    flow: FlowConfig, ledger: Ledger, topics: tuple[str, ...], partitions: Collection[int], told: Told
+    flow: FlowConfig, ledger: Ledger, topics: tuple[str, ...], partitions: Collection[int], on_read: OnBytesRead
 ) -> tuple[list[LostDeletions], list[PartitionVerdict]]:
     """Compare partitions by state; return the findings, and the partitions that cannot be compared.
 
     Args:
         topics: Java regexes.
         partitions: only these; empty for all.
-        told: called with the bytes of the source's log that were read since the last call.
+        on_read: called with the bytes of the source's log that were read since the last call.
 
     Raises:
         MirrorError: a cluster cannot be reached, or the ledger cannot be used.
@@ -53,7 +53,7 @@ def find_lost_deletions(
     checks = [check for check in plan.partitions if not partitions or check.source.partition in partitions]
     impossible = [each for each in plan.unverifiable if not partitions or each.source.partition in partitions]
     found: list[LostDeletions] = []
-    for each in asyncio.run(_find(replace(job, keep_differences=0), checks, told)):
+    for each in asyncio.run(_find(replace(job, keep_differences=0), checks, on_read)):
         if isinstance(each, LostDeletions):
             found.append(each)
         else:
@@ -62,20 +62,20 @@ def find_lost_deletions(
 
 
 async def _find(
-    job: VerifyJob, checks: Collection[PartitionCheck], told: Told
+    job: VerifyJob, checks: Collection[PartitionCheck], on_read: OnBytesRead
 ) -> list[LostDeletions | PartitionVerdict]:
     async with open_clients(job.source, job.target) as (source, target):
-        return [await _of_partition(job, check, source, target, told) for check in checks]
+        return [await _of_partition(job, check, source, target, on_read) for check in checks]
 
 
 async def _of_partition(
-    job: VerifyJob, check: PartitionCheck, source: RawClient, target: RawClient, told: Told
+    job: VerifyJob, check: PartitionCheck, source: RawClient, target: RawClient, on_read: OnBytesRead
 ) -> LostDeletions | PartitionVerdict:
-    comparison = StateComparison(job, check, source, target, Spent(job), told, keep_lost=True)
+    comparison = StateComparison(job, check, source, target, Spent(job), on_read, keep_lost=True)
     try:
         await comparison.run()
     except MirrorError as error:
-        return PartitionVerdict.failed(check.source, check.target, error)
+        return PartitionVerdict.for_error(check.source, check.target, error)
     found = comparison.findings
     return LostDeletions(
         source=check.source,

@@ -19,7 +19,7 @@ from mirror_lib.cluster.batches import RecordBlock, RecordError, Shown, none_sho
 from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
-from mirror_lib.offsets import OffsetMap, decode, united
+from mirror_lib.offsets import OffsetMap, decode, unite
 from mirror_lib.topology import TopicPartition
 from mirror_lib.verify.compare import Spent, copied_from, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
@@ -33,14 +33,14 @@ _LARGEST_CHUNK = 4 * 1024 * 1024
 #: Maximum number of passes to the source's end; a source with steady writes never ends.
 _ROUNDS = 10
 
-Told = Callable[[int], None]
+OnBytesRead = Callable[[int], None]
 
 
 async def compare_by_state(
-    job: VerifyJob, check: PartitionCheck, source: RawClient, target: RawClient, budget: Spent, told: Told
+    job: VerifyJob, check: PartitionCheck, source: RawClient, target: RawClient, budget: Spent, on_read: OnBytesRead
 ) -> PartitionVerdict:
     """Compare one partition; its errors are in the verdict, never raised."""
-    comparison = StateComparison(job, check, source, target, budget, told)
+    comparison = StateComparison(job, check, source, target, budget, on_read)
     began, error = time.monotonic(), None
     try:
         await comparison.run()
@@ -86,7 +86,7 @@ class StateComparison:
         source: RawClient,
         target: RawClient,
         budget: Spent,
-        told: Told,
+        on_read: OnBytesRead,
         *,
         keep_lost: bool = False,
     ) -> None:
@@ -94,13 +94,13 @@ class StateComparison:
 
         Args:
             check: with a `state`.
-            told: called with the bytes of the source's log that were read since the last call.
+            on_read: called with the bytes of the source's log that were read since the last call.
             keep_lost: keep the target offsets of all keys whose deletion was lost.
         """
         self._job = job
         self._check = check
         self._budget = budget
-        self._told = told
+        self._on_read = on_read
         self.digester = Digester(job.digest_key)
         self.findings = StateFindings(keep=job.keep_differences, keep_lost=keep_lost)
         self.stopped: Stopped | None = None
@@ -219,7 +219,7 @@ class StateComparison:
             if side is self._source:
                 self.source_bytes += chunk.size
                 self._budget.bytes += chunk.size
-                self._told(chunk.size)
+                self._on_read(chunk.size)
             else:
                 self.target_bytes += chunk.size
 
@@ -241,9 +241,9 @@ class StateComparison:
             map=OffsetMap.of_runs(self._range.runs),
             settled=check.state.settled,
             target_end=check.target_end,
-            left_out=united((gap.first_offset, gap.next_offset) for gap in gaps),
-            rewritten=united((gap.first_offset, gap.next_offset) for gap in gaps if gap.rewritten),
-            foreign=united(check.known_foreign),
+            skipped=unite((gap.first_offset, gap.next_offset) for gap in gaps),
+            rewritten=unite((gap.first_offset, gap.next_offset) for gap in gaps if gap.rewritten),
+            foreign=unite(check.known_foreign),
         )
 
     def outcome(self) -> RangeOutcome:

@@ -98,7 +98,7 @@ class RowNumbers:
         offsets = rows.offsets
         steps = np.diff(offsets, prepend=self._last_offset)
         if (steps < 0).any() or (not self._several and not steps.all()):
-            raise _disordered(int(offsets[int(np.argmax(steps <= 0))]), several=self._several)
+            raise _order_error(int(offsets[int(np.argmax(steps <= 0))]), several=self._several)
         numbers = self._numbers(offsets, steps) if self._several else offsets
         self._last_offset, self._last_row = int(offsets[-1]), int(numbers[-1])
         tails = rows.tails()
@@ -123,7 +123,7 @@ class RowNumbers:
         return (offsets << ROW_BITS) + among
 
 
-def _disordered(offset: int, *, several: bool) -> MirrorError:
+def _order_error(offset: int, *, several: bool) -> MirrorError:
     what = "rows in another order than their records" if several else "several rows for one record"
     return MirrorError(
         f"a transform returns {what} (source offset {offset}).",
@@ -144,7 +144,7 @@ class _Walk:
         self._stream: LogStream | None = None
         self._log_start = 0
         self.target_bytes = 0
-        self._left_out = 0
+        self._skipped = 0
 
     def source_starts(self, log_start: int) -> None:
         """Retention moved the start of the source's log; rows after it are still to come."""
@@ -170,7 +170,7 @@ class _Walk:
         Raises:
             MirrorError: the target cannot be read.
         """
-        self._left_out += end.left_out
+        self._skipped += end.left_out
         if max(self._log_start, end.log_start):
             self._log_start = max(self._log_start, end.log_start)
             self._expire()
@@ -186,7 +186,7 @@ class _Walk:
     def outcome(self) -> RangeOutcome:
         """Return the findings so far."""
         found = self._comparer.outcome()
-        return replace(found, left_out=found.left_out + self._left_out)
+        return replace(found, left_out=found.left_out + self._skipped)
 
     def _expire(self) -> None:
         self._comparer.source_expired(self._log_start)
@@ -279,8 +279,8 @@ class _Comparing:
     def take(self, batch: pa.RecordBatch) -> None:
         """Compare the rows of a batch."""
         # Written by the reading half before it sent these rows; it may already contain more.
-        told = self._word.look()
-        progress = Progress() if told is None else Progress.from_json(told)
+        position = self._word.look()
+        progress = Progress() if position is None else Progress.from_json(position)
         first = 0
         for each in by_place(batch, routes=False):
             number, _ = number_and_codec(each.place)
@@ -292,10 +292,10 @@ class _Comparing:
                 )
             part = batch.slice(first, len(each.rows))
             first += len(each.rows)
-            walk = self._begun(self._waiting[0])
+            walk = self._walk_of(self._waiting[0])
             if progress.number == number:
                 walk.source_starts(progress.log_start)
-            self._guarded(walk.check, partial(self._take, walk, each.rows, part))
+            self._guard(walk.check, partial(self._take, walk, each.rows, part))
 
     def verdicts(self) -> list[PartitionVerdict]:
         """Return the verdict of each partition; all rows have arrived."""
@@ -320,7 +320,7 @@ class _Comparing:
         """Close the connection to the target."""
         self._thread.close()
 
-    def _begun(self, each: NumberedRange) -> _Walk:
+    def _walk_of(self, each: NumberedRange) -> _Walk:
         if self._walk is None:
             self._walk = _Walk(self._job, each, self._thread)
         return self._walk
@@ -352,14 +352,14 @@ class _Comparing:
             return
         # A range that was not begun has no outcome.
         if end.source_next > each.range.source_first or (end.stopped is None and end.error is None):
-            walk = self._begun(each)
-            self._guarded(each.check, lambda: walk.end(end, self._target()))
+            walk = self._walk_of(each)
+            self._guard(each.check, lambda: walk.end(end, self._target()))
             account.outcomes.append(walk.outcome())
             account.target_bytes += walk.target_bytes
             walk.close()
         account.error = account.error or end.error
 
-    def _guarded(self, check: PartitionCheck, work: Callable[[], None]) -> None:
+    def _guard(self, check: PartitionCheck, work: Callable[[], None]) -> None:
         """Do a part of the comparison; an error ends the comparison of that partition only."""
         account = self._accounts[check.source]
         if account.over:

@@ -38,11 +38,11 @@ class LoopThread:
             MirrorError: the cluster cannot be connected to.
         """
 
-        async def opened() -> RawClient:
+        async def open_client() -> RawClient:
             (client,) = await self._stack.enter_async_context(open_clients(connection))
             return client
 
-        return self.run(opened())
+        return self.run(open_client())
 
     def close(self) -> None:
         """End all pending work."""

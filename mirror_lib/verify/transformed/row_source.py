@@ -81,10 +81,10 @@ class RowLogReader(LogReader):
             return found
         return await super()._fetch(offset, end, surely_empty=surely_empty)
 
-    def _chunk(self, answer: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:
+    def _chunk(self, response: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:
         self._parts = read_arrow(
-            memoryview(answer.records),
-            answer.aborted,
+            memoryview(response.records),
+            response.aborted,
             topic=self._partition.topic,
             partition=self._partition.partition,
             start=offset,
@@ -93,7 +93,7 @@ class RowLogReader(LogReader):
             limits=self._limits,
         )
         try:
-            found = self._next_part(_whole_bytes(answer.records))
+            found = self._next_part(_whole_bytes(response.records))
         except (CorruptBatchError, InexactRowError) as error:
             at = offset if error.where.offset is None else error.where.offset
             for gap in self._known_gaps:
@@ -121,7 +121,7 @@ class _Reading:
         self._spent = Spent(job.verify)
         self._thread = LoopThread("reading")
         self._ends: dict[int, RangeEnd] = {}
-        self._told = (-1, 0)
+        self._handed_over = (-1, 0)
         #: Partitions of which nothing more is read.
         self._over: set[TopicPartition] = set()
 
@@ -150,17 +150,17 @@ class _Reading:
         if end.error is not None or end.stopped is not None:
             self._over.add(each.check.source)
 
-    def _tell(self, number: int, log_start: int) -> None:
+    def _hand_over(self, number: int, log_start: int) -> None:
         """Publish, before any row that follows, which ranges are read, and what is missing in this one."""
-        if (number, log_start) != self._told:
+        if (number, log_start) != self._handed_over:
             self._word.leave(Progress(self._ends, number, log_start).to_json())
-            self._told = (number, log_start)
+            self._handed_over = (number, log_start)
 
     def _range(self, each: NumberedRange, client: RawClient) -> Iterator[pa.RecordBatch]:
         number, check, range_ = each
         stop, refusal = first_refusal(self._job, check, range_)
-        skipped = self._skipped(check)
-        next_offset, size, log_start, left_out = range_.source_first, 0, 0, 0
+        skipped = self._skipped_ranges(check)
+        next_offset, size, log_start, skipped_rows = range_.source_first, 0, 0, 0
         stopped: Stopped | None = None
         error: MirrorError | None = None
         stream: LogStream | None = None
@@ -176,9 +176,9 @@ class _Reading:
                 rows = chunk.rows if isinstance(chunk, RowChunk) else None
                 if rows is not None:
                     kept = _without(rows, skipped)
-                    left_out += rows.num_rows - kept.num_rows
+                    skipped_rows += rows.num_rows - kept.num_rows
                     if kept.num_rows:
-                        self._tell(number, log_start)
+                        self._hand_over(number, log_start)
                         yield with_source(kept, place_of(number, 0))
         except MirrorError as failure:
             error = failure
@@ -193,7 +193,7 @@ class _Reading:
                 self._thread.run(stream.close())
         if error is None and stopped is None and refusal is not None:
             error = refusal
-        self._end(each, RangeEnd(next_offset, size, log_start, left_out, stopped, error))
+        self._end(each, RangeEnd(next_offset, size, log_start, skipped_rows, stopped, error))
 
     async def _stream(self, client: RawClient, check: PartitionCheck, range_: CheckRange, stop: int) -> LogStream:
         job = self._job.verify
@@ -209,7 +209,7 @@ class _Reading:
         )
         return LogStream(reader, range_.source_first, stop)
 
-    def _skipped(self, check: PartitionCheck) -> list[tuple[int, int]]:
+    def _skipped_ranges(self, check: PartitionCheck) -> list[tuple[int, int]]:
         """Return the offsets that are not passed to Spark: they were skipped because they fail."""
         failed = [each for each in check.known_gaps if each.cause == UntransformableRecordError.reason]
         refused = self._job.refused.get(check.source, ())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, grants_by_cluster
-from mirror_lib.access.required import scheduled
+from mirror_lib.access.required import scheduled_access
 from mirror_lib.errors import MirrorError
 from mirror_lib.runbook.dependency_facts import read_belonging
 from mirror_lib.runbook.scope import ScopeTopic
@@ -123,7 +123,7 @@ def test_runs_need_no_more_than_the_commands_grant(restricted_pair: RestrictedPa
     patterns = {"topics": "orders-NUMBER.*", "groups": "billing-NUMBER.*", "heartbeats.replication.enabled": "true"}
     world = new_world(restricted_pair, tmp_path, patterns)
     TASKS[AccessTask.SYNC_GROUP_OFFSETS].prepare(world)
-    grants = grants_by_cluster(scheduled(world.flow, world.required))
+    grants = grants_by_cluster(scheduled_access(world.flow, world.required))
 
     told = {task: _try(world, task, grants) for task in TASKS if task not in ON_DEMAND}
 

@@ -36,10 +36,10 @@ def test_given_three_brokers_when_one_is_killed_then_the_others_go_on_and_it_com
     three_brokers.kill(2)
     during = produce(three_brokers, topic_name, records(10, start=10), acks="all")
 
-    assert three_brokers.running == (1, 3)
+    assert three_brokers.running_nodes == (1, 3)
     assert consume(three_brokers, topic_name) == before + during
     three_brokers.restart(2)
-    assert three_brokers.running == (1, 2, 3)
+    assert three_brokers.running_nodes == (1, 2, 3)
     assert set(admin(three_brokers).list_topics(timeout=10).brokers) == {1, 2, 3}
 
 
@@ -54,7 +54,7 @@ def test_given_a_stopped_cluster_when_its_folder_is_opened_again_then_ports_and_
         assert second.bootstrap_servers == first.bootstrap_servers
         assert second.cluster_id == first.cluster_id
         assert consume(second, topic_name) == written
-    assert second.running == ()
+    assert second.running_nodes == ()
 
 
 def test_given_a_running_cluster_when_another_object_starts_it_then_its_processes_stay(
@@ -76,7 +76,7 @@ def test_given_a_property_that_kafka_refuses_when_started_then_the_error_shows_t
     with pytest.raises(BrokerStartError, match=r"(?s)cluster wrong: .*num\.io\.threads"):
         cluster.start()
 
-    assert cluster.running == ()
+    assert cluster.running_nodes == ()
 
 
 def test_given_an_interrupt_while_its_brokers_come_up_when_entered_then_nothing_runs(
@@ -86,7 +86,7 @@ def test_given_an_interrupt_while_its_brokers_come_up_when_entered_then_nothing_
     launched: list[tuple[int, ...]] = []
 
     def interrupted(_: float) -> None:
-        launched.append(cluster.running)
+        launched.append(cluster.running_nodes)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(cluster, "wait_ready", interrupted)
@@ -94,7 +94,7 @@ def test_given_an_interrupt_while_its_brokers_come_up_when_entered_then_nothing_
         pass
 
     assert launched == [(1,)]
-    assert cluster.running == ()
+    assert cluster.running_nodes == ()
 
 
 def test_given_a_taken_port_when_started_again_then_the_cluster_moves_and_keeps_its_data(

@@ -42,7 +42,7 @@ def mirror_maker_1(folder: Path, options: list[str], *, wait_for: tuple[KafkaPai
         pair, topic, count = wait_for
         deadline = time.monotonic() + _WAIT_SECONDS
         while _on_target(pair, topic) < count:
-            assert process.running, process.log_tail()
+            assert process.is_running, process.log_tail()
             assert time.monotonic() < deadline, process.log_tail()
             time.sleep(0.2)
         yield

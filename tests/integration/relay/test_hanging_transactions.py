@@ -96,7 +96,7 @@ def test_given_a_run_that_died_behind_a_commit_without_markers_when_run_again_th
     if hidden == "rows":
         assert consume(target, remote, isolation="read_committed") == []
     else:
-        monkeypatch.setattr(SmallTopicReader, "_goes_on", lambda _, deadline: time.monotonic() < deadline - 25)
+        monkeypatch.setattr(SmallTopicReader, "_may_continue", lambda _, deadline: time.monotonic() < deadline - 25)
 
     report = flow.run(runner=TransformHere(marked, exact=False))
 

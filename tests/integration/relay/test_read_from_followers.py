@@ -102,7 +102,7 @@ def test_given_a_follower_that_dies_while_it_is_read_then_the_leaders_give_the_r
     async def deadly(
         client: RawClient, node: int, partitions: Sequence[FetchRequestPartition], **more: Any
     ) -> list[FetchedPartition]:
-        if read_bytes[_HERE] > 300_000 and _HERE in racks.source.running:
+        if read_bytes[_HERE] > 300_000 and _HERE in racks.source.running_nodes:
             racks.source.kill(_HERE)
         return await fetch(client, node, partitions, **more)
 
@@ -111,7 +111,7 @@ def test_given_a_follower_that_dies_while_it_is_read_then_the_leaders_give_the_r
     report = flow_in_rack(tmp_path, racks, topic_name).run()
 
     assert report.errors == ()
-    assert _HERE not in racks.source.running
+    assert _HERE not in racks.source.running_nodes
     assert read_bytes[_HERE] < report.bytes < read_bytes.total() + 1
     assert report.records == 3 * _RECORDS
     assert consume(racks.target, f"A.{topic_name}") == consume(racks.source, topic_name)

@@ -42,7 +42,7 @@ class Scene:
         for sync in read_offset_syncs(connection, offset_syncs_topic(self.flow.config)).entries:
             if (sync.topic, sync.partition) == source:
                 store.add(source, SyncPoint(sync.upstream_offset, sync.downstream_offset))
-        store.loaded()
+        store.mark_loaded()
         return [store.translate(source, offset) for offset in (0, 5, 9, 10, 13)]
 
     def exact(self) -> list[int]:

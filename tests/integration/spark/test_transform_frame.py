@@ -20,7 +20,7 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import Transform, TransformChain
 from mirror_lib.transform.record_mark import read_mark
 from spark_jobs.transform_frame import frame_of
-from spark_jobs.transform_functions import explained
+from spark_jobs.transform_functions import explain
 from tests.support.frame_functions import through_arrow
 from tests.support.spark_frames import (
     FIRST_OFFSET,
@@ -338,7 +338,7 @@ def test_a_document_is_parsed_once_however_often_it_is_used(spark: SparkSession,
 
     made = frame_of(source, TransformChain((often,)), target_topic_of={"orders": "A.orders"})
 
-    physical = explained(made).partition("== Physical Plan ==")[2]
+    physical = explain(made).partition("== Physical Plan ==")[2]
     assert physical.count(parser) == 1
 
 

@@ -115,7 +115,7 @@ def test_what_the_cluster_refuses_is_told_per_topic(kafka_pair: KafkaPair, topic
     create_topic(kafka_pair.target, f"A.{topic_name}-good")
     flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"mirror.configs.override": "cleanup.policy=tidy"})
     done = flow.sync_topics()
-    assert [result.step.name for result in done.failed] == [f"A.{topic_name}-x"]
+    assert [result.step.name for result in done.failures] == [f"A.{topic_name}-x"]
     assert done.exit_code == 1
     told = json.loads(json.dumps(done.to_dict()))["failed"]
     assert [row["name"] for row in told] == [f"A.{topic_name}-x"]
@@ -140,7 +140,7 @@ def test_a_name_that_differs_from_an_existing_one_only_in_dots_is_a_conflict_for
     for plan in (planned.plan, done.plan):
         assert [conflict.name for conflict in plan.conflicts] == [f"A.{topic_name}.x"]
         assert f"A.{topic_name}_x" in plan.conflicts[0].what
-    assert (done.exit_code, done.failed) == (3, ())
+    assert (done.exit_code, done.failures) == (3, ())
     assert exists(kafka_pair.target, f"A.{topic_name}-good")
     for error in (problem.error, *report.errors):
         assert (error.reason, error.where.topic) == ("topology", f"{topic_name}.x")
@@ -229,4 +229,4 @@ def test_a_name_that_gets_too_long_has_one_line(kafka_pair: KafkaPair, topic_nam
 
     (conflict,) = done.plan.conflicts
     assert "251 characters" in conflict.what
-    assert (done.failed, flow.run(sync=False).errors[0].reason) == ((), "topology")
+    assert (done.failures, flow.run(sync=False).errors[0].reason) == ((), "topology")

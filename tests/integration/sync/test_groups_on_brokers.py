@@ -419,7 +419,7 @@ def test_two_thousand_groups_take_few_requests(kafka_pair: KafkaPair, topic_name
         assert all(error is None for answer in outcome.values() for error in answer.values())
         before = groups.requests
         listed = groups.list_groups()
-        found = groups.committed(names)
+        found = groups.fetch_committed(names)
         asked = groups.requests - before
 
     assert {listed[name].state for name in names} == {GroupState.EMPTY}
@@ -445,7 +445,7 @@ def test_brokers_before_kafka_3_are_asked_for_one_group_after_the_other(
     with GroupAdmin(Connection.from_settings(flow.config.clients.source_admin)) as groups:
         outcome = groups.commit(wanted)
         listed = groups.list_groups()
-        found = groups.committed([*wanted, f"{topic_name}-none"])
+        found = groups.fetch_committed([*wanted, f"{topic_name}-none"])
 
     assert all(error is None for answer in outcome.values() for error in answer.values())
     assert {(listed[name].state, listed[name].kind) for name in wanted} == {(GroupState.UNKNOWN, GroupKind.CLASSIC)}

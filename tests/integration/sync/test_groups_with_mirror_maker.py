@@ -56,7 +56,7 @@ def translated(flow: SharedFlow, topic: str, offsets: dict[str, int]) -> dict[st
     store = OffsetSyncStore()
     for sync in read_offset_syncs(connection, offset_syncs_topic(flow.ours.config).name).entries:
         store.add(TopicPartition(sync.topic, sync.partition), SyncPoint(sync.upstream_offset, sync.downstream_offset))
-    store.loaded()
+    store.mark_loaded()
     return {group: store.translate(TopicPartition(topic, 0), offset) for group, offset in offsets.items()}
 
 

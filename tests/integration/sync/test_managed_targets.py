@@ -169,7 +169,7 @@ def test_given_a_config_that_the_file_sets_then_its_refusal_stays_an_error_that_
     create_topic(managed.source, topic_name)
     flow = a_flow(tmp_path, managed, topic_name, mirror_configs_override="segment.bytes=2000000")
 
-    (refused,) = flow.sync_topics().failed
+    (refused,) = flow.sync_topics().failures
 
     assert refused.error is not None
     assert "mirror.configs.never" in refused.error.action

@@ -210,7 +210,7 @@ def test_compaction_on_both_sides_is_no_difference(kafka_pair: KafkaPair, topic_
 
     assert report.exit_code == 0, report.to_dict()
     (verdict,) = report.verdicts
-    assert verdict.compacted > 0
+    assert verdict.compacted_records > 0
     assert verdict.records > 0
 
 
@@ -231,7 +231,7 @@ def test_what_retention_has_removed_on_one_side_is_expired(
 
     assert report.exit_code == 0
     (verdict,) = report.verdicts
-    assert (verdict.records, verdict.expired, verdict.source_first) == (600, 400, 400)
+    assert (verdict.records, verdict.expired_records, verdict.source_first) == (600, 400, 400)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -251,12 +251,12 @@ def test_what_retention_removes_after_the_plan_was_made_is_expired(
     delete_records(cluster, name, before=400)
 
     deadline = time.monotonic() + 60
-    while not (verdict := verify_bin(job, 0)[0]).expired:
+    while not (verdict := verify_bin(job, 0)[0]).expired_records:
         assert time.monotonic() < deadline, "the broker did not delete the segment"
         time.sleep(0.5)
 
     assert verdict.verdict is Verdict.EQUAL, verdict
-    assert (verdict.records, verdict.expired) == (600, 400)
+    assert (verdict.records, verdict.expired_records) == (600, 400)
 
 
 def test_processes_of_their_own_find_the_same(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:

@@ -276,12 +276,12 @@ def test_given_retention_that_goes_on_between_plan_and_comparison_then_what_it_r
         delete_records(kafka_pair.target, f"A.{topic_name}", before=134)
 
     deadline = time.monotonic() + 60
-    while not (verdict := only_verdict(CompareHere(only(third))(job))).expired:
+    while not (verdict := only_verdict(CompareHere(only(third))(job))).expired_records:
         assert time.monotonic() < deadline, "the broker did not delete the segment"
         time.sleep(0.5)
 
     assert verdict.verdict is Verdict.EQUAL, verdict
-    assert (verdict.records, verdict.expired) == (200, 134)
+    assert (verdict.records, verdict.expired_records) == (200, 134)
 
 
 def only_verdict(found: Sequence[object]) -> PartitionVerdict:

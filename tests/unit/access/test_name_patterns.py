@@ -19,7 +19,7 @@ from mirror_lib.config.name_patterns import (
     named_topics,
     names_of,
     plain_names,
-    prefixed,
+    prefix_pattern,
     source_topics,
     supposed_groups,
     supposed_names,
@@ -42,17 +42,17 @@ from mirror_lib.topology.acls import AclPattern
         (".*-events", [EVERYTHING]),
         ("(a|b)-events", [EVERYTHING]),
         ("[ab]-events", [EVERYTHING]),
-        ("orders.*", [prefixed("orders")]),
-        (r"orders\..*", [prefixed("orders.")]),
-        ("orders-(eu|us)", [prefixed("orders-")]),
-        (r"orders-\d+", [prefixed("orders-")]),
-        ("orders?", [prefixed("order")]),
-        ("orders*", [prefixed("order")]),
-        ("orders+", [prefixed("orders")]),
-        ("orders{0,2}", [prefixed("order")]),
-        ("a|b.*", [literal("a"), prefixed("b")]),
+        ("orders.*", [prefix_pattern("orders")]),
+        (r"orders\..*", [prefix_pattern("orders.")]),
+        ("orders-(eu|us)", [prefix_pattern("orders-")]),
+        (r"orders-\d+", [prefix_pattern("orders-")]),
+        ("orders?", [prefix_pattern("order")]),
+        ("orders*", [prefix_pattern("order")]),
+        ("orders+", [prefix_pattern("orders")]),
+        ("orders{0,2}", [prefix_pattern("order")]),
+        ("a|b.*", [literal("a"), prefix_pattern("b")]),
         ("a|.*", [EVERYTHING]),
-        ("orders|orders.*", [prefixed("orders")]),
+        ("orders|orders.*", [prefix_pattern("orders")]),
         (r"a\|b", [literal("a|b")]),
         ("orders|", [literal("orders")]),
         ("|", []),
@@ -88,7 +88,7 @@ def _flow(config: MirrorConfig) -> tuple[tuple[NamePattern, ...], tuple[NamePatt
 def test_all_topics_need_all_of_the_source_and_a_prefix_of_the_target(
     config_with: Callable[..., MirrorConfig],
 ) -> None:
-    assert _flow(config_with()) == ((EVERYTHING,), (prefixed("A."),))
+    assert _flow(config_with()) == ((EVERYTHING,), (prefix_pattern("A."),))
 
 
 def test_named_topics_and_heartbeats_are_covered_by_name(config_with: Callable[..., MirrorConfig]) -> None:
@@ -109,7 +109,7 @@ def test_a_prefix_stays_a_prefix_behind_the_alias_and_separator(config_with: Cal
         config_with("topics = orders.*", "replication.policy.separator = _", "heartbeats.replication.enabled = false")
     )
 
-    assert (sources, targets) == ((prefixed("orders"),), (prefixed("A_orders"),))
+    assert (sources, targets) == ((prefix_pattern("orders"),), (prefix_pattern("A_orders"),))
 
 
 def test_the_identity_policy_keeps_names(config_with: Callable[..., MirrorConfig]) -> None:
@@ -118,7 +118,7 @@ def test_the_identity_policy_keeps_names(config_with: Callable[..., MirrorConfig
     _, targets = _flow(config_with(identity, "topics = orders, shop-.*"))
 
     # Heartbeats alone get the alias, and `shop-heartbeats` is taken for some.
-    assert targets == (literal("A.heartbeats"), literal("orders"), prefixed("A.shop-"), prefixed("shop-"))
+    assert targets == (literal("A.heartbeats"), literal("orders"), prefix_pattern("A.shop-"), prefix_pattern("shop-"))
 
 
 def test_the_identity_policy_covers_everything_for_all_topics(config_with: Callable[..., MirrorConfig]) -> None:
@@ -136,7 +136,7 @@ def test_renames_are_covered_by_what_they_give(config_with: Callable[..., Mirror
         )
     )
 
-    assert targets == (literal("sales"), prefixed("A."), prefixed("europe-"))
+    assert targets == (literal("sales"), prefix_pattern("A."), prefix_pattern("europe-"))
 
 
 def test_a_replacement_that_begins_with_a_group_may_be_anything(config_with: Callable[..., MirrorConfig]) -> None:
@@ -148,7 +148,7 @@ def test_a_replacement_that_begins_with_a_group_may_be_anything(config_with: Cal
 def test_groups_are_covered_as_topics_are(config_with: Callable[..., MirrorConfig]) -> None:
     flow = config_with("groups = billing, shop-.*").flow("A->B")
 
-    assert groups(flow) == (literal("billing"), prefixed("shop-"))
+    assert groups(flow) == (literal("billing"), prefix_pattern("shop-"))
     assert named_groups(flow) == {"billing"}
 
 

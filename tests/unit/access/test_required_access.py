@@ -14,7 +14,7 @@ from mirror_lib.access.model import AccessTask, RequiredAccess, Side, grants_by_
 from mirror_lib.access.required import (
     backfill_id_prefix,
     required_access,
-    scheduled,
+    scheduled_access,
     transactional_id_prefix,
 )
 from mirror_lib.config.model import FirstStart, MirrorConfig
@@ -235,7 +235,7 @@ def test_together_the_rights_of_all_tasks_say_nothing_twice(config_with: MakeCon
 def test_only_what_runs_by_itself_is_scheduled(config_with: MakeConfig) -> None:
     def tasks(*lines: str) -> set[AccessTask]:
         config = config_with(*lines)
-        return {each.task for each in scheduled(config.flow("A->B"), required(config))}
+        return {each.task for each in scheduled_access(config.flow("A->B"), required(config))}
 
     assert not {AccessTask.CUTOVER, AccessTask.BACKFILL, AccessTask.DELETE_KEYS, AccessTask.VERIFY} & tasks()
     assert AccessTask.VERIFY in tasks("mirror.verify.schedule = @daily")

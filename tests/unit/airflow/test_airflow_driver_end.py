@@ -145,7 +145,7 @@ def killed(request: pytest.FixtureRequest, supervisor: subprocess.Popen[str], tm
 
 def _is_gone(pid: int) -> bool:
     facts = process_facts(pid)
-    return facts is None or not facts.living
+    return facts is None or not facts.is_alive
 
 
 def _parent(pid: int) -> int:

@@ -116,7 +116,7 @@ def test_a_step_that_was_refused_in_part_fails_with_the_reasons_and_leaves_them_
     instance = Instance()
 
     with pytest.raises(AirflowFailException, match=r"flow A->B: 2 topic configs were rejected: topic a: no\.; topic b"):
-        tasks._ended("A->B", "topic configs", done, {"ti": instance})
+        tasks._finish_step("A->B", "topic configs", done, {"ti": instance})
 
     assert instance.pushed == {STEP_KEY: done}
 
@@ -124,4 +124,4 @@ def test_a_step_that_was_refused_in_part_fails_with_the_reasons_and_leaves_them_
 def test_a_step_that_went_well_gives_its_counts():
     done = {"skipped": None, "failed": 0, "problems": [], "changed": 5}
 
-    assert tasks._ended("A->B", "topic configs", done, {"ti": Instance()}) == done
+    assert tasks._finish_step("A->B", "topic configs", done, {"ti": Instance()}) == done

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from mirror_lib.cli.output import reporting
+from mirror_lib.cli.output import report_errors
 from mirror_lib.errors import TargetDivergedError, Where
 
 
@@ -18,7 +18,7 @@ def _exit_code(command: Callable[[], None]) -> int:
 
 def test_json_is_one_document_with_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     def command() -> None:
-        with reporting(True) as output:
+        with report_errors(True) as output:
             output.note("for people")
             output.table("topics", ("name", "bytes moved"), [("a", 1), ("b", 2)])
             output.values("summary", {"records": 3})
@@ -37,7 +37,7 @@ def test_json_is_one_document_with_the_exit_code(capsys: pytest.CaptureFixture[s
 
 def test_the_console_shows_the_same_and_nothing_of_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     def command() -> None:
-        with reporting(False) as output:
+        with report_errors(False) as output:
             output.note("[not] markup")
             output.table("topics_moved", ("name", "bytes"), [("a[b]", 1234567), (None, True)])
             output.values("summary", {"seconds": 1.5, "topics": ("a", "b")})
@@ -55,7 +55,7 @@ def test_the_console_shows_the_same_and_nothing_of_the_document(capsys: pytest.C
 @pytest.mark.parametrize("as_json", [True, False])
 def test_errors_end_the_command_with_their_exit_code(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
     error = TargetDivergedError("somebody wrote there.", where=Where(flow="A->B", topic="t"), action="Look at it.")
-    with pytest.raises(typer.Exit) as caught, reporting(as_json):
+    with pytest.raises(typer.Exit) as caught, report_errors(as_json):
         raise error
     assert caught.value.exit_code == 3
     captured = capsys.readouterr()
@@ -67,7 +67,7 @@ def test_errors_end_the_command_with_their_exit_code(as_json: bool, capsys: pyte
 
 
 def test_other_exceptions_are_not_hidden() -> None:
-    with pytest.raises(ZeroDivisionError), reporting(True):
+    with pytest.raises(ZeroDivisionError), report_errors(True):
         _ = 1 / 0
 
 
@@ -75,7 +75,7 @@ def test_names_from_a_cluster_do_not_steer_the_terminal(capsys: pytest.CaptureFi
     name = "g\x1b[31mred\x07\r\u202e"
 
     def command() -> None:
-        with reporting(False) as output:
+        with report_errors(False) as output:
             output.note(name)
             output.table("groups", ("name",), [(name,)])
             output.values("counts", {name: name})
@@ -90,7 +90,7 @@ def test_names_from_a_cluster_do_not_steer_the_terminal(capsys: pytest.CaptureFi
 
 def test_a_name_with_a_line_break_makes_no_row_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     def command() -> None:
-        with reporting(False) as output:
+        with report_errors(False) as output:
             output.table("groups", ("group", "reason"), [("app\nforged  in-sync", "target-changed")])
 
     _exit_code(command)

@@ -106,12 +106,12 @@ def test_a_topic_that_the_flow_does_not_take_is_a_wrong_argument(file: Path, top
 def test_each_policy_says_what_becomes_of_a_record_that_fails(
     file: Path, policy: PoisonPolicy, consequence: str
 ) -> None:
-    from mirror_lib.cli.transform.preview import policy_told
+    from mirror_lib.cli.transform.preview import policy_text
 
     file.write_text(f"{_FILE}mirror.poison.policy = {policy.value}\n")
     _, flow = load_flow(file, "A->B")
 
-    told = policy_told(flow)
+    told = policy_text(flow)
 
     assert told.startswith(f"mirror.poison.policy={policy.value}: ")
     assert consequence in told

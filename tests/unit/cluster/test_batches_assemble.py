@@ -248,7 +248,7 @@ class TestGivenARange:
         wanted = [record for record in records if start <= record.offset < end]
         out = run(subject, b"".join(batches))
         assert arrived(out) == expected(wanted)
-        assert subject.finished
+        assert subject.is_finished
         assert subject.next_offset == end
         assert all(ready.source_next <= end for ready in out)
 
@@ -258,12 +258,12 @@ class TestGivenARange:
         held = subject.skip_to_end()
         assert held is not None
         assert held.count == 1
-        assert subject.finished
+        assert subject.is_finished
 
     def test_a_batch_beyond_the_end_finishes_the_range(self) -> None:
         subject = assembler(start=0, end=10)
         assert run(subject, batch([SourceRecord(50)])) == []
-        assert subject.finished
+        assert subject.is_finished
         assert subject.next_offset == 10
 
 
@@ -331,7 +331,7 @@ class TestGivenTransactions:
     def test_a_marker_at_the_end_is_covered(self) -> None:
         subject = assembler(end=2)
         run(subject, batch([SourceRecord(0)], attributes=TRANSACTIONAL, producer_id=7) + marker(1, 7, abort=False))
-        assert subject.finished
+        assert subject.is_finished
 
     def test_aborted_records_are_hidden_when_reading_committed(self) -> None:
         log = [
@@ -431,7 +431,7 @@ class TestGivenTheTargetsLimit:
         assert (where.topic, where.partition, where.offset) == ("orders", 3, 2)
         assert "1000" in str(subject.failure)
         assert "max.message.bytes" in subject.failure.action
-        assert not subject.finished
+        assert not subject.is_finished
         assert out[-1].source_next == 2
 
     def test_a_record_that_compresses_below_it_arrives(self) -> None:

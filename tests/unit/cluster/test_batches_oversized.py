@@ -37,7 +37,7 @@ def assembler(*, start: int, leave_out: bool) -> BatchAssembler:
         batch_max_bytes=MEBIBYTE,
         target_max_message_bytes=200 * MEBIBYTE,
         read_committed=False,
-        leave_out=leave_out,
+        skip=leave_out,
     )
 
 
@@ -58,7 +58,7 @@ def test_from_its_middle_it_ends_the_partition_whatever_the_policy(leave_out: bo
     assert isinstance(subject.failure, OversizedBatchError)
     assert subject.failure.where.offset == 1
     assert "mirror.poison.policy" not in str(subject.failure)
-    assert subject.take_left_out() == []
+    assert subject.take_skipped() == []
     assert subject.next_offset == 1
 
 
@@ -86,13 +86,13 @@ from mirror_lib.cluster.batches.assemble import BatchAssembler
 
 sound = batch([SourceRecord(number, value=b"v" * 50) for number in range(10)], codec=4)
 subject = BatchAssembler(topic="t", partition=0, start=1, end=10, passthrough_min_bytes=0, batch_max_bytes=1 << 20,
-                         target_max_message_bytes=1 << 20, read_committed=False, leave_out=True)
+                         target_max_message_bytes=1 << 20, read_committed=False, skip=True)
 in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (in_use + (60 << 20), resource.RLIM_INFINITY))
 try:
     subject.feed(memoryview(sound))
 except MemoryError:
-    print("no memory", len(subject.take_left_out()))
+    print("no memory", len(subject.take_skipped()))
 """
 
 

@@ -13,7 +13,7 @@ from mirror_lib.cluster.batches.damage import measure_damage
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
 from mirror_lib.cluster.batches.skipped import LeftOut, Unit
-from mirror_lib.cluster.batches.split import halves, left_out_batch
+from mirror_lib.cluster.batches.split import halves, skipped_batch
 from mirror_lib.cluster.batches.stamping import stamp
 from mirror_lib.errors import CorruptBatchError, RecordRefusedError
 from tests.support.record_batches import (
@@ -50,7 +50,7 @@ def assembler(
         target_max_message_bytes=target_max,
         read_committed=False,
         rules=rules,
-        leave_out=leave_out,
+        skip=leave_out,
         now_ms=lambda: NOW,
     )
 
@@ -91,7 +91,7 @@ class TestTimes:
         out = run(subject, raw)
 
         assert offsets(out) == [0, 3, 4]
-        assert places(subject.take_left_out()) == [(1, 2), (2, 3)]
+        assert places(subject.take_skipped()) == [(1, 2), (2, 3)]
 
     def test_what_lies_within_a_minute_of_a_bound_is_left_to_the_brokers_clock(self) -> None:
         times = [NOW - HOUR - MINUTE, NOW + HOUR + MINUTE, NOW - HOUR - MINUTE - 1, NOW + HOUR + MINUTE + 1]
@@ -118,7 +118,7 @@ class TestTimes:
         out = run(subject, b"".join(raws))
 
         surely_refused = [n for n, shift in enumerate(shifts) if abs(shift) > HOUR + MINUTE]
-        left_out = [each.first_offset for each in subject.take_left_out()]
+        left_out = [each.first_offset for each in subject.take_skipped()]
         # A record further back than its batch's first one is left to the target.
         assert set(left_out) <= set(surely_refused)
         assert sorted([*offsets(out), *left_out]) == list(range(len(shifts)))
@@ -129,7 +129,7 @@ class TestTimes:
         records = [SourceRecord(0, NOW), SourceRecord(1, NOW - 2 * HOUR), SourceRecord(2, NOW)]
         subject = assembler(TIMES)
         assert offsets(run(subject, message_set(records, magic=1))) == [0, 2]
-        assert places(subject.take_left_out()) == [(1, 2)]
+        assert places(subject.take_skipped()) == [(1, 2)]
 
 
 class TestKeys:
@@ -152,7 +152,7 @@ class TestKeys:
         out = run(subject, b"".join(raws))
 
         assert offsets(out) == [n for n in range(offset) if n not in without]
-        assert [each.first_offset for each in subject.take_left_out()] == without
+        assert [each.first_offset for each in subject.take_skipped()] == without
         assert subject.next_offset == offset
 
     def test_an_empty_key_is_a_key(self) -> None:
@@ -192,7 +192,7 @@ class TestSize:
 
         out = run(subject, batch(records, codec=codec))
 
-        left_out = subject.take_left_out()
+        left_out = subject.take_skipped()
         assert sorted([*offsets(out), *(each.first_offset for each in left_out)]) == list(range(8))
         assert {each.first_offset for each in left_out} <= {0, 4, 5}
         if codec == 0:
@@ -225,13 +225,13 @@ class TestDamage:
 
         out = run(subject, log[0] + bytes(raw) + b"".join(log[2:]))
 
-        left_out = places(subject.take_left_out())
+        left_out = places(subject.take_skipped())
         arrived = offsets(out)
         assert arrived[:2] == [0, 1]
         if at % len(raw) < 8 or 12 <= at % len(raw) < 16:
             # Nothing covers base offset and leader epoch; a batch that lies about its place is read as it says.
             return
-        if subject.finished or subject.next_offset == 7:
+        if subject.is_finished or subject.next_offset == 7:
             assert arrived == [0, 1, 5, 6]
             assert left_out == [(2, 5)]
         else:
@@ -247,7 +247,7 @@ class TestDamage:
 
         out = run(subject, good[0] + sealed(raw) + good[1])
 
-        (left_out,) = subject.take_left_out()
+        (left_out,) = subject.take_skipped()
         assert offsets(out) == [0, 1, 5]
         assert (left_out.first_offset, left_out.next_offset, left_out.records) == (2, 5, 3)
         assert (left_out.unit, left_out.raw) == (Unit.BATCH, sealed(raw))
@@ -261,7 +261,7 @@ class TestDamage:
         out = run(subject, sealed(raw) + batch([SourceRecord(2)], codec=1) + batch([SourceRecord(3)], codec=1))
 
         assert offsets(out) == [2, 3]
-        assert places(subject.take_left_out()) == [(0, 2)]
+        assert places(subject.take_skipped()) == [(0, 2)]
 
     def test_of_which_leader_epoch_it_was_is_not_known(self) -> None:
         """Its own header is damaged, and the epoch of the batch before ends before it."""
@@ -283,8 +283,8 @@ class TestDamage:
 
         run(subject, batch([SourceRecord(0), SourceRecord(1)]) + bytes(raw) + batch([SourceRecord(5)]))
 
-        assert places(subject.take_left_out()) == [(2, 4)]
-        assert subject.finished
+        assert places(subject.take_skipped()) == [(2, 4)]
+        assert subject.is_finished
 
     def test_a_damaged_old_message_is_left_out(self) -> None:
         log = [message_set([SourceRecord(n)], magic=1) for n in range(3)]
@@ -293,13 +293,13 @@ class TestDamage:
         out = run(subject, log[0] + log[1][:-1] + b"\xff" + log[2])
 
         assert offsets(out) == [0, 2]
-        assert places(subject.take_left_out()) == [(1, 2)]
+        assert places(subject.take_skipped()) == [(1, 2)]
 
     def test_what_is_left_out_is_given_once(self) -> None:
         subject = assembler(NEEDS_KEY)
         run(subject, batch([SourceRecord(0)]))
-        assert len(subject.take_left_out()) == 1
-        assert subject.take_left_out() == []
+        assert len(subject.take_skipped()) == 1
+        assert subject.take_skipped() == []
 
     def test_nothing_is_guessed_where_nothing_follows_and_the_header_is_not_confirmed(self) -> None:
         # Compaction left two records of five offsets, so the number of records confirms nothing.
@@ -343,12 +343,12 @@ class TestHalves:
         (whole,) = run(assembler(passthrough_min=0), batch([SourceRecord(0), SourceRecord(1)], codec=1))
         whole.payload[61:] = b"\xff" * (len(whole.payload) - 61)
         assert halves(whole) is None
-        left_out = left_out_batch(whole, CorruptBatchError("damaged."))
+        left_out = skipped_batch(whole, CorruptBatchError("damaged."))
         assert (left_out.first_offset, left_out.next_offset, left_out.unit) == (0, 2, Unit.BATCH)
 
     def test_a_single_record_is_left_out_as_a_record(self) -> None:
         (whole,) = run(assembler(passthrough_min=0), batch([SourceRecord(7, NOW, b"k", b"v")], codec=3))
-        left_out = left_out_batch(whole, RecordRefusedError("no."))
+        left_out = skipped_batch(whole, RecordRefusedError("no."))
         assert (left_out.first_offset, left_out.unit, left_out.first_timestamp) == (7, Unit.RECORD, NOW)
         # KIP-98: length 8, no attributes, both deltas 0, key and value of a byte, no headers.
         assert left_out.raw == bytes((16, 0, 0, 0, 2)) + b"k" + bytes((2,)) + b"v" + bytes((0,))

@@ -94,7 +94,7 @@ def test_many_frames_take_the_shortcut_where_each_of_them_would(
     assert plain.tolist() == [content is not None for content in alone]
     laid_out = LaidOut(1 << 30)
     laid_out.add_blocks(padded, firsts[plain].tolist(), lasts[plain].tolist())
-    bounds, joined = laid_out.bounds, laid_out.joined()
+    bounds, joined = laid_out.bounds, laid_out.join()
     assert [joined[first:last] for first, last in pairwise(bounds)] == [each for each in alone if each is not None]
 
 
@@ -105,4 +105,4 @@ def test_contents_that_take_too_much_are_refused() -> None:
     laid_out.add(b"x")
 
     with pytest.raises(ValueError, match="more than 1000 bytes"):
-        laid_out.joined()
+        laid_out.join()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.raw.brokers import is_told, measure_round_trip
+from mirror_lib.cluster.raw.brokers import is_settled, measure_round_trip
 from mirror_lib.cluster.raw.connection import DataConnection
 
 
@@ -29,17 +29,17 @@ from mirror_lib.cluster.raw.connection import DataConnection
 def test_given_probes_then_those_that_may_come_from_a_busy_machine_are_in_doubt(
     probes: list[float], *, told: bool
 ) -> None:
-    assert is_told(probes) == told
+    assert is_settled(probes) == told
 
 
 @given(st.lists(st.floats(0, 10), min_size=6, max_size=6))
 def test_given_any_answers_then_six_probes_are_enough(probes: list[float]) -> None:
-    assert is_told(probes)
+    assert is_settled(probes)
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=6), st.floats(0, 0.0049))
 def test_given_one_quick_answer_then_the_broker_is_near(probes: list[float], quick: float) -> None:
-    assert is_told([*probes, quick])
+    assert is_settled([*probes, quick])
 
 
 class Answering:

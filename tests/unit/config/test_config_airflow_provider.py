@@ -17,7 +17,7 @@ from mirror_lib.config.secrets.airflow_values import (
 )
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
 from mirror_lib.config.secrets.lookup_context import Surroundings, reading_in, without_lookups
-from mirror_lib.config.secrets.masking import shown
+from mirror_lib.config.secrets.masking import printable_value
 
 _FILE = """
 config.providers = airflow
@@ -113,9 +113,10 @@ def test_people_look_at_a_file_without_having_its_secrets(file: Path) -> None:
     settings = explain(file, "berlin->paris")
 
     assert (
-        shown("security.protocol", settings["source-admin/security.protocol"]) == "${airflow:variable:kafka_protocol}"
+        printable_value("security.protocol", settings["source-admin/security.protocol"])
+        == "${airflow:variable:kafka_protocol}"
     )
-    assert shown("sasl.jaas.config", settings["source-admin/sasl.jaas.config"]) == "[hidden]"
+    assert printable_value("sasl.jaas.config", settings["source-admin/sasl.jaas.config"]) == "[hidden]"
 
 
 @pytest.mark.parametrize(

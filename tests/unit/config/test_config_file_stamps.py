@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.file.stamps import FileStamp, unchanged
+from mirror_lib.config.file.stamps import FileStamp, are_unchanged
 from mirror_lib.config.loader import InvalidConfigurationError, load
 
 _PACKAGE = "org.apache.kafka.common.config.provider"
@@ -38,7 +38,7 @@ def test_nothing_has_changed_right_after_reading(file: Path) -> None:
     config = load(file)
 
     assert {stamp.path.name for stamp in config.sources} == {"mirror.properties", "secrets.properties", "servers"}
-    assert unchanged(config.sources)
+    assert are_unchanged(config.sources)
 
 
 @pytest.mark.parametrize("name", ["mirror.properties", "secrets.properties", "mounted/servers"])
@@ -48,7 +48,7 @@ def test_another_content_is_a_change_even_of_the_same_size(file: Path, name: str
 
     changed.write_text(changed.read_text().replace("old-one", "new-one"))
 
-    assert not unchanged(config.sources)
+    assert not are_unchanged(config.sources)
 
 
 def test_a_mounted_secret_changes_by_its_link(file: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_mounted_secret_changes_by_its_link(file: Path, tmp_path: Path) -> Non
     link.unlink()
     link.symlink_to("second")
 
-    assert not unchanged(config.sources)
+    assert not are_unchanged(config.sources)
 
 
 def test_a_file_that_was_missing_is_noticed_when_it_comes(file: Path) -> None:
@@ -74,11 +74,11 @@ def test_a_file_that_was_missing_is_noticed_when_it_comes(file: Path) -> None:
     secrets.unlink()
     with pytest.raises(InvalidConfigurationError) as caught:
         load(file)
-    assert unchanged(caught.value.sources)
+    assert are_unchanged(caught.value.sources)
 
     secrets.write_text("password = x\n")
 
-    assert not unchanged(caught.value.sources)
+    assert not are_unchanged(caught.value.sources)
 
 
 @pytest.mark.parametrize("late", ["later", "allowed"])
@@ -91,14 +91,14 @@ def test_a_folder_that_was_missing_is_noticed_when_it_comes(file: Path, tmp_path
         )
     with pytest.raises(InvalidConfigurationError) as caught:
         load(file)
-    assert unchanged(caught.value.sources)
+    assert are_unchanged(caught.value.sources)
 
     (tmp_path / late).mkdir()
 
-    assert not unchanged(caught.value.sources)
+    assert not are_unchanged(caught.value.sources)
 
 
 def test_a_file_that_is_not_there_stays_so(tmp_path: Path) -> None:
     stamp = FileStamp.of(tmp_path / "none")
     assert stamp == FileStamp(tmp_path / "none")
-    assert unchanged([stamp])
+    assert are_unchanged([stamp])

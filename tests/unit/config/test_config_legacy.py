@@ -20,7 +20,7 @@ from mirror_lib.config.importers.mirror_maker1 import (
     topic_regex,
 )
 from mirror_lib.config.importers.mirror_maker1_reasons import OPTION_REASONS
-from mirror_lib.config.importers.written_file import CONSUMER, PRODUCER, setting
+from mirror_lib.config.importers.written_file import CONSUMER, PRODUCER, assignment
 from mirror_lib.config.model import Severity
 from mirror_lib.config.settings.kafka_names import BY_CLIENT, CLIENT_SET
 from mirror_lib.errors import ConfigurationError
@@ -226,7 +226,7 @@ def test_whatever_goes_in_is_placed_or_listed(consumer: dict[str, str], producer
         CONSUMER: consumer | {"bootstrap.servers": "a:1"},
         PRODUCER: producer | {"bootstrap.servers": "b:1"},
     }
-    written = ["\n".join(setting(key, value) for key, value in file.items()) for file in given_files.values()]
+    written = ["\n".join(assignment(key, value) for key, value in file.items()) for file in given_files.values()]
 
     imported = _imported(written[0], written[1])
 
@@ -257,7 +257,7 @@ _OF_A_TYPE = {"security.protocol", "isolation.level", "request.timeout.ms", "met
 def test_the_result_never_has_errors_where_the_old_values_were_valid(
     tmp_path_factory: pytest.TempPathFactory, consumer: dict[str, str]
 ) -> None:
-    file = "\n".join(setting(key, value) for key, value in (consumer | {"bootstrap.servers": "a:1"}).items())
+    file = "\n".join(assignment(key, value) for key, value in (consumer | {"bootstrap.servers": "a:1"}).items())
     path = tmp_path_factory.mktemp("imported") / "imported.properties"
     path.write_text(_imported(file).text, encoding="ascii")
 

@@ -4,7 +4,7 @@ import pytest
 
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.secrets.keys import is_secret
-from mirror_lib.config.secrets.masking import masked_text, shown
+from mirror_lib.config.secrets.masking import masked_text, printable_value
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_url_without_a_secret_is_shown_as_it_is(url: str) -> None:
 )
 def test_secret_keys(key: str) -> None:
     assert is_secret(key)
-    assert shown(key, Provenance(value="x", key=key)) == "[hidden]"
+    assert printable_value(key, Provenance(value="x", key=key)) == "[hidden]"
 
 
 def test_what_stands_in_the_file_is_not_shown_by_an_accident() -> None:
@@ -90,8 +90,8 @@ def test_what_stands_in_the_file_is_not_shown_by_an_accident() -> None:
 
 def test_other_keys_are_shown() -> None:
     assert not is_secret("sasl.oauthbearer.token.endpoint.url")
-    assert shown("topics", Provenance(value=".*")) == ".*"
+    assert printable_value("topics", Provenance(value=".*")) == ".*"
 
 
 def test_what_a_provider_returned_is_not_shown() -> None:
-    assert shown("topics", Provenance(value="secret", written="${env:T}")) == "${env:T}"
+    assert printable_value("topics", Provenance(value="secret", written="${env:T}")) == "${env:T}"

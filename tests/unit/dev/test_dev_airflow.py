@@ -122,7 +122,7 @@ def test_a_run_is_triggered_with_the_forms_values(api):
 
 def test_a_runs_status_holds_its_tasks(api):
     status = api.run_status("d", "manual+1")
-    assert status.finished
+    assert status.is_finished
     assert status.failed_tasks == ("b",)
 
 

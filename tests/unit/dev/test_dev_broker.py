@@ -34,7 +34,7 @@ def test_a_cluster_that_never_started_runs_nothing_and_may_be_stopped(tmp_path: 
     cluster.stop()
     cluster.kill_all()
 
-    assert cluster.running == ()
+    assert cluster.running_nodes == ()
     assert not cluster.directory.exists()
 
 

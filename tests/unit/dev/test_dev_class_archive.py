@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.dev import class_archive
-from mirror_lib.dev.class_archive import archive_path, make_archive, reading
+from mirror_lib.dev.class_archive import archive_path, make_archive, reading_options
 
 
 class Jvm:
@@ -24,7 +24,7 @@ class Jvm:
 
 
 def test_given_no_archive_then_no_option_names_it(tmp_path: Path) -> None:
-    assert reading(tmp_path / "none.jsa") == ()
+    assert reading_options(tmp_path / "none.jsa") == ()
 
 
 def test_given_no_archive_when_made_then_it_is_read(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_given_no_archive_when_made_then_it_is_read(tmp_path: Path) -> None:
 
     assert make_archive(archive, jvm)
     assert archive.read_text() == "classes"
-    assert reading(archive) == (f"-XX:SharedArchiveFile={archive}",)
+    assert reading_options(archive) == (f"-XX:SharedArchiveFile={archive}",)
 
 
 def test_given_an_archive_then_it_is_not_made_again(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_given_a_jvm_that_fails_then_there_is_no_archive(tmp_path: Path) -> None
 
     with pytest.raises(RuntimeError, match="ended early"):
         make_archive(archive, fail)
-    assert reading(archive) == ()
+    assert reading_options(archive) == ()
     assert make_archive(archive, Jvm())
 
 

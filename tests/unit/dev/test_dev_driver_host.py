@@ -37,7 +37,7 @@ def test_a_host_listens_when_it_has_started_and_is_another_one_after_the_next_st
         assert again == socket
         assert first is not None
         assert second is not None
-        assert not first.running
+        assert not first.is_running
         assert greeting_of(socket).code
     finally:
         stopped = host.stop()

@@ -48,8 +48,8 @@ def test_stat_is_read_also_when_the_name_holds_brackets_and_blanks() -> None:
 def test_a_zombie_lives_as_long_as_one_of_its_threads() -> None:
     zombie = replace(parse_stat(STAT), state="Z")
 
-    assert zombie.living
-    assert not replace(zombie, threads=1).living
+    assert zombie.is_alive
+    assert not replace(zombie, threads=1).is_alive
 
 
 def test_a_child_leads_a_session_of_its_own_and_both_outputs_go_to_its_log(log: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_child_leads_a_session_of_its_own_and_both_outputs_go_to_its_log(log: 
     finally:
         child.stop()
 
-    assert not child.running
+    assert not child.is_running
 
 
 def test_given_a_child_that_started_others_when_stopped_then_all_of_them_end(log: Path) -> None:
@@ -82,7 +82,7 @@ def test_given_a_child_that_ignores_the_signal_when_stopped_then_it_is_killed_af
     began = time.monotonic()
     child.stop(grace_seconds=0.3)
 
-    assert not child.running
+    assert not child.is_running
     assert time.monotonic() - began >= 0.3
 
 
@@ -102,10 +102,10 @@ def test_a_process_is_found_again_by_its_pid_file(log: Path, tmp_path: Path) -> 
         found = recall(tmp_path / "run" / "child.pid")
         assert found == child
         assert found is not None
-        assert found.running
+        assert found.is_running
     finally:
         child.kill()
-    assert not child.running
+    assert not child.is_running
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "{}", '{"pid": 1}'])
@@ -121,11 +121,11 @@ def test_a_stranger_with_the_same_number_is_neither_running_nor_stopped(change: 
     child = shell("exec sleep 30", log)
     try:
         stranger = replace(child, **change)
-        assert not stranger.running
+        assert not stranger.is_running
         assert stranger.cpu_seconds == 0
         stranger.stop()
         stranger.kill()
-        assert child.running
+        assert child.is_running
     finally:
         child.kill()
 
@@ -167,7 +167,7 @@ def test_given_an_interrupt_while_a_child_is_remembered_when_started_then_it_is_
         shell("exec sleep 30", log, pid_file=pid_file)
 
     assert len(born) == 1
-    assert not born[0].running
+    assert not born[0].is_running
     assert not pid_file.exists()
 
 

@@ -22,7 +22,7 @@ from mirror_lib.cluster.batches.compression.codecs import CodecError, compress, 
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
-from mirror_lib.cluster.batches.split import left_out_batch
+from mirror_lib.cluster.batches.split import skipped_batch
 from mirror_lib.cluster.protocol.acls import parse_describe_acls
 from mirror_lib.cluster.protocol.fetch import EPOCH_CHECKING_VERSION, parse_fetch
 from mirror_lib.cluster.protocol.fields import read_varint
@@ -119,13 +119,13 @@ def test_want_of_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(MemoryError):
         subject.feed(batch([SourceRecord(0), SourceRecord(1)], codec=3))
-    assert (subject.take_left_out(), subject.next_offset) == ([], 1)
+    assert (subject.take_skipped(), subject.next_offset) == ([], 1)
 
 
 def test_a_refused_batch_of_a_codec_that_does_not_exist_can_be_left_out() -> None:
     (ready,) = assembler(passthrough_min_bytes=1).feed(with_body(b"xyz", 6))
 
-    assert left_out_batch(ready, MirrorError("refused")).codec is None
+    assert skipped_batch(ready, MirrorError("refused")).codec is None
 
 
 @pytest.mark.parametrize("size", [-12, -1, 0, 13, 2**31 - 1])

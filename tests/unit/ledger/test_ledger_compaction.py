@@ -237,7 +237,7 @@ def test_no_more_partitions_than_planned_are_compacted_in_one_call(
 def test_one_row_of_many_is_as_good_as_they_are() -> None:
     rows = [_with_hole(number) for number in range(3)]
 
-    one = segment_runs.merged(rows)
+    one = segment_runs.merge(rows)
 
     assert (one.source_first, one.source_next, one.target_first, one.target_next) == (0, 29, 0, 24)
     assert _all_runs([one]) == _all_runs(rows)

@@ -42,7 +42,7 @@ def own(source: tuple[int, int], **more: Any) -> RoutedRangeRow:
 def elsewhere(ledger: Ledger, to: str = "payments.de") -> list[tuple[int, int, tuple[int, int], tuple[int, int]]]:
     return [
         (each.stretch, each.partition, (each.source_first, each.source_next), (each.target_first, each.target_next))
-        for each in ledger.routed(FLOW)
+        for each in ledger.routed_ranges(FLOW)
         if each.target_topic == to
     ]
 
@@ -53,7 +53,7 @@ def test_a_run_that_follows_another_joins_its_stretch(ledger: Ledger) -> None:
 
     assert elsewhere(ledger) == [(0, 0, (0, 200), (0, 60))]
     assert elsewhere(ledger, "A.payments") == [(0, 0, (0, 200), (0, 0))]
-    (joined,) = (each for each in ledger.routed(FLOW) if not each.own)
+    (joined,) = (each for each in ledger.routed_ranges(FLOW) if not each.own)
     assert (joined.records, joined.run_id) == (60, "r2")
 
 
@@ -90,11 +90,11 @@ def test_source_partitions_that_send_records_there_in_one_run_are_in_one_stretch
 def test_the_same_rows_once_more_change_nothing(ledger: Ledger) -> None:
     rows = [own((0, 100)), row((0, 100), (0, 40))]
     ledger.append_routed(rows)
-    before = ledger.routed(FLOW)
+    before = ledger.routed_ranges(FLOW)
 
     ledger.append_routed(rows)
 
-    assert ledger.routed(FLOW) == before
+    assert ledger.routed_ranges(FLOW) == before
 
 
 def test_what_is_copied_again_from_an_earlier_offset_ends_what_is_known_before_that(ledger: Ledger) -> None:
@@ -102,7 +102,7 @@ def test_what_is_copied_again_from_an_earlier_offset_ends_what_is_known_before_t
     ledger.append_routed([own((60, 150), run_id="r2"), row((60, 150), (30, 70), run_id="r2")])
 
     assert elsewhere(ledger) == [(0, 0, (0, 60), (0, 40)), (1, 0, (60, 150), (30, 70))]
-    assert [each.source_next for each in ledger.routed(FLOW) if each.own] == [60, 150]
+    assert [each.source_next for each in ledger.routed_ranges(FLOW) if each.own] == [60, 150]
 
 
 def test_what_is_copied_again_from_the_beginning_replaces_all_that_is_known(ledger: Ledger) -> None:
@@ -120,7 +120,7 @@ def test_every_flow_has_its_own_rows_and_knows_who_else_sends_records_there(ledg
     other = {"flow": "C->B"}
     ledger.append_routed([own((0, 9), **other), row((0, 9), (40, 44), **other)])
 
-    assert len(ledger.routed(FLOW)) == 2
+    assert len(ledger.routed_ranges(FLOW)) == 2
     assert ledger.routed_by_others(FLOW) == {("C->B", TopicPartition("payments.de", 0))}
 
 
@@ -130,7 +130,7 @@ def test_a_flow_that_runs_often_adds_no_rows_without_end(ledger: Ledger, rounds:
         first = 10 * number
         ledger.append_routed([own((first, first + 10)), row((first, first + 10), (first, first + 5))])
 
-    assert len(ledger.routed(FLOW)) == 2
+    assert len(ledger.routed_ranges(FLOW)) == 2
 
 
 def interrupted(ledger: Ledger, run_id: str, start: int, state: str = "copying") -> None:

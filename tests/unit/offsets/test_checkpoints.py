@@ -28,7 +28,7 @@ def a_store(*syncs: tuple[int, int], mode: LoadMode = LoadMode.FULL) -> OffsetSy
     store = OffsetSyncStore(mode)
     for upstream, downstream in syncs:
         store.add(TP, SyncPoint(upstream, downstream))
-    store.loaded()
+    store.mark_loaded()
     return store
 
 
@@ -165,7 +165,7 @@ def test_passes_that_start_anew_write_what_a_running_mm2_writes(
     """Every pass of ours reads the topics from their beginning; MM2's task lives on and remembers."""
     syncs, _ = flush_syncs(EmissionState(), runs, lag)
     task, live = ModelTask(), OffsetSyncStore()
-    live.loaded()
+    live.mark_loaded()
     topic: list[CheckpointOffsets] = []
     told = 0
     for upstream, more in moves:

@@ -21,7 +21,7 @@ def _store(syncs: list[SyncPoint] | tuple[SyncPoint, ...], mode: LoadMode = Load
     store = OffsetSyncStore(mode)
     for sync in syncs:
         store.add(TP, sync)
-    store.loaded()
+    store.mark_loaded()
     return store
 
 
@@ -74,7 +74,7 @@ def test_nothing_is_translated_before_the_topic_was_read() -> None:
     store.add(TP, SyncPoint(10, 20))
     assert store.translate(TP, 10) is None
 
-    store.loaded()
+    store.mark_loaded()
 
     assert store.translate(TP, 10) == 20
 
@@ -104,7 +104,7 @@ def test_after_a_restart_that_knows_no_checkpoints_only_the_newest_sync_counts()
     store = OffsetSyncStore(LoadMode.LAST_ONLY)
     for offset in (100, 200):
         store.add(TP, SyncPoint(offset, offset))
-    store.loaded()
+    store.mark_loaded()
     assert store.translate(TP, 150) == TOO_OLD
 
     store.add(TP, SyncPoint(300, 300))
@@ -172,7 +172,7 @@ def test_flushes_after_one_another_translate_every_end_exactly_at_their_time(
     flushes: list[tuple[OffsetRun, ...]], lag_max: int
 ) -> None:
     store = OffsetSyncStore()
-    store.loaded()
+    store.mark_loaded()
     state = EmissionState()
     source = target = 0
     for runs in flushes:

@@ -16,7 +16,7 @@ from mirror_lib.offsets.spark_checkpoint import (
     parse_offsets,
     read_newest,
     rewrite_checkpoint,
-    translated,
+    translate_offsets,
 )
 from mirror_lib.topology.names import TopicPartition
 
@@ -166,7 +166,7 @@ class TestWhatIsRefused:
         offsets = parse_offsets('{"a":{"0":1},"b":{"0":1}}')
 
         with pytest.raises(ValueError, match="both translate to"):
-            translated(offsets, lambda source, _: (TopicPartition("both", source.partition), 1))
+            translate_offsets(offsets, lambda source, _: (TopicPartition("both", source.partition), 1))
 
 
 class TestOffsetLogs:
@@ -204,7 +204,7 @@ def test_offsets_come_back_from_their_json(offsets: dict[TopicPartition, int]) -
 
 @given(offsets=_offsets)
 def test_only_real_offsets_are_moved(offsets: dict[TopicPartition, int]) -> None:
-    moved = translated(offsets, shifted)
+    moved = translate_offsets(offsets, shifted)
 
     assert {(topic, partition) for topic, partition in moved} == {(f"A.{topic}", number) for topic, number in offsets}
     assert sorted(moved.values()) == sorted(offset + 1000 if offset >= 0 else offset for offset in offsets.values())

@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow
-from mirror_lib.page.flow import thinned
+from mirror_lib.page.flow import thin
 from mirror_lib.page.flow_state import FlowFacts, Level, judge
 from mirror_lib.page.intervals import interval_seconds
 
@@ -100,7 +100,7 @@ def test_a_long_history_keeps_its_peaks_and_its_newest_point() -> None:
     rows = [replace(SEEN, observed_at=NOON + timedelta(minutes=each), records_behind=0) for each in range(5000)]
     rows[1234] = replace(rows[1234], records_behind=99)
 
-    kept = thinned(rows, 400)
+    kept = thin(rows, 400)
 
     assert len(kept) <= 400
     assert rows[1234] in kept

@@ -54,7 +54,7 @@ def _reaped(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def _runs(folder: Path) -> bool:
     facts = process_facts(int((folder / "pid").read_text()))
-    return facts is not None and facts.living
+    return facts is not None and facts.is_alive
 
 
 @pytest.mark.parametrize("code", [0, 3])

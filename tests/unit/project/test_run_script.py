@@ -46,7 +46,7 @@ def wait_for(path: Path) -> int:
 
 def is_running(pid: int) -> bool:
     facts = process_facts(pid)
-    return facts is not None and facts.living
+    return facts is not None and facts.is_alive
 
 
 @pytest.mark.integration

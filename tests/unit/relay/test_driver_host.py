@@ -107,7 +107,7 @@ def _ended(driver: Driver) -> int:
 
 def _gone(pid: int) -> bool:
     facts = process_facts(pid)
-    return facts is None or not facts.living
+    return facts is None or not facts.is_alive
 
 
 def test_a_forked_driver_is_what_a_process_of_its_own_would_be(host: StandInHost) -> None:

@@ -59,7 +59,7 @@ def sqlite_ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def wait_until_lost(lease: RunLease) -> RunLockedError:
-    while (lost := lease.lost) is None:
+    while (lost := lease.lost_error) is None:
         time.sleep(0.01)
     return lost
 
@@ -71,7 +71,7 @@ def test_given_a_free_lock_when_held_then_others_see_it_and_at_the_end_it_is_fre
 
     assert held is not None
     assert (held.run_id, held.holder, held.lease_seconds) == ("r1", lease.holder, LEASE)
-    assert lease.lost is None
+    assert lease.lost_error is None
     assert ledger.lock_holder(FLOW) is None
 
 
@@ -177,7 +177,7 @@ def _hold_and_tell(url: str, told: Connection) -> None:
     with Ledger.open(url) as ledger, hold_lock(ledger, flow=FLOW, run_id="r1", lease_seconds=1.0) as lease:
         told.send("held")
         told.recv()
-        told.send(str(lease.lost))
+        told.send(str(lease.lost_error))
 
 
 @pytest.mark.integration

@@ -32,7 +32,7 @@ def transaction(*, open_for: float | None) -> Transaction:
 
 
 def test_given_a_transaction_that_took_too_long_when_its_producer_is_fenced_then_that_is_said() -> None:
-    told = transaction(open_for=61).told(FENCED)
+    told = transaction(open_for=61).explain(FENCED)
 
     assert isinstance(told, FencedError)
     assert "after 60 s" in told.what
@@ -41,10 +41,10 @@ def test_given_a_transaction_that_took_too_long_when_its_producer_is_fenced_then
 
 def test_given_a_transaction_that_is_not_late_when_its_producer_is_fenced_then_somebody_has_taken_over() -> None:
     for open_for in (None, 5.0):
-        assert transaction(open_for=open_for).told(FENCED) is FENCED
+        assert transaction(open_for=open_for).explain(FENCED) is FENCED
 
 
 def test_given_another_error_then_it_is_told_as_it_is_however_late_the_transaction_is() -> None:
     error: MirrorError = TransientError("no leader.")
 
-    assert transaction(open_for=100).told(error) is error
+    assert transaction(open_for=100).explain(error) is error

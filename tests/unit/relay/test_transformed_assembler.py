@@ -25,7 +25,7 @@ def assembler(start: int, end: int, *, leave_out: bool = False, failed: Sequence
         start=start,
         end=end,
         read_committed=False,
-        leave_out=leave_out,
+        skip=leave_out,
         limits=DecodeLimits(part=1),
         failed=failed,
     )
@@ -68,7 +68,7 @@ def test_given_any_fetches_of_a_range_when_fed_then_every_record_of_it_comes_onc
     taken = assembler(start, end)
     found: list[int] = []
 
-    while not taken.finished:
+    while not taken.is_finished:
         first = next(n for n in range(len(sizes)) if sum(sizes[: n + 1]) > taken.next_offset)
         whole = data.draw(st.integers(1, len(sizes) - first))
         cut = data.draw(st.integers(0, len(batches[first + whole]) - 1)) if first + whole < len(sizes) else 0
@@ -85,7 +85,7 @@ def test_given_a_record_that_fails_when_nothing_is_left_out_then_it_ends_there_w
 
     assert offsets(fed(taken, b"".join(log([10, 10, 10])))) == [0, 1, 2]
     assert taken.failure is REFUSED
-    assert (taken.next_offset, taken.finished) == (3, False)
+    assert (taken.next_offset, taken.is_finished) == (3, False)
 
 
 def test_given_records_that_fail_when_they_are_left_out_then_the_others_come_and_their_bytes_are_kept() -> None:
@@ -94,11 +94,11 @@ def test_given_records_that_fail_when_they_are_left_out_then_the_others_come_and
     found = offsets(fed(taken, b"".join(log([10, 10, 10]))))
 
     assert found == [offset for offset in range(30) if offset not in (3, 29)]
-    assert [(each.first_offset, each.next_offset, each.error) for each in taken.take_left_out()] == [
+    assert [(each.first_offset, each.next_offset, each.error) for each in taken.take_skipped()] == [
         (3, 4, REFUSED),
         (29, 30, REFUSED),
     ]
-    assert taken.finished
+    assert taken.is_finished
 
 
 def test_given_a_record_that_ends_the_partition_when_others_are_left_out_then_it_ends_before_it() -> None:
@@ -122,9 +122,7 @@ def test_given_a_damaged_batch_when_fed_then_what_precedes_it_comes_and_the_poli
 
     assert found == [*range(10), *(range(20, 30) if leave_out else ())]
     assert (taken.failure is None) == leave_out
-    assert [(each.first_offset, each.next_offset) for each in taken.take_left_out()] == (
-        [(10, 20)] if leave_out else []
-    )
+    assert [(each.first_offset, each.next_offset) for each in taken.take_skipped()] == ([(10, 20)] if leave_out else [])
 
 
 def test_given_a_codec_when_fed_then_the_rows_know_it() -> None:

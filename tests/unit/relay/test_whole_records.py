@@ -36,7 +36,7 @@ def offsets_of(slices: list[Slice]) -> list[int]:
 def test_given_rows_of_two_records_when_they_come_then_those_of_the_first_alone_pass() -> None:
     whole = WholeRecords(lambda _: True)
 
-    passed = list(whole.passed([batch(0, [4, 4, 7])]))
+    passed = list(whole.release([batch(0, [4, 4, 7])]))
 
     assert offsets_of(passed) == [4, 4]
     assert whole.next_offset(0) == 7
@@ -45,16 +45,16 @@ def test_given_rows_of_two_records_when_they_come_then_those_of_the_first_alone_
 def test_given_a_record_whose_rows_come_in_two_batches_then_they_pass_together_when_the_next_begins() -> None:
     whole = WholeRecords(lambda _: True)
 
-    assert offsets_of(list(whole.passed([batch(0, [7])]))) == []
-    assert offsets_of(list(whole.passed([batch(0, [7, 7])]))) == []
-    assert offsets_of(list(whole.passed([batch(0, [9])]))) == [7, 7, 7]
+    assert offsets_of(list(whole.release([batch(0, [7])]))) == []
+    assert offsets_of(list(whole.release([batch(0, [7, 7])]))) == []
+    assert offsets_of(list(whole.release([batch(0, [9])]))) == [7, 7, 7]
     assert offsets_of(list(whole.rest())) == [9]
 
 
 def test_given_rows_of_a_record_for_two_topics_then_neither_passes_before_the_next_record() -> None:
     whole = WholeRecords(lambda _: True)
 
-    passed = list(whole.passed([batch(0, [1, 3], "here"), batch(0, [2, 3], "there")]))
+    passed = list(whole.release([batch(0, [1, 3], "here"), batch(0, [2, 3], "there")]))
 
     assert sorted(offsets_of(passed)) == [1, 2]
     assert {each.topic for each in whole.rest()} == {"here", "there"}
@@ -63,7 +63,7 @@ def test_given_rows_of_a_record_for_two_topics_then_neither_passes_before_the_ne
 def test_given_a_partition_to_which_it_does_not_apply_then_its_rows_pass_at_once() -> None:
     whole = WholeRecords(lambda number: number == 1)
 
-    passed = list(whole.passed([batch(0, [5]), batch(1, [5])]))
+    passed = list(whole.release([batch(0, [5]), batch(1, [5])]))
 
     assert [number_and_codec(each.place)[0] for each in passed] == [0]
     assert (whole.next_offset(0), whole.next_offset(1)) == (None, 5)
@@ -90,7 +90,7 @@ def test_given_any_batches_then_all_rows_pass_once_in_order_and_none_from_the_ne
             if offsets:
                 given_rows[number] += offsets
                 slices.append(batch(number, offsets))
-        note(list(whole.passed(slices)))
+        note(list(whole.release(slices)))
         for number, offsets in passed.items():
             limit = whole.next_offset(number)
             assert all(limit is not None and offset < limit for offset in offsets)

@@ -109,7 +109,7 @@ class Process:
     def lost(self) -> bool:
         """Whether it could know by now that it has lost the cutover's lock."""
         lease = None if self.machine is None else self.machine._lease
-        return lease is not None and lease.lost is not None
+        return lease is not None and lease.lost_error is not None
 
     @property
     def ended(self) -> bool:

@@ -32,7 +32,7 @@ from mirror_lib.schemas.model import (
     SchemaReference,
     SchemaType,
     SubjectVersion,
-    qualified,
+    qualify,
     same_text,
     split_subject,
 )
@@ -367,9 +367,9 @@ class TestValues:
         assert split_subject(":.lab:a:b") == (".lab", "a:b")
         assert split_subject("a") == (".", "a")
         assert split_subject(":.lab:") == (".lab", "")
-        assert qualified(".lab", "a") == ":.lab:a"
-        assert qualified(".lab", ":.x:a") == ":.x:a"
-        assert qualified(".", "a") == "a"
+        assert qualify(".lab", "a") == ":.lab:a"
+        assert qualify(".lab", ":.x:a") == ":.x:a"
+        assert qualify(".", "a") == "a"
 
 
 @contextmanager

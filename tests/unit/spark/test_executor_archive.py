@@ -25,7 +25,7 @@ from mirror_lib.spark.executor_archive import (
     PackedDistribution,
     PackedFile,
     executor_environment,
-    installed,
+    installed_distributions,
     write_archive,
 )
 from mirror_lib.spark.settings import environment_settings
@@ -105,7 +105,7 @@ def test_the_extra_of_the_package_names_the_same_distributions() -> None:
 
 
 def test_what_a_distribution_needs_comes_along() -> None:
-    names = [each.name.lower().replace("_", "-") for each in installed(["pydantic"])]
+    names = [each.name.lower().replace("_", "-") for each in installed_distributions(["pydantic"])]
 
     assert {"pydantic", "pydantic-core", "typing-extensions"} <= set(names)
     assert names == sorted(names)
@@ -113,11 +113,11 @@ def test_what_a_distribution_needs_comes_along() -> None:
 
 def test_what_is_not_installed_cannot_be_packed() -> None:
     with pytest.raises(ConfigurationError, match="no-such-distribution, which executors need, is not installed"):
-        installed(["no-such-distribution"])
+        installed_distributions(["no-such-distribution"])
 
 
 def test_an_optional_distribution_may_be_missing() -> None:
-    assert installed([], ["no-such-distribution"]) == ()
+    assert installed_distributions([], ["no-such-distribution"]) == ()
 
 
 def test_the_same_packages_give_the_same_bytes(small: ExecutorEnvironment, tmp_path: Path) -> None:

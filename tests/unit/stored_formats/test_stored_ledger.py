@@ -97,7 +97,7 @@ def test_every_record_is_where_the_offset_map_says(stored: Stored) -> None:
 
 def test_records_that_transforms_sent_elsewhere_are_counted(stored: Stored) -> None:
     for fact in stored.facts("routed"):
-        rows = stored.ledger.routed(fact["flow"])
+        rows = stored.ledger.routed_ranges(fact["flow"])
         found = [
             row
             for row in rows

@@ -48,7 +48,7 @@ def syncs(points: Iterable[tuple[int, int]], partition: TopicPartition = ORDERS)
     store = OffsetSyncStore()
     for upstream, downstream in points:
         store.add(partition, SyncPoint(upstream, downstream))
-    store.loaded()
+    store.mark_loaded()
     return store
 
 
@@ -288,7 +288,7 @@ def test_two_thousand_groups_on_fifty_partitions_are_planned_on_one_core_in_time
     for number in range(50):
         for step in range(100):
             store.add(TopicPartition("orders", number), SyncPoint(step * 101, step * 101))
-    store.loaded()
+    store.mark_loaded()
     groups = {f"group-{number}": offsets for number in range(2_000)}
 
     cpu = time.process_time()

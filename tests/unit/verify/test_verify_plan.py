@@ -156,7 +156,7 @@ def test_where_retention_has_deleted_all_that_was_copied_it_is_equal_up_to_the_e
 ) -> None:
     (verdict,) = _plan(_facts(**{start: 10_000}), mode=mode).confirmed
 
-    assert (verdict.verdict, verdict.records, verdict.expired) == (Verdict.EQUAL, 0, 10_000)
+    assert (verdict.verdict, verdict.records, verdict.expired_records) == (Verdict.EQUAL, 0, 10_000)
     (outcome,) = verdict.outcomes
     assert (outcome.source_next, outcome.target_next) == (10_000, 10_000)
 

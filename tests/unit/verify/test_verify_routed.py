@@ -29,15 +29,15 @@ from mirror_lib.verify.model import (
     VerifyMode,
     VerifyPlan,
 )
-from mirror_lib.verify.planning.by_transform_chain import searched
+from mirror_lib.verify.planning.by_transform_chain import for_second_read
 from mirror_lib.verify.planning.plan import plan_verification
 from mirror_lib.verify.planning.routed_plan import RoutedFacts, RoutedTarget, left_over, together
 from mirror_lib.verify.raw.local import run_locally
-from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
+from mirror_lib.verify.routed.findings import Place, RoutedFindings, TargetDigests
 from mirror_lib.verify.routed.judge import judge_routed
 from mirror_lib.verify.routed.multiset import Multiset, record_digests
 from mirror_lib.verify.routed.routed_rows import FoundRow
-from mirror_lib.verify.routed.target_digests import StandingJob
+from mirror_lib.verify.routed.target_digests import DigestsJob
 
 FLOW = FlowId("A", "B")
 AWAY = TransformChain((Transform("away", columns=ColumnExpressions(topic="'payments.de'")),))
@@ -313,7 +313,9 @@ def job_of(found: VerifyPlan) -> VerifyJob:
     )
 
 
-def judged(found: VerifyPlan, made: RoutedFindings, logs: Mapping[TopicPartition, Standing]) -> list[RoutedVerdict]:
+def judged(
+    found: VerifyPlan, made: RoutedFindings, logs: Mapping[TopicPartition, TargetDigests]
+) -> list[RoutedVerdict]:
     """The verdicts where nobody looks a second time."""
     return judge_routed(job_of(found), made, lambda job: [logs[c.target] for b in job.bins for c in b], lambda _: [])
 
@@ -353,19 +355,19 @@ class Sides:
         }
         return found
 
-    def read(self, job: StandingJob) -> list[Standing]:
+    def read(self, job: DigestsJob) -> list[TargetDigests]:
         if job.wanted:
             places: dict[tuple[int, bytes], list[int]] = {}
             for offset, value in enumerate(self.stands):
                 if digest(value) in job.wanted.get((THERE, 0), ()):
                     places.setdefault((0, digest(value)), []).append(offset)
-            return [Standing(THERE, places={key: tuple(offsets) for key, offsets in places.items()})]
+            return [TargetDigests(THERE, places={key: tuple(offsets) for key, offsets in places.items()})]
         return [
-            Standing(
+            TargetDigests(
                 THERE,
-                heaps={0: heap(self.stands)},
-                strangers=len(self.strangers),
-                stranger_offsets=tuple(self.strangers),
+                multisets={0: heap(self.stands)},
+                unexpected=len(self.strangers),
+                unexpected_offsets=tuple(self.strangers),
                 read_bytes=7,
             )
         ]
@@ -527,12 +529,12 @@ def test_where_the_source_was_not_read_to_the_end_then_it_is_not_equal() -> None
 @pytest.mark.parametrize(
     ("standing", "reason"),
     [
-        (Standing(THERE, error=TransientError("no answer.")), "transient"),
-        (Standing(THERE, times_replaced=True), "timestamps"),
-        (Standing(THERE, log_start=3), "expired"),
+        (TargetDigests(THERE, error=TransientError("no answer.")), "transient"),
+        (TargetDigests(THERE, times_replaced=True), "timestamps"),
+        (TargetDigests(THERE, log_start=3), "expired"),
     ],
 )
-def test_where_the_target_could_not_be_read_then_it_is_not_equal(standing: Standing, reason: str) -> None:
+def test_where_the_target_could_not_be_read_then_it_is_not_equal(standing: TargetDigests, reason: str) -> None:
     of = plan()
 
     (verdict,) = judged(of, Sides().findings(of), {THERE: standing})
@@ -567,7 +569,7 @@ def test_the_second_look_reads_only_what_may_go_where_something_differs() -> Non
     rows = (row((0, 100), (0, 60), HERE), row((0, 30), (0, 10)), row((30, 100), (10, 40), stretch=1))
     job = job_of(plan(of=routed(rows)))
 
-    again = searched(job, {(THERE, 1)})
+    again = for_second_read(job, {(THERE, 1)})
 
     ((check,),) = again.bins
     assert [(each.source_first, each.source_next, each.routed_only) for each in check.ranges] == [(30, 100, True)]

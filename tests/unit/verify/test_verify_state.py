@@ -101,7 +101,7 @@ class World:
             target_start=0,
             map=OffsetMap.of_runs(runs),
             target_end=self.target_end,
-            left_out=[(offset, offset + 1) for offset in self.left_out],
+            skipped=[(offset, offset + 1) for offset in self.left_out],
         )
 
     def state(self, side: str) -> dict[str, Row]:

@@ -22,14 +22,14 @@ from mirror_lib.cluster.batches.arrow.rows import (
     Bytes,
     Columns,
     Rows,
-    chained,
     octets_of,
     taken_apart_in_parts,
+    walk_chains,
 )
 from mirror_lib.cluster.batches.compression import CodecError, decompress_up_to, pieces
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import CODEC_BITS, CONTROL_BIT, LOG_APPEND_TIME_BIT, Codec
-from mirror_lib.cluster.batches.oversized import oversized, record_beyond_memory
+from mirror_lib.cluster.batches.oversized import oversized_error, record_beyond_memory
 from mirror_lib.cluster.batches.record_blocks import Int64s, _varints
 from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError
 from mirror_lib.errors import OversizedBatchError
@@ -117,7 +117,7 @@ def no_rows(next_offset: int) -> Rows:
 def _of_bodies(bodies: _Bodies, wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
     reached = wanted.start
     try:
-        for rows in taken_apart_in_parts(_decoded(bodies, wanted), largest=limits.record):
+        for rows in taken_apart_in_parts(_decode(bodies, wanted), largest=limits.record):
             yield rows
             reached = rows.next_offset
     except RecordError:
@@ -125,7 +125,7 @@ def _of_bodies(bodies: _Bodies, wanted: OffsetsWanted, limits: DecodeLimits) -> 
         for number in range(len(bodies.headers)):
             if bodies.nexts[number] > reached:
                 rest = OffsetsWanted(max(reached, wanted.start), wanted.end)
-                yield from taken_apart_in_parts(_decoded(bodies.single(number), rest), largest=limits.record)
+                yield from taken_apart_in_parts(_decode(bodies.single(number), rest), largest=limits.record)
 
 
 def _laid_out(
@@ -136,7 +136,7 @@ def _laid_out(
     found: list[Bytes] = []
     first = size = records = 0
 
-    def gathered() -> _Bodies:
+    def gather() -> _Bodies:
         stop = first + len(found)
         if any(codecs[first:stop]):
             sizes = np.array([len(body) for body in found], dtype=np.int64)
@@ -154,11 +154,11 @@ def _laid_out(
             body = _body(data[start:end], codec, count, limits)
         except (RecordError, CodecError, OversizedBatchError):
             if found:
-                yield gathered()
+                yield gather()
             raise
         is_large = body is None or len(body) > limits.body or count > _MOST_AT_ONCE
         if found and (is_large or size + len(body or b"") > limits.part or records + count > _MOST_AT_ONCE):
-            yield gathered()
+            yield gather()
             found, first, size, records = [], number, 0, 0
         if body is None or is_large:
             one = slice(number, number + 1)
@@ -170,20 +170,20 @@ def _laid_out(
             size += len(body)
             records += count
     if found:
-        yield gathered()
+        yield gather()
 
 
 def _body(body: memoryview, codec: int, count: int, limits: DecodeLimits) -> Bytes | None:
     """A whole body; None if it is too large for that."""
     if count > MOST_RECORDS:
-        raise oversized(f"has {count} records, more than the supported {MOST_RECORDS}")
+        raise oversized_error(f"has {count} records, more than the supported {MOST_RECORDS}")
     whole: Bytes | None = decompress_up_to(codec, body, limits.body) if codec else body
     if whole is not None and not 0 <= count <= len(whole):
         raise RecordError(f"it claims to have {count} records in {len(whole)} bytes")
     return whole
 
 
-def _decoded(bodies: _Bodies, wanted: OffsetsWanted) -> Columns:
+def _decode(bodies: _Bodies, wanted: OffsetsWanted) -> Columns:
     """The records of all bodies.
 
     Raises:
@@ -191,7 +191,7 @@ def _decoded(bodies: _Bodies, wanted: OffsetsWanted) -> Columns:
     """
     counts = bodies.headers["count"].astype(np.int64)
     try:
-        starts, lengths = chained(bodies.content, octets_of(bodies.content), bodies.starts, bodies.ends, counts)
+        starts, lengths = walk_chains(bodies.content, octets_of(bodies.content), bodies.starts, bodies.ends, counts)
     except IndexError as error:
         raise RecordError("a record does not fit its batch") from error
     found = _columns(bodies.headers, counts, bodies.content, starts, starts + lengths)

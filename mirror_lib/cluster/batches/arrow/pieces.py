@@ -70,11 +70,11 @@ def record_pieces(
         content, position = b"".join(waiting), 0
         waiting.clear()
         while left:
-            walked = _walked(content, position, min(left, at_once))
+            walked = _walk(content, position, min(left, at_once))
             position, needed = walked.position, walked.needed
             if not walked.starts:
                 break
-            yield _found(content, walked)
+            yield _to_found(content, walked)
             left -= len(walked.starts)
         here = len(content) - position
         if left and needed > largest:
@@ -90,17 +90,17 @@ def record_pieces(
         del content
     content, position = b"".join(waiting), 0
     while left:
-        walked = _walked(content, position, min(left, at_once))
+        walked = _walk(content, position, min(left, at_once))
         if not walked.starts:
             raise RecordError(f"its bytes end before the last {left} of {count} records")
-        yield _found(content, walked)
+        yield _to_found(content, walked)
         left -= len(walked.starts)
         position = walked.position
     if position != len(content) or dropped:
         raise RecordError(f"{len(content) - position or -dropped} bytes remain after {count} records")
 
 
-def _found(content: bytes, walked: _Walked) -> Found:
+def _to_found(content: bytes, walked: _Walked) -> Found:
     starts, ends = (np.array(each, dtype=np.int64) for each in (walked.starts, walked.ends))
     return Found(content, starts, ends)
 
@@ -114,7 +114,7 @@ def _offset_delta(content: bytes, position: int) -> int:
         raise RecordError(f"a record cannot be read: {error}") from error
 
 
-def _walked(content: bytes, position: int, most: int) -> _Walked:
+def _walk(content: bytes, position: int, most: int) -> _Walked:
     """The complete records from `position` on."""
     starts: list[int] = []
     ends: list[int] = []

@@ -98,7 +98,9 @@ def read_arrow(
     """
     reached = start
     try:
-        for rows in _fetched(data, aborted, OffsetsWanted(start, end), read_committed=read_committed, limits=limits):
+        for rows in _decode_response(
+            data, aborted, OffsetsWanted(start, end), read_committed=read_committed, limits=limits
+        ):
             for part in _parts(rows, topic, partition, limits.part):
                 if part.records.num_rows or part.next_offset > reached:
                     reached = part.next_offset
@@ -122,7 +124,7 @@ def read_arrow(
             raise
 
 
-def _fetched(
+def _decode_response(
     data: memoryview,
     aborted: Sequence[tuple[int, int]],
     wanted: OffsetsWanted,
@@ -170,7 +172,7 @@ def _of_messages(run: Iterator[tuple[Span, int]], wanted: OffsetsWanted, limits:
     tails: list[bytes] = []
     size, next_offset = 0, wanted.start
 
-    def gathered() -> Iterator[Rows]:
+    def gather() -> Iterator[Rows]:
         ends = np.cumsum([len(tail) for tail in tails], dtype=np.int64)
         starts = ends - np.array([len(tail) for tail in tails], dtype=np.int64)
         columns = Columns(
@@ -194,11 +196,11 @@ def _of_messages(run: Iterator[tuple[Span, int]], wanted: OffsetsWanted, limits:
                 size += len(record.tail) + _ROW_BYTES
         next_offset = max(next_offset, span.next_offset)
         if size >= limits.part:
-            yield from gathered()
+            yield from gather()
             size = 0
             for each in (offsets, times, types, tails):
                 each.clear()
-    yield from gathered()
+    yield from gather()
 
 
 def _of_stretches(run: Sequence[Span], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:

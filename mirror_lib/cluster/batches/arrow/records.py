@@ -91,7 +91,7 @@ class OutgoingRows:
         inner = self._lengths(self.times - first_timestamp, self._deltas(first_delta))
         return _varint_sizes(inner) + inner
 
-    def encoded(self, first_delta: int, first_timestamp: int) -> pa.Buffer:
+    def encode(self, first_delta: int, first_timestamp: int) -> pa.Buffer:
         """The encoded records of a batch; arguments as in `sizes`."""
         times, deltas = self.times - first_timestamp, self._deltas(first_delta)
         # The attributes are one byte without meaning yet; the varint 0 is the same byte.
@@ -113,7 +113,7 @@ class OutgoingRows:
         ]
         if self.headers is not None:
             columns.append(self.headers)
-        joined = _joined(columns)
+        joined = _join(columns)
         return joined.buffers()[2].slice(0, int(_edges(joined)[-1]))
 
     def _deltas(self, first_delta: int) -> Int64s:
@@ -176,7 +176,7 @@ def _encoded_headers(column: pa.Array, source_offsets: Int64s) -> tuple[Int64s, 
         if missing.null_count:
             row = np.searchsorted(np.cumsum(counts), np.argmin(_valid(missing)), side="right")
             raise _inexact("a header has no name", int(source_offsets[row]))
-    joined = _joined([_varints([_field_lengths(names)]), names, _varints([_field_lengths(values)]), values])
+    joined = _join([_varints([_field_lengths(names)]), names, _varints([_field_lengths(values)]), values])
     row_edges = _edges(joined)[np.append(0, np.cumsum(counts))].astype(np.int32)
     content = joined.buffers()[2]
     return counts, pa.Array.from_buffers(pa.binary(), len(counts), [None, pa.py_buffer(row_edges), content])
@@ -230,7 +230,7 @@ def _field_lengths(column: pa.Array) -> Int64s:
     return lengths
 
 
-def _joined(columns: Sequence[pa.Array]) -> pa.Array:
+def _join(columns: Sequence[pa.Array]) -> pa.Array:
     """The consecutive elements of all columns, for each row."""
     return pc.binary_join_element_wise(*columns, _NOTHING, options=_NULLS_ADD_NOTHING)
 

@@ -189,7 +189,7 @@ def _parts_by(headers: Int64s) -> Iterator[tuple[int, int]]:
 def _header_fields(content: Bytes, octets: Octets, at: Int64s, ends: Int64s, counts: Int64s) -> tuple[Fields, Fields]:
     some = counts > 0
     try:
-        parts = chained(content, octets, at[some], ends[some], 2 * counts[some])
+        parts = walk_chains(content, octets, at[some], ends[some], 2 * counts[some])
     except IndexError as error:
         raise RecordError("a field does not fit its record") from error
     names, header_values = (Fields(parts.starts[which::2], parts.lengths[which::2]) for which in (0, 1))
@@ -212,7 +212,7 @@ def _after(starts: Int64s, lengths: Int64s, limits: Int64s) -> Int64s:
     return starts + taken
 
 
-def chained(content: Bytes, octets: Octets, starts: Int64s, limits: Int64s, counts: Int64s) -> Fields:
+def walk_chains(content: Bytes, octets: Octets, starts: Int64s, limits: Int64s, counts: Int64s) -> Fields:
     """The fields of chains, in which each field starts, with its length, at the end of the one before it.
 
     Args:
@@ -235,7 +235,7 @@ def chained(content: Bytes, octets: Octets, starts: Int64s, limits: Int64s, coun
         position[:active] = _after(at, lengths, limit[:active])
         number += 1
     for chain in range(active):
-        found, after = _walked(content, int(position[chain]), int(left[chain]) - number)
+        found, after = _walk_chain(content, int(position[chain]), int(left[chain]) - number)
         if after != limit[chain]:
             raise RecordError("fields have another size than the record")
         places[first[chain] + number : first[chain] + left[chain]] = found
@@ -246,7 +246,7 @@ def chained(content: Bytes, octets: Octets, starts: Int64s, limits: Int64s, coun
     return Fields(at, lengths)
 
 
-def _walked(content: Bytes, position: int, count: int) -> tuple[list[int], int]:
+def _walk_chain(content: Bytes, position: int, count: int) -> tuple[list[int], int]:
     """The start of each field of one chain with its length, and the end of the last one."""
     # The main cost of large batches. Odd numbers are negative (zigzag): no bytes follow a null.
     found: list[int] = []
@@ -306,14 +306,14 @@ def record_batch(rows: Rows, topic: str, partition: int) -> pa.RecordBatch:
         len(rows.names.starts),
         [None],
         children=[
-            _gathered(rows.content, rows.names, pa.string()),
-            _gathered(rows.content, rows.header_values, pa.binary()),
+            _gather(rows.content, rows.names, pa.string()),
+            _gather(rows.content, rows.header_values, pa.binary()),
         ],
     )
     header_edges = np.append(np.int32(0), np.cumsum(headers, dtype=np.int32))
     columns = [
-        _gathered(rows.content, rows.keys, pa.binary()),
-        _gathered(rows.content, rows.values, pa.binary()),
+        _gather(rows.content, rows.keys, pa.binary()),
+        _gather(rows.content, rows.values, pa.binary()),
         pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(edges), pa.py_buffer(name * count)]),
         _numbers(np.full(count, partition, dtype=np.int32), pa.int32()),
         _numbers(rows.offsets, pa.int64()),
@@ -334,7 +334,7 @@ def _validity(valid: NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def _gathered(content: Bytes, fields: Fields, kind: pa.DataType) -> pa.Array:
+def _gather(content: Bytes, fields: Fields, kind: pa.DataType) -> pa.Array:
     """The consecutive fields.
 
     For Arrow, the content is an array in which every second element is a field, and the others are the bytes in

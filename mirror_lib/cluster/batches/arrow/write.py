@@ -91,7 +91,7 @@ class ArrowBatchBuilder:
             taken = self._take(rows)
             if taken < len(rows):
                 waiting.append(rows.part(taken, len(rows)))
-                full, carried = self._cut(int(rows.source_offsets[taken]))
+                full, carried = self._cut_batches(int(rows.source_offsets[taken]))
                 waiting += reversed(carried)
                 yield from full
 
@@ -106,7 +106,7 @@ class ArrowBatchBuilder:
             RecordTooLargeError: as in `feed`.
         """
         if self._rows:
-            waiting = self._released()
+            waiting = self._take_rows()
             last = int(waiting[-1].source_offsets[-1])
             yield from self._ready(waiting, last + 1 if source_next is None else source_next)
 
@@ -132,20 +132,20 @@ class ArrowBatchBuilder:
             self._size += int(ends[taken - 1])
         return taken
 
-    def _cut(self, following: int) -> tuple[Iterator[ReadyBatch], list[OutgoingRows]]:
+    def _cut_batches(self, following: int) -> tuple[Iterator[ReadyBatch], list[OutgoingRows]]:
         """The buffered rows as batches, and the last rows that share the following row's source offset, if not all do.
 
         Args:
             following: the source offset of the next row.
         """
-        waiting = self._released()
+        waiting = self._take_rows()
         before = int(np.searchsorted(_source_offsets(waiting), following))
         if not before:
             return self._ready(waiting, following), []
         ending, carried = _split(waiting, before)
         return self._ready(ending, int(ending[-1].source_offsets[-1]) + 1), carried
 
-    def _released(self) -> list[OutgoingRows]:
+    def _take_rows(self) -> list[OutgoingRows]:
         waiting, self._rows = self._rows, []
         self._count = self._size = 0
         return waiting
@@ -155,7 +155,7 @@ class ArrowBatchBuilder:
         first_timestamp, count = int(parts[0].times[0]), 0
         bodies = []
         for part in parts:
-            bodies.append(part.encoded(count, first_timestamp))
+            bodies.append(part.encode(count, first_timestamp))
             count += len(part)
         body = b"".join(bodies)
         codec, compressed = self._codec, compress(self._codec, body)

@@ -17,7 +17,7 @@ from aiokafka.codec import snappy_encode
 
 from mirror_lib.cluster.batches.compression.lz4_frames import decompress_single_block
 from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.oversized import beyond_memory, oversized
+from mirror_lib.cluster.batches.oversized import beyond_memory, oversized_error
 
 Bytes = bytes | memoryview
 #: Java's default for Kafka is LZ4's fast compressor (`Lz4Compression`, KIP-390), which this level selects.
@@ -59,7 +59,7 @@ def _lz4(data: bytes) -> bytes:
     return bytes(compressor.finish())
 
 
-def gunzipped(data: Bytes, piece: int) -> Iterator[bytes]:
+def gunzip(data: Bytes, piece: int) -> Iterator[bytes]:
     """As `gzip.decompress`, in pieces of at most `piece` bytes: one member or several, with trailing zeros.
 
     Raises:
@@ -86,10 +86,10 @@ def gunzipped(data: Bytes, piece: int) -> Iterator[bytes]:
 
 
 def _gunzip(data: Bytes, most: int) -> bytes:
-    return _joined(gunzipped(data, most + 1), most)
+    return _join(gunzip(data, most + 1), most)
 
 
-def unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
+def unsnap(data: Bytes, largest: int) -> Iterator[bytes]:
     """Blocks in Xerial's frame, as Java writes them, or one bare block.
 
     Args:
@@ -100,14 +100,14 @@ def unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
         CodecError: while iterating, the data is not snappy.
     """
     try:
-        yield from _unsnapped(data, largest)
+        yield from _unsnap_blocks(data, largest)
     except _Larger as error:
         raise beyond_memory(
             f"a block of a batch has {error} bytes when decompressed, more than the limit of {largest}."
         ) from None
 
 
-def _unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
+def _unsnap_blocks(data: Bytes, largest: int) -> Iterator[bytes]:
     plain = bytes(data)
     if len(plain) < _XERIAL_HEAD_SIZE or not plain.startswith(_XERIAL_MAGIC):
         yield _snappy_block(plain, largest)
@@ -125,10 +125,10 @@ def _unsnapped(data: Bytes, largest: int) -> Iterator[bytes]:
 
 
 def _unsnap(data: Bytes, most: int) -> bytes:
-    return _joined(_unsnapped(data, most), most)
+    return _join(_unsnap_blocks(data, most), most)
 
 
-def _joined(pieces: Iterator[bytes], most: int) -> bytes:
+def _join(pieces: Iterator[bytes], most: int) -> bytes:
     parts: list[bytes] = []
     left = most
     for part in pieces:
@@ -158,7 +158,7 @@ class _Space(threading.local):
     def __init__(self) -> None:
         self._buffer: memoryview | None = None
 
-    def decompressed(self, into: Callable[[Bytes, memoryview], int], data: Bytes, most: int) -> bytes:
+    def decompress(self, into: Callable[[Bytes, memoryview], int], data: Bytes, most: int) -> bytes:
         """The output of a library in a buffer of `most` bytes; the library fails if the buffer is too small."""
         if self._buffer is None:
             try:
@@ -190,7 +190,7 @@ _NO_MEMORY = "not enough memory"
 
 def _lz4_decompress(data: Bytes, most: int) -> bytes:
     content = decompress_single_block(data)
-    return _space.decompressed(cramjam.lz4.decompress_into, data, most) if content is None else content
+    return _space.decompress(cramjam.lz4.decompress_into, data, most) if content is None else content
 
 
 _COMPRESS: dict[int, Callable[[bytes], bytes]] = {
@@ -205,7 +205,7 @@ _DECOMPRESS: dict[int, Callable[[Bytes, int], bytes]] = {
     Codec.GZIP: _gunzip,
     Codec.SNAPPY: _unsnap,
     Codec.LZ4: _lz4_decompress,
-    Codec.ZSTD: lambda data, most: _space.decompressed(cramjam.zstd.decompress_into, data, most),
+    Codec.ZSTD: lambda data, most: _space.decompress(cramjam.zstd.decompress_into, data, most),
 }
 
 
@@ -223,7 +223,7 @@ def decompress(codec: int, data: Bytes) -> bytes:
     """
     found = decompress_up_to(codec, data, LARGEST_BODY)
     if found is None:
-        raise oversized(f"has more than {LARGEST_BODY} bytes when decompressed")
+        raise oversized_error(f"has more than {LARGEST_BODY} bytes when decompressed")
     return found
 
 

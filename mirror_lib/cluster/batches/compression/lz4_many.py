@@ -79,7 +79,7 @@ class LaidOut:
         if self._before > self._largest:
             raise ValueError(f"the contents take more than {self._largest} bytes")
 
-    def joined(self) -> bytes:
+    def join(self) -> bytes:
         """All contents."""
         self._empty()
         return b"".join(self._full)

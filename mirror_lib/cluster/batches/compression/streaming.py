@@ -13,11 +13,11 @@ from mirror_lib.cluster.batches.compression.codecs import (
     LARGEST_BODY,
     Bytes,
     CodecError,
-    gunzipped,
-    unsnapped,
+    gunzip,
+    unsnap,
 )
 from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.oversized import beyond_memory, oversized
+from mirror_lib.cluster.batches.oversized import beyond_memory, oversized_error
 
 _MAGIC = 0xFD2FB528
 _SKIPPABLE, _SKIPPABLE_BITS = 0x184D2A50, 0xFFFFFFF0
@@ -91,7 +91,7 @@ def _pieces(codec: int, data: Bytes, piece: int, largest: int) -> Iterator[bytes
         for each in _decoder(codec, data, piece, largest):
             left -= len(each)
             if left < 0:
-                raise oversized(f"has more than {LARGEST_BODY} bytes when decompressed")
+                raise oversized_error(f"has more than {LARGEST_BODY} bytes when decompressed")
             yield each
     except (pa.ArrowException, OSError) as error:
         raise CodecError(f"its {Codec(codec).name.lower()} body cannot be read: {error}") from error
@@ -102,9 +102,9 @@ def _decoder(codec: int, data: Bytes, piece: int, largest: int) -> Iterator[byte
         case Codec.NONE:
             return (bytes(data[at : at + piece]) for at in range(0, len(data), piece))
         case Codec.GZIP:
-            return gunzipped(data, piece)
+            return gunzip(data, piece)
         case Codec.SNAPPY:
-            return unsnapped(data, largest)
+            return unsnap(data, largest)
         case Codec.LZ4 | Codec.ZSTD:
             if codec == Codec.ZSTD:
                 _check_windows(data, largest)

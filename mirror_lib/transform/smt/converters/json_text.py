@@ -159,7 +159,7 @@ _SCAN: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder(parse_float
 
 def _write(value: Value, parts: list[str]) -> None:
     if isinstance(value, str):
-        parts.append(_quoted(value))
+        parts.append(_quote(value))
     elif value is None:
         parts.append("null")
     elif isinstance(value, bool):
@@ -173,7 +173,7 @@ def _write(value: Value, parts: list[str]) -> None:
     elif isinstance(value, dict):
         opening = "{"
         for name, member in value.items():
-            parts.append(f"{opening}{_quoted(name)}:")
+            parts.append(f"{opening}{_quote(name)}:")
             _write(member, parts)
             opening = ","
         parts.append("}" if value else "{}")
@@ -213,11 +213,11 @@ _WRITERS: Mapping[type, Callable[[Any], str]] = {
 }
 
 
-def _quoted(text: str) -> str:
-    return '"' + _SPECIAL.sub(_escaped, text) + '"'
+def _quote(text: str) -> str:
+    return '"' + _SPECIAL.sub(_escape, text) + '"'
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     char = match[0]
     if char in _SHORT:
         return _SHORT[char]

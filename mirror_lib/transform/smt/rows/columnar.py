@@ -55,17 +55,17 @@ class ColumnarChain:
                 where = rows.live if condition is None else rows.live & condition(rows)
                 if where.any():
                     step(rows, where)
-            return self._made(rows)
+            return self._made_rows(rows)
         except DataError as error:
             raise NeedsRecordsError from error
 
-    def _made(self, rows: _Rows) -> MadeRows:
+    def _made_rows(self, rows: _Rows) -> MadeRows:
         live = rows.live
         columns = {}
         if self._changes_headers:
             columns["headers"] = rows.headers.column(live, self._encode)
         if self._routes:
-            columns["topic"] = rows.topics.changed(live)
+            columns["topic"] = rows.topics.changed_topics(live)
         return MadeRows(None if live.all() else column_of(np.flatnonzero(live)), columns)
 
 

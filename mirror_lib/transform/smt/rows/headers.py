@@ -77,13 +77,13 @@ class Headers:
         edges = np.append(np.int32(0), np.cumsum(counts, dtype=np.int32))
         names = array_of(self._names, pa.string()).take(column_of(self._name_numbers))
         entries = pa.Array.from_buffers(
-            self._kind.value_type, len(names), [None], children=[names, self._written(encode)]
+            self._kind.value_type, len(names), [None], children=[names, self._written_headers(encode)]
         )
         return pa.Array.from_buffers(
             self._kind, len(counts), [bits_of(counts > 0), pa.py_buffer(edges)], children=[entries]
         )
 
-    def _written(self, encode: Encode | None) -> pa.Array:
+    def _written_headers(self, encode: Encode | None) -> pa.Array:
         there = len(self._contents)
         is_added = self._content_numbers >= there
         if not is_added.any() and encode is None:

@@ -67,7 +67,7 @@ class Topics:
             found[number] = condition(self._names[number])
         return found[self.numbers]
 
-    def changed(self, rows: Booleans) -> pa.Array:
+    def changed_topics(self, rows: Booleans) -> pa.Array:
         """Return the topics of some rows as a column, null where they are unchanged."""
         numbers = self.numbers[rows]
         is_new = numbers != self._before[rows]

@@ -82,7 +82,7 @@ def java_text(value: Value) -> str:
 
 def connect_text(value: Value) -> str:
     """Return `Values.convertToString`, which `SimpleHeaderConverter` writes; dates are in UTC."""
-    return _appended(value, embedded=False)
+    return _append(value, embedded=False)
 
 
 def moment_text(value: Moment) -> str:
@@ -106,7 +106,7 @@ def _scalar_text(value: Value) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _appended(value: Value, *, embedded: bool) -> str:
+def _append(value: Value, *, embedded: bool) -> str:
     mark: Callable[[str], str] = (lambda text: f'"{text}"') if embedded else (lambda text: text)
     if value is None:
         return "null"
@@ -117,7 +117,7 @@ def _appended(value: Value, *, embedded: bool) -> str:
     if isinstance(value, Moment):
         return moment_text(value)
     if isinstance(value, list):
-        return "[" + ",".join(_appended(member, embedded=True) for member in value) + "]"
+        return "[" + ",".join(_append(member, embedded=True) for member in value) + "]"
     if isinstance(value, dict):
         return "{" + ",".join(_entry(key, member) for key, member in value.items()) + "}"
     if isinstance(value, Struct):
@@ -129,4 +129,4 @@ def _appended(value: Value, *, embedded: bool) -> str:
 
 
 def _entry(key: Value, member: Value) -> str:
-    return f"{_appended(key, embedded=True)}:{_appended(member, embedded=True)}"
+    return f"{_append(key, embedded=True)}:{_append(member, embedded=True)}"

@@ -53,7 +53,7 @@ def fits(kind: SchemaType, value: int) -> bool:
     return -limit <= value < limit
 
 
-def wrapped(value: int, bits: int) -> int:
+def wrap(value: int, bits: int) -> int:
     """Return the low bits of a whole number as a signed one, like Java's narrowing."""
     half = 1 << (bits - 1)
     return (value + half) % (1 << bits) - half
@@ -133,8 +133,8 @@ def masking_number(sample: Value, text: str) -> Value:
         return Float32(float(number)) if isinstance(sample, Float32) else Float64(float(number))
     for kind, made in ((SchemaType.INT8, Int8), (SchemaType.INT16, Int16), (SchemaType.INT32, Int32)):
         if isinstance(sample, made):
-            return made(wrapped(whole(number), WIDTHS[kind]))
-    return wrapped(whole(number), 64)
+            return made(wrap(whole(number), WIDTHS[kind]))
+    return wrap(whole(number), 64)
 
 
 def cast_to_integer(kind: SchemaType, value: Value) -> int:
@@ -155,11 +155,11 @@ def cast_to_integer(kind: SchemaType, value: Value) -> int:
         # More than 64 bits exist only here: such a number is rejected rather than cut in two steps.
         if not fits(SchemaType.INT64, value):
             raise NotANumberError(str(value)[:80])
-        return integer_of(kind, wrapped(value, bits))
+        return integer_of(kind, wrap(value, bits))
     if isinstance(value, float):
-        return integer_of(kind, wrapped(_saturated(value, max(bits, 32)), bits))
+        return integer_of(kind, wrap(_saturate(value, max(bits, 32)), bits))
     if isinstance(value, Decimal):
-        return integer_of(kind, wrapped(whole(value), bits))
+        return integer_of(kind, wrap(whole(value), bits))
     raise DataError(f"Unexpected type in Cast transformation: class {class_name(value)}")
 
 
@@ -189,13 +189,13 @@ def cast_to_boolean(value: Value) -> bool:
     if isinstance(value, int):
         return value != 0
     if isinstance(value, float):
-        return _saturated(value, 64) != 0
+        return _saturate(value, 64) != 0
     if isinstance(value, Decimal):
-        return wrapped(whole(value), 64) != 0
+        return wrap(whole(value), 64) != 0
     raise DataError(f"Unexpected type in Cast transformation: class {class_name(value)}")
 
 
-def _saturated(value: float, bits: int) -> int:
+def _saturate(value: float, bits: int) -> int:
     if math.isnan(value):
         return 0
     limit = 1 << (bits - 1)

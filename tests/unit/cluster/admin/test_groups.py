@@ -108,7 +108,7 @@ def test_given_a_group_that_moved_when_asked_then_its_new_coordinator_answers(
     brokers.refusals["moved"] = [code, code]
 
     with groups:
-        found = groups.committed(["moved", "still"])
+        found = groups.fetch_committed(["moved", "still"])
 
     assert found.offsets == {group: {PLACE: CommittedOffset(7)} for group in ("moved", "still")}
     assert found.errors == {}
@@ -121,7 +121,7 @@ def test_given_a_group_we_may_not_see_when_asked_then_only_its_answer_is_an_erro
     brokers.refusals["hidden"] = [ErrorCode.GROUP_AUTHORIZATION_FAILED]
 
     with groups:
-        found = groups.committed(["hidden", "seen"])
+        found = groups.fetch_committed(["hidden", "seen"])
 
     assert list(found.offsets) == ["seen"]
     assert isinstance(found.errors["hidden"], AuthorizationError)
@@ -133,7 +133,7 @@ def test_given_a_coordinator_that_goes_away_when_asked_then_it_is_asked_again(
     brokers.away = [1]
 
     with groups:
-        assert list(groups.committed(["g"]).offsets) == ["g"]
+        assert list(groups.fetch_committed(["g"]).offsets) == ["g"]
 
     assert brokers.asked.count((1, protocol.OFFSET_FETCH)) == 2
 
@@ -145,10 +145,10 @@ def test_given_no_coordinator_in_time_when_asked_then_the_cluster_is_told_from_t
     impatient._timeout = -1.0
     brokers.refusals["g"] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
     with groups:
-        found = groups.committed(["g", "h"])
+        found = groups.fetch_committed(["g", "h"])
         assert isinstance(found.errors["g"], RetriesExhaustedError)
         assert list(found.offsets) == ["h"]
 
         brokers.away = [1]
         with pytest.raises(BrokerUnreachableError):
-            groups.committed(["g"])
+            groups.fetch_committed(["g"])

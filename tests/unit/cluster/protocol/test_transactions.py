@@ -112,7 +112,7 @@ def test_states_tell_whether_markers_are_still_to_come_and_how_it_ended(
 ) -> None:
     told = parse_describe_transaction(described_transaction("t", state))
 
-    assert (told.ending, told.committed) == (ending, committed)
+    assert (told.is_ending, told.has_committed) == (ending, committed)
 
 
 @pytest.mark.parametrize("read", [parse_describe_producers, parse_describe_transaction])

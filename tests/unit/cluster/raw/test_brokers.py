@@ -79,5 +79,5 @@ def test_given_a_session_that_ends_soon_then_the_connection_is_replaced_when_no_
     )
     client: Any = SimpleNamespace(_conns={(NODE, "group"): found})
 
-    assert (broker_connections._Client._connected(client, NODE, "group") is found) is kept  # type: ignore[arg-type]
+    assert (broker_connections._Client._open_connection(client, NODE, "group") is found) is kept  # type: ignore[arg-type]
     assert closed == ([] if kept else [True])

@@ -66,7 +66,7 @@ def talk(
             host, port = server.sockets[0].getsockname()
             loop = asyncio.get_running_loop()
             transport, _ = await loop.create_connection(asyncio.Protocol, host, port, ssl=ours)
-            connection = connect(transport, client_id="tests", timeout=timeout, told_as=told_as)
+            connection = connect(transport, client_id="tests", timeout=timeout, convert_error=told_as)
             try:
                 await scene(connection)
             finally:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.file.stamps import unchanged
+from mirror_lib.config.file.stamps import are_unchanged
 from mirror_lib.config.loader import InvalidConfigurationError, check, explain, explain_with_transforms, load
 from mirror_lib.config.model import FlowConfig, Problem, Severity, jsonable
-from mirror_lib.config.secrets.masking import shown
+from mirror_lib.config.secrets.masking import printable_value
 from mirror_lib.transform.model import NO_TRANSFORMS, Transform
 
 _BASE = """\
@@ -158,9 +158,9 @@ class TestOwnTransforms:
 
         assert [each.select.file for each in flow.transforms.transforms if each.select] == ["mask.sql"]
         assert statement in [source.path for source in sources]
-        assert unchanged(sources)
+        assert are_unchanged(sources)
         statement.write_text("SELECT value, key FROM records")
-        assert not unchanged(sources)
+        assert not are_unchanged(sources)
 
     def test_a_statement_that_is_wrong_is_a_source_too(self, file: Path) -> None:
         statement = file.parent / "mask.sql"
@@ -197,7 +197,7 @@ class TestOwnTransforms:
         assert flow.transforms.source_registry is not None
         assert flow.transforms.source_registry.password == "hush"
         assert "hush" not in repr(flow) + str(flow) + str(jsonable(flow)) + str(jsonable(load(file)))
-        assert "hush" not in shown(name, explain(file, "A->B")[name])
+        assert "hush" not in printable_value(name, explain(file, "A->B")[name])
 
     def test_many_flows_read_a_text_once(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         aliases = [f"c{number}" for number in range(30)]

@@ -24,7 +24,7 @@ from mirror_lib.relay.backfill.plan import (
     BackfillEstimate,
     RangeEstimate,
     bound_offset,
-    bounded,
+    clip_facts,
     estimate_range,
     within_budget,
 )
@@ -55,7 +55,7 @@ def facts(log_start: int = 0, log_end: int = 100, position: int | None = None, *
 
 
 def planned(fact: PartitionFacts, wanted: BackfillRange = RANGE, *, accept_gaps: bool = False) -> RunPlan:
-    return plan_round(FLOW, [bounded(fact, wanted, accept_gaps=accept_gaps)], tasks_max=1)
+    return plan_round(FLOW, [clip_facts(fact, wanted, accept_gaps=accept_gaps)], tasks_max=1)
 
 
 def test_a_first_run_copies_the_range_and_nothing_else() -> None:

@@ -99,7 +99,7 @@ class TestRecordAges:
 
 class TestTheRowOfARound:
     def test_it_is_there_before_anything_is_opened_and_says_what_is_outstanding(self, ledger: Ledger) -> None:
-        account(ledger).planned(plan((planned(0, 3 * MB),), (planned(1, 4 * MB), planned(2, MB))))
+        account(ledger).record_plan(plan((planned(0, 3 * MB),), (planned(1, 4 * MB), planned(2, MB))))
 
         (row,) = ledger.rounds(run_id="r")
         assert (row.tasks, row.partitions, row.lag_records, row.lag_bytes) == (2, 3, 300, 8 * MB)
@@ -107,7 +107,7 @@ class TestTheRowOfARound:
 
     def test_a_round_that_copies_a_part_of_it_is_judged_by_that_part(self, ledger: Ledger) -> None:
         round_ = account(ledger)
-        round_.planned(plan((planned(0, 3 * MB), planned(1, 4 * MB))))
+        round_.record_plan(plan((planned(0, 3 * MB), planned(1, 4 * MB))))
 
         round_.begins(plan((planned(0, 3 * MB),)))
 
@@ -116,16 +116,16 @@ class TestTheRowOfARound:
         assert (row.planned_records, row.planned_bytes, row.expected_bytes) == (100, 3 * MB, 3 * MB)
 
     def test_bytes_outstanding_are_not_known_when_one_size_is_not(self, ledger: Ledger) -> None:
-        account(ledger).planned(plan((planned(0, 3 * MB), planned(1, 0))))
+        account(ledger).record_plan(plan((planned(0, 3 * MB), planned(1, 0))))
 
         assert ledger.rounds(run_id="r")[0].lag_bytes is None
 
     def test_after_the_commit_it_says_what_was_copied_and_by_the_heaviest_bin(self, ledger: Ledger) -> None:
         bins = ((planned(0, 3),), (planned(1, 4), planned(2, 1)))
         round_ = account(ledger)
-        round_.planned(plan(*bins))
+        round_.record_plan(plan(*bins))
 
-        round_.committed(opened(*bins), [result(0, size=30), result(1, size=25), result(2, size=10)], NOW)
+        round_.record_commit(opened(*bins), [result(0, size=30), result(1, size=25), result(2, size=10)], NOW)
 
         (row,) = ledger.rounds(run_id="r")
         assert (row.records, row.bytes, row.heaviest_bytes) == (300, 65, 35)
@@ -134,9 +134,9 @@ class TestTheRowOfARound:
     def test_each_step_has_its_own_seconds(self, ledger: Ledger) -> None:
         round_ = account(ledger)
 
-        with round_.measured(Step.OPENING):
+        with round_.measure(Step.OPENING):
             pass
-        with pytest.raises(ValueError, match="broken"), round_.measured(Step.COPYING):
+        with pytest.raises(ValueError, match="broken"), round_.measure(Step.COPYING):
             raise ValueError("broken")
 
         assert round_.row.opening_seconds > 0
@@ -144,16 +144,16 @@ class TestTheRowOfARound:
         assert (round_.row.planning_seconds, round_.row.committing_seconds) == (0, 0)
 
     def test_a_round_with_nothing_to_copy_is_noted_only_when_it_is_the_first(self, ledger: Ledger) -> None:
-        account(ledger, 1).planned(plan())
-        account(ledger, 2).planned(plan())
+        account(ledger, 1).record_plan(plan())
+        account(ledger, 2).record_plan(plan())
 
         assert [row.number for row in ledger.rounds(run_id="r")] == [1]
 
     def test_a_ledger_that_does_not_answer_ends_no_round(self, tmp_path: Path) -> None:
         with Ledger.open(f"sqlite:///{tmp_path}/without-tables.sqlite3") as broken:
             round_ = account(broken)
-            round_.planned(plan((planned(0, 3),)))
-            round_.committed(opened((planned(0, 3),)), [result(0)], NOW)
+            round_.record_plan(plan((planned(0, 3),)))
+            round_.record_commit(opened((planned(0, 3),)), [result(0)], NOW)
 
         assert round_.row.records == 100
 

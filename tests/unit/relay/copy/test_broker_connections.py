@@ -67,14 +67,14 @@ class TestFetchPace:
         asked = []
         for _ in range(8):
             asked.append(pace.ask(20 * MIB))
-            pace.answered(asked[-1], asked[-1], 0.2)
+            pace.record_response(asked[-1], asked[-1], 0.2)
 
         assert asked == [MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 20 * MIB, 20 * MIB, 20 * MIB]
 
     def test_answers_that_were_not_full_say_nothing_of_the_line(self) -> None:
         pace = FetchPace()
 
-        pace.answered(MIB, MIB // 4, 0.2)
+        pace.record_response(MIB, MIB // 4, 0.2)
 
         assert pace.ask(20 * MIB) == MIB
 
@@ -82,7 +82,7 @@ class TestFetchPace:
         pace = FetchPace()
 
         for _ in range(4):
-            pace.answered(MIB, MIB, 0.2)
+            pace.record_response(MIB, MIB, 0.2)
 
         assert pace.ask(20 * MIB) == 2 * MIB
 
@@ -92,7 +92,7 @@ class TestFetchPace:
 
         for _ in range(20):
             asked = pace.ask(48 * MIB)
-            pace.answered(asked, asked, asked / bytes_per_second)
+            pace.record_response(asked, asked, asked / bytes_per_second)
 
         seconds = pace.ask(48 * MIB) / bytes_per_second
         assert seconds <= 12
@@ -104,7 +104,7 @@ class TestFetchPace:
         asked = []
         for _ in range(8):
             asked.append(pace.ask(20 * MIB))
-            pace.unanswered(asked[-1])
+            pace.record_timeout(asked[-1])
 
         assert asked[:3] == [MIB, MIB // 2, MIB // 4]
         assert asked[-1] == 32 * 1024

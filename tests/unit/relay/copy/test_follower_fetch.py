@@ -173,9 +173,9 @@ def test_a_follower_without_records_is_believed_only_while_others_may_have_taken
 def test_given_a_follower_that_does_not_answer_then_the_leader_is_asked(replicas: ReadReplicas) -> None:
     refer(replicas)
 
-    assert replicas.lost(FROM_FOLLOWER, PARTITION)
+    assert replicas.leave_follower(FROM_FOLLOWER, PARTITION)
     assert replicas.place(PARTITION, LEADER) == LEADER_ONLY
-    assert not replicas.lost(LEADER_ONLY, PARTITION)
+    assert not replicas.leave_follower(LEADER_ONLY, PARTITION)
 
 
 @given(st.integers(1, 5), st.integers(0, 200))

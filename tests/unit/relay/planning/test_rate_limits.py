@@ -109,7 +109,7 @@ def test_given_no_limits_then_the_plan_is_copied_as_it_is(tmp_path: Path, ledger
     assert rate.begin(plan) == plan
     rate.end([result(plan.partitions[0], 1 << 30)])
 
-    assert (rate.bytes_per_second, rate.goes_on, ledger.rate_claims()) == (None, False, ())
+    assert (rate.bytes_per_second, rate.may_continue, ledger.rate_claims()) == (None, False, ())
 
 
 @pytest.mark.parametrize(("chosen", "kept"), [(None, 5_000), (700, 700), (9_000, 9_000)])
@@ -181,7 +181,7 @@ def test_given_much_to_copy_under_a_limit_of_a_cluster_then_it_is_copied_in_roun
         ends = {each.source: each.end for each in plan.partitions}
         first, second = (moved(each, ends.get(each.source, each.start)) for each in (first, second))
         grown += 1
-        if not rate.goes_on:
+        if not rate.may_continue:
             break
 
     assert clock_ends[0] == [166, 433]
@@ -220,7 +220,7 @@ def test_given_a_partition_that_failed_when_the_run_goes_on_then_it_is_left_alon
 
     rate.end([result(good, 10_000), result(bad, 0, error=ClusterError("it broke."))])
 
-    assert rate.goes_on
+    assert rate.may_continue
     again = rate.begin(plan_of((partition(0, good.end, 500, 9 * 10**5),), (partition(1, 0, 500, 10**6),)))
     assert [each.source.partition for each in again.partitions] == [0]
 
@@ -233,7 +233,7 @@ def test_given_partitions_that_were_not_opened_then_the_run_does_not_go_on_for_t
 
     rate.end([])
 
-    assert not rate.goes_on
+    assert not rate.may_continue
 
 
 def test_given_a_round_that_read_more_than_its_time_allows_then_the_next_one_waits(
@@ -270,7 +270,7 @@ def test_a_large_plan_without_limits_is_cut_into_rounds_of_about_ten_minutes(tmp
 
     clock.now += 100.0
     rate.end([result(first, first.estimated_bytes)])
-    assert rate.goes_on
+    assert rate.may_continue
     assert rate.left == (1 << 30) - first.end
 
     # More has come since: the run copies the plan that it began with.
@@ -280,9 +280,9 @@ def test_a_large_plan_without_limits_is_cut_into_rounds_of_about_ten_minutes(tmp
     # The network has become fast.
     clock.now += 1.0
     rate.end([result(second, 2 * size)])
-    assert rate.goes_on
+    assert rate.may_continue
 
     third = rate.begin(plan_of((partition(0, second.end, 2 << 30, 2 * size),))).partitions[0]
     assert third.end == 1 << 30
     rate.end([result(third, size)])
-    assert (rate.goes_on, rate.left) == (False, 0)
+    assert (rate.may_continue, rate.left) == (False, 0)

@@ -65,7 +65,7 @@ class Log:
 def shape_of(log: Log, spans: Sequence[Span]) -> LogShape:
     shape = LogShape(log.start, log.end).with_stretches(spans, log.start)
     read_to = max((each.next_offset for each in spans), default=log.start)
-    return shape if read_to >= log.end else shape.ended(read_to)
+    return shape if read_to >= log.end else shape.at_end(read_to)
 
 
 def match(
@@ -80,10 +80,10 @@ def match(
     """Both logs are read a few batches at a time, as fetches would."""
     mine, theirs = source.spans(), target.spans(per_batch=4, attributes=attributes)
     shapes = shape_of(source, mine), shape_of(target, theirs)
-    matcher = LogMatcher(*shapes, certain_end=certain_end, left_out=left_out)
+    matcher = LogMatcher(*shapes, certain_end=certain_end, skipped=left_out)
     sources, targets = iter(mine), iter(theirs)
     for _ in range(100_000):
-        if matcher.finished:
+        if matcher.is_finished:
             return matcher.match()
         if matcher.needs_target:
             matcher.feed_target(list(islice(targets, step)))
@@ -372,6 +372,6 @@ def test_what_stands_behind_the_end_changes_nothing(behind: list[str | None], on
     matcher.feed_target(spans[1])
     matcher.walk()
 
-    assert matcher.finished
+    assert matcher.is_finished
     assert matcher.as_shaped
     assert pairs(matcher.match()) == [(0, 0), (1, 1), (2, 2)]

@@ -100,7 +100,7 @@ def settle(
     given = Hanging(client, "mirror:A->B:*", retry_seconds=retry_seconds, where=Where(flow="A->B"))
 
     async def scene() -> list[TopicPartition]:
-        found = await given.found([ORDERS, PAYMENTS])
+        found = await given.find([ORDERS, PAYMENTS])
         return [] if found is None else await given.settle(found, counted or {})
 
     return asyncio.run(scene())

@@ -41,7 +41,7 @@ def walk(source: Iterable[Span], target: Iterable[Span], *, end: int, step: int 
         more = list(islice(mine, step))
         matcher.feed_source(more)
         matcher.walk(source_ended=not more)
-        if matcher.finished:
+        if matcher.is_finished:
             return matcher.match()
 
 
@@ -101,14 +101,14 @@ def test_records_that_the_policy_leaves_out_may_be_missing_on_the_target() -> No
     source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aXbXc")]))
     target = log(batch([record(TARGET_START, "a"), record(TARGET_START + 1, "b")]))
     end = TARGET_START + 2
-    matcher = TailMatcher(SOURCE_START, TARGET_START, end, may_be_left_out=lambda each: b"of X" in each.tail)
+    matcher = TailMatcher(SOURCE_START, TARGET_START, end, may_be_skipped=lambda each: b"of X" in each.tail)
 
     matcher.feed_source(source)
     matcher.feed_target(target)
     matcher.walk()
 
     assert matcher.match().source_next == SOURCE_START + 3
-    assert [each.offset for each in matcher.match().left_out] == [SOURCE_START + 1]
+    assert [each.offset for each in matcher.match().skipped] == [SOURCE_START + 1]
     assert matcher.match().runs == (
         OffsetRun(SOURCE_START, TARGET_START, 1),
         OffsetRun(SOURCE_START + 2, TARGET_START + 1, 1),
@@ -120,7 +120,7 @@ def test_what_was_left_out_for_certain_is_not_taken_for_its_like() -> None:
     source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aXXb")]))
     target = log(batch([record(TARGET_START + index, text) for index, text in enumerate("aXb")]))
     left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
-    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 3, left_out=left_out)
+    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 3, skipped=left_out)
 
     matcher.feed_source(source)
     matcher.feed_target(target)
@@ -141,7 +141,7 @@ def test_a_batch_that_was_left_out_whole_is_never_decoded() -> None:
     source = log(batch([record(SOURCE_START, "a")]), bytes(damaged), batch([record(SOURCE_START + 3, "b")]))
     target = log(batch([record(TARGET_START, "a")]), batch([record(TARGET_START + 1, "b")]))
     left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 3, None, "corrupt-batch")]
-    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 2, left_out=left_out)
+    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 2, skipped=left_out)
 
     matcher.feed_source(source)
     matcher.feed_target(target)
@@ -153,7 +153,7 @@ def test_a_batch_that_was_left_out_whole_is_never_decoded() -> None:
 def test_what_was_left_out_last_is_tried_again() -> None:
     source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aX")]))
     left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
-    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 1, left_out=left_out)
+    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 1, skipped=left_out)
 
     matcher.feed_source(source)
     matcher.feed_target(log(batch([record(TARGET_START, "a")])))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.protocol.kafka_errors import PolicyViolationError, UnsupportedRequestError
 from mirror_lib.errors import MirrorError
-from mirror_lib.sync.topics.refusals import Configs, done_without_refused, notice, unsupported
+from mirror_lib.sync.topics.refusals import Configs, done_without_refused, is_unsupported, notice
 
 NAMES, VALUES = ("cleanup.policy", "retention.ms", "segment.bytes", "max.message.bytes"), ("1", "2")
 PAIRS = st.sets(st.tuples(st.sampled_from(NAMES), st.sampled_from(VALUES)))
@@ -82,6 +82,6 @@ def test_a_notice_shows_three_topics_and_counts_the_others() -> None:
 
 
 def test_a_request_that_no_topic_gets_an_answer_to_is_unsupported() -> None:
-    assert unsupported({"a": UnsupportedRequestError("no."), "b": UnsupportedRequestError("no.")})
-    assert not unsupported({"a": UnsupportedRequestError("no."), "b": None})
-    assert not unsupported({})
+    assert is_unsupported({"a": UnsupportedRequestError("no."), "b": UnsupportedRequestError("no.")})
+    assert not is_unsupported({"a": UnsupportedRequestError("no."), "b": None})
+    assert not is_unsupported({})

@@ -32,7 +32,7 @@ from mirror_lib.transform.smt.values.data import (
     struct_schema,
 )
 from mirror_lib.transform.smt.values.date_format import DateFormat
-from mirror_lib.transform.smt.values.numbers import nearest_float32, wrapped
+from mirror_lib.transform.smt.values.numbers import nearest_float32, wrap
 
 T = SchemaType
 
@@ -178,7 +178,7 @@ class TestCast:
 
     @given(st.integers(), st.sampled_from([8, 16, 32, 64]))
     def test_narrowing_keeps_the_low_bits(self, number: int, bits: int) -> None:
-        narrow = wrapped(number, bits)
+        narrow = wrap(number, bits)
 
         assert -(1 << (bits - 1)) <= narrow < 1 << (bits - 1)
         assert (narrow - number) % (1 << bits) == 0

@@ -6,11 +6,11 @@ import pytest
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import SelectStatement
-from mirror_lib.transform.sql.select_text import carrying
+from mirror_lib.transform.sql.select_text import carry_columns
 
 
 def _carrying(text: str) -> tuple[str, int]:
-    made = carrying(SelectStatement("a.sql", text), ("__a", "__b"))
+    made = carry_columns(SelectStatement("a.sql", text), ("__a", "__b"))
     return made.text.partition("\n")[2], made.stars
 
 
