@@ -91,36 +91,28 @@ def _row(gap: GapRow) -> tuple[object, ...]:
     )
 
 
-@_app.command()
-def accept(
-    config: ConfigOption,
-    flow: FlowOption,
-    topic: TopicOption = None,
-    partition: PartitionOption = None,
-    gap_id: IdOption = None,
-    every: AllOption = False,
-    note: NoteOption = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Skip the lost records and continue after them: they will never be on the target."""
-    _decide("accept", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
+def _add_decision(name: str, text: str) -> None:
+    """Add a command that decides about gaps."""
+
+    @_app.command(name, help=text)
+    def decide(
+        config: ConfigOption,
+        flow: FlowOption,
+        topic: TopicOption = None,
+        partition: PartitionOption = None,
+        gap_id: IdOption = None,
+        every: AllOption = False,
+        note: NoteOption = None,
+        yes: YesOption = False,
+        as_json: JsonOption = False,
+    ) -> None:
+        _decide(name, config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
 
 
-@_app.command()
-def recopy(
-    config: ConfigOption,
-    flow: FlowOption,
-    topic: TopicOption = None,
-    partition: PartitionOption = None,
-    gap_id: IdOption = None,
-    every: AllOption = False,
-    note: NoteOption = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Copy the source again from its log start offset, appended to the target: consumers see records again."""
-    _decide("recopy", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
+_add_decision("accept", "Skip the lost records and continue after them: they will never be on the target.")
+_add_decision(
+    "recopy", "Copy the source again from its log start offset, appended to the target: consumers see records again."
+)
 
 
 @_app.command("delete-keys")
@@ -193,36 +185,8 @@ def delete_keys(
                 output.exit_code = 1
 
 
-@_app.command()
-def stop(
-    config: ConfigOption,
-    flow: FlowOption,
-    topic: TopicOption = None,
-    partition: PartitionOption = None,
-    gap_id: IdOption = None,
-    every: AllOption = False,
-    note: NoteOption = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Stop replicating the partitions until `resume`."""
-    _decide("stop", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
-
-
-@_app.command()
-def resume(
-    config: ConfigOption,
-    flow: FlowOption,
-    topic: TopicOption = None,
-    partition: PartitionOption = None,
-    gap_id: IdOption = None,
-    every: AllOption = False,
-    note: NoteOption = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Undo a stop: the gap is open again and needs a new decision."""
-    _decide("resume", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
+_add_decision("stop", "Stop replicating the partitions until `resume`.")
+_add_decision("resume", "Undo a stop: the gap is open again and needs a new decision.")
 
 
 class _Choice:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import nullcontext
 from typing import Any
 
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.config import flow_topology
-from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+from mirror_lib.cli.sync.step import run_step
 from mirror_lib.sync.configs import ConfigDrift, ConfigSync, apply_flow_configs, plan_flow_configs
 
 _app = typer.Typer(name="configs", help="Synchronize topic configs to the target.", no_args_is_help=True)
@@ -30,34 +28,15 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
     """Show the changes, and differences between source and target with the side that wins; changes nothing."""
 
     with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        topology = flow_topology(settings, topics or ())
-        with (
-            output.progress(f"Reading both clusters of {settings.flow}"),
-            existing_ledger(file) or nullcontext() as known,
-        ):
-            done = plan_flow_configs(settings, topology, known)
-        _show(output, done)
+        _show(output, run_step(output, config, flow, topics, plan_flow_configs))
 
 
 @_app.command()
-def apply(
-    config: ConfigOption,
-    flow: FlowOption,
-    topics: TopicsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Apply the source's topic configs to the remote topics."""
 
     with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        topology = flow_topology(settings, topics or ())
-        with (
-            output.progress(f"Changing topic configs of {settings.flow}"),
-            existing_ledger(file) or nullcontext() as known,
-        ):
-            done = apply_flow_configs(settings, topology, known)
-        _show(output, done)
+        _show(output, run_step(output, config, flow, topics, apply_flow_configs, progress="Changing topic configs of"))
 
 
 def _show(output: Output, done: ConfigSync) -> None:

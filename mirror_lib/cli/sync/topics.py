@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption
 from mirror_lib.cli.output import JsonOption, Output, report_errors
-from mirror_lib.config import flow_topology
-from mirror_lib.ledger import existing_ledger, load_flow_as_it_runs
+from mirror_lib.cli.sync.step import run_step
 from mirror_lib.sync.topics import TopicSync, apply_flow_topics, plan_flow_topics
 
 _app = typer.Typer(name="topics", help="Create missing target topics and partitions.", no_args_is_help=True)
@@ -25,14 +22,7 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
     """Show topics to create and partitions to add; changes nothing. Exit code 3 if a topic is blocked."""
 
     with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        topology = flow_topology(settings, topics or ())
-        with (
-            output.progress(f"Reading both clusters of {settings.flow}"),
-            existing_ledger(file) or nullcontext() as known,
-        ):
-            done = plan_flow_topics(settings, topology, known)
-        _show(output, done)
+        _show(output, run_step(output, config, flow, topics, plan_flow_topics))
 
 
 @_app.command()
@@ -40,14 +30,7 @@ def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, a
     """Create internal topics, target topics and missing partitions. Exit code 3 if a topic is blocked."""
 
     with report_errors(as_json) as output:
-        file, settings = load_flow_as_it_runs(config, flow)
-        topology = flow_topology(settings, topics or ())
-        with (
-            output.progress(f"Setting up topics of {settings.flow}"),
-            existing_ledger(file) or nullcontext() as known,
-        ):
-            done = apply_flow_topics(settings, topology, known)
-        _show(output, done)
+        _show(output, run_step(output, config, flow, topics, apply_flow_topics, progress="Setting up topics of"))
 
 
 def show_topics(output: Output, done: TopicSync) -> None:
