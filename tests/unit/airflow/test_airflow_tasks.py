@@ -193,7 +193,7 @@ def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypa
 
 
 def test_a_regex_that_is_none_is_refused_before_anything_is_asked(config):
-    with pytest.raises(ConfigurationError, match="Java regular expressions"):
+    with pytest.raises(ConfigurationError, match="Java regexes of source topics"):
         tasks.check_flow("A->B", str(config), TriggerChoices(topics=("orders(",)))
 
 

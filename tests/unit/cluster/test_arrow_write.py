@@ -290,7 +290,7 @@ class TestSizes:
         subject = builder(batch_max=10_000, max_message=1_000)
         ready: list[ReadyBatch] = []
 
-        with pytest.raises(RecordTooLargeError, match="accepts 1000") as caught:
+        with pytest.raises(RecordTooLargeError, match="accepts at most 1000") as caught:
             ready.extend(subject.feed(**columns(records)))
 
         assert caught.value.where.offset == 7

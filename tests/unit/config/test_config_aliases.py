@@ -107,7 +107,7 @@ def test_both_directions_without_a_separator_are_refused_with_a_fix(file: Path, 
     (told,) = errors(problems(file, f"replication.policy.separator =\n{aliases}{BACK}"))
 
     assert told.line == 5
-    assert "circle" in told.message
+    assert "in a loop" in told.message
 
     assert errors(problems(file, BACK)) == []
 

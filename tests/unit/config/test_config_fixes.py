@@ -70,7 +70,7 @@ def test_the_command_writes_a_copy_and_shows_what_differs(tmp_path: Path) -> Non
     assert copy.read_bytes() == BASE + b"A->B.topics = orders\n# my.password = hush\n"
     assert copy.stat().st_mode & 0o777 == 0o600
     assert "line 5: renamed A->B.topcs to A->B.topics" in done.stdout
-    assert "line 6: made my.password a comment" in done.stdout
+    assert "line 6: commented out my.password" in done.stdout
     assert "hush" not in done.output
 
 
@@ -84,7 +84,7 @@ def test_nothing_is_written_over_unless_asked(tmp_path: Path) -> None:
     assert file.read_bytes().endswith(b"\nfoo.bar = 1\n")
 
     done = CliRunner().invoke(app, [*command, "--in-place", "--json"])
-    assert json.loads(done.stdout)["changes"] == [{"line": 5, "what": "made foo.bar a comment"}]
+    assert json.loads(done.stdout)["changes"] == [{"line": 5, "what": "commented out foo.bar"}]
     assert file.read_bytes().endswith(b"\n# foo.bar = 1\n")
 
 

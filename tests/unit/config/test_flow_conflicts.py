@@ -28,7 +28,7 @@ def test_kept_names_in_both_directions_go_in_a_circle(tmp_path: Path, topics: st
     messages = told(tmp_path, "AB", *BOTH_WAYS, IDENTITY, topics)
 
     assert messages
-    assert all("in a circle" in each for each in messages)
+    assert all("in a loop" in each for each in messages)
 
 
 def test_each_circle_is_told_once(tmp_path: Path) -> None:
@@ -67,4 +67,4 @@ def test_the_check_of_a_file_tells_it(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["config", "check", str(tmp_path / "mirror.properties")])
 
     assert result.exit_code == 0
-    assert "in a circle" in result.output
+    assert "in a loop" in result.output

@@ -115,7 +115,7 @@ def test_want_of_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr(assemble, "decompress", starved)
-    subject = assembler(start=1, leave_out=True)
+    subject = assembler(start=1, skip=True)
 
     with pytest.raises(MemoryError):
         subject.feed(batch([SourceRecord(0), SourceRecord(1)], codec=3))
@@ -220,7 +220,7 @@ def test_a_few_bytes_of_a_position_do_not_become_gigabytes_of_offset_map() -> No
 
     with pytest.raises(RecordFormatError):
         decode_value(TopicPartition("t", 0), b'{"offset":1,"runs":"%s"}' % bomb.encode())
-    with pytest.raises(OffsetMapError, match="more than 24 bytes"):
+    with pytest.raises(OffsetMapError, match="larger than 24 bytes"):
         decode(encode([OffsetRun(0, 0, 1), OffsetRun(5, 1, 1)]), largest=24)
 
 

@@ -165,7 +165,7 @@ class TestDeciding:
         assert ledger.stopped_partitions("a->b") == frozenset()
 
     def test_an_unknown_gap_is_refused(self, ledger: Ledger) -> None:
-        with pytest.raises(LedgerError, match="no gap g9") as caught:
+        with pytest.raises(LedgerError, match="gap g9 does not exist") as caught:
             ledger.decide_gap("g9", GapState.ACCEPTED, by="alice")
         assert caught.value.action
 

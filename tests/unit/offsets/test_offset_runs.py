@@ -240,7 +240,7 @@ def test_a_segment_survives_storing(runs: tuple[OffsetRun, ...], source_more: in
 def test_stored_bytes_that_do_not_fit_their_ranges_are_damage(ranges: tuple[int, int, int, int]) -> None:
     source_first, source_next, target_first, target_next = ranges
 
-    with pytest.raises(OffsetMapError, match="damaged"):
+    with pytest.raises(OffsetMapError, match="malformed"):
         Segment.restore(
             source_first=source_first,
             source_next=source_next,

@@ -110,12 +110,12 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         ("name", "content", "why"),
         [
-            ("offsets/2", b"v3\n{}\n{}", "begins with 'v3'"),
-            ("offsets/2", b"", "begins with ''"),
+            ("offsets/2", b"v3\n{}\n{}", "starts with 'v3'"),
+            ("offsets/2", b"", "starts with ''"),
             ("offsets/2", b"v1\n{}", "no source"),
             ("offsets/2", b'v1\n{}\n{"logOffset":4}', "source 0 cannot be translated"),
-            ("offsets/2", b"v1\n{}\n17", "source 0 is not one"),
-            ("offsets/2", b'v1\n{}\n{"orders":{"0":1}}\n{"logOffset":4}', "source 1 is not one"),
+            ("offsets/2", b"v1\n{}\n17", "source 0 cannot be translated"),
+            ("offsets/2", b'v1\n{}\n{"orders":{"0":1}}\n{"logOffset":4}', "source 1 cannot be translated"),
             ("offsets/2", b'v1\n{}\n{"orders":{"x":1}}', "is not a partition"),
             ("offsets/2", b'v1\n{}\n{"orders":{"0":1.5}}', "is not an offset"),
             ("offsets/2", b'v1\n{}\n{"orders":{"0":-3}}', "is not an offset"),

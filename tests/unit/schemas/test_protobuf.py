@@ -91,12 +91,12 @@ class TestMessages:
             message = ready.decode(payload, ORDER)
 
             assert ready.encode(message) == payload
-            with pytest.raises(SchemaFormatError, match="would be lost"):
+            with pytest.raises(SchemaFormatError, match="would lose them"):
                 ready.to_json(message)
 
     @pytest.mark.parametrize("payload", [b"\x08", b"\x0a\x05a", b"\x07"])
     def test_given_bytes_of_something_else_then_they_are_refused(self, payload: bytes) -> None:
-        with pytest.raises(SchemaFormatError, match="is not what"):
+        with pytest.raises(SchemaFormatError, match="does not match the schema"):
             ProtobufSchema(in_base64(orders())).decode(payload, ORDER)
 
     @pytest.mark.parametrize("value", [{"nonesuch": 1}, {"count": "x"}, {"count": 2**31}, [], None, 7])
@@ -179,7 +179,7 @@ class TestCodec:
 
     def test_given_no_frame_then_it_is_refused(self, registry: SchemaRegistry) -> None:
         for value in (b"text", frame_bytes(7)):
-            with pytest.raises(SchemaFormatError, match="in front"):
+            with pytest.raises(SchemaFormatError, match="does not start with a schema id and message indexes"):
                 ProtobufCodec(registry).decode(value)
 
     def test_given_an_unknown_id_then_the_schema_is_missing(self, registry: SchemaRegistry) -> None:

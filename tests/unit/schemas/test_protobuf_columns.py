@@ -154,7 +154,7 @@ def test_types_that_no_column_can_have_are_refused() -> None:
         ({"more": 1}, "has no field more"),
         ({"one": {"n": "text"}}, "the field n"),
         ({"one": {"n": 2**31}}, "2147483648"),
-        ({"state": "SOLD"}, "none of NEW, PAID"),
+        ({"state": "SOLD"}, "not one of NEW, PAID"),
     ],
 )
 def test_what_does_not_fit_is_refused(content: dict[str, Any], said: str) -> None:

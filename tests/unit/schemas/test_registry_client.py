@@ -229,7 +229,7 @@ class TestLogins:
     def test_given_a_token_that_no_header_can_hold_then_the_error_shows_nothing_of_it(
         self, local: LocalSchemaRegistry, token: str
     ) -> None:
-        with pytest.raises(ConfigurationError, match="cannot be sent") as caught:
+        with pytest.raises(ConfigurationError, match="has invalid characters") as caught:
             client(local.url, login=BearerLogin(token)).subjects()
 
         assert "s3cret" not in everything_shown(caught.value)
@@ -318,7 +318,7 @@ class TestFaults:
     def test_given_no_server_then_it_is_unreachable(self) -> None:
         (port,) = free_ports(1)
 
-        with pytest.raises(SchemaRegistryUnreachableError, match="did not answer"):
+        with pytest.raises(SchemaRegistryUnreachableError, match="no response from the schema registry"):
             client(f"http://{LOOPBACK}:{port}", attempts=2).subjects()
 
     def test_given_a_path_that_is_no_registry_then_no_schema_counts_as_missing(

@@ -67,9 +67,9 @@ class TestIds:
 
     @pytest.mark.parametrize("number", [0, -1, LARGEST_ID + 1])
     def test_given_a_number_that_no_registry_gives_then_it_is_refused(self, number: int) -> None:
-        with pytest.raises(ValueError, match="no schema id"):
+        with pytest.raises(ValueError, match="is not a schema id"):
             with_schema_id(frame_bytes(1), number)
-        with pytest.raises(ValueError, match="no schema id"):
+        with pytest.raises(ValueError, match="is not a schema id"):
             frame_bytes(number)
 
 
@@ -159,5 +159,5 @@ class TestProtobuf:
 
     @pytest.mark.parametrize("indexes", [(), (-1,), (LARGEST_ID + 1,)])
     def test_given_indexes_of_no_message_type_then_they_are_refused(self, indexes: tuple[int, ...]) -> None:
-        with pytest.raises(ValueError, match="no message type"):
+        with pytest.raises(ValueError, match="is not a message type"):
             frame_bytes(7, indexes)

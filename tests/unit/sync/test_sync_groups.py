@@ -496,7 +496,7 @@ class TestRecordsThatAGroupWouldSkip:
     def test_a_hole_that_somebody_left_is_counted_and_one_without_records_is_not(self) -> None:
         runs = OffsetRun(0, 0, 50), OffsetRun(80, 50, 50)
 
-        left_out, compacted = self.row(20, *runs, left_out={ORDERS: [(50, 80)]}), self.row(20, *runs)
+        left_out, compacted = self.row(20, *runs, skipped={ORDERS: [(50, 80)]}), self.row(20, *runs)
 
         assert (left_out.reason, left_out.skipped) == (GroupReason.SKIPS_RECORDS, 30)
         assert (compacted.reason, compacted.skipped) == (None, 0)
@@ -504,11 +504,11 @@ class TestRecordsThatAGroupWouldSkip:
     def test_what_the_group_has_read_of_a_hole_is_not_counted(self) -> None:
         runs = OffsetRun(0, 0, 50), OffsetRun(80, 50, 50)
 
-        assert self.row(70, *runs, left_out={ORDERS: [(50, 80)]}).skipped == 10
-        assert self.row(85, *runs, left_out={ORDERS: [(50, 80)]}).skipped == 0
+        assert self.row(70, *runs, skipped={ORDERS: [(50, 80)]}).skipped == 10
+        assert self.row(85, *runs, skipped={ORDERS: [(50, 80)]}).skipped == 0
 
     def test_what_was_copied_after_all_is_not_counted(self) -> None:
-        assert self.row(20, OffsetRun(0, 0, 100), left_out={ORDERS: [(50, 80)]}).skipped == 0
+        assert self.row(20, OffsetRun(0, 0, 100), skipped={ORDERS: [(50, 80)]}).skipped == 0
 
     def test_what_retention_has_deleted_on_the_target_alone_is_counted(self) -> None:
         row = self.row(20, OffsetRun(0, 0, 100), target_starts={ORDERS: 60})
@@ -533,7 +533,7 @@ class TestRecordsThatAGroupWouldSkip:
         first, following = min(left_out), max(left_out)
         runs = [OffsetRun(offset, place, 1) for place, offset in enumerate(offsets)]
 
-        row = self.row(upstream, *runs, left_out={ORDERS: [(first, following)]}, target_starts={ORDERS: deleted})
+        row = self.row(upstream, *runs, skipped={ORDERS: [(first, following)]}, target_starts={ORDERS: deleted})
 
         unread_before = set(range(upstream, offsets[0]))
         unread_left_out = set(range(max(first, upstream, offsets[0]), following)) - copied

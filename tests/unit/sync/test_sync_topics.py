@@ -288,7 +288,7 @@ def test_configs_that_the_targets_version_does_not_have_are_left_out_and_told() 
     (step,) = plan_topics(flow, flow_topology(flow), facts).create
 
     assert step == CreateTopic("A.old", 1, 1, {"retention.ms": "1000"}, ("message.format.version",))
-    assert str(step).endswith("without message.format.version, which the target does not know")
+    assert str(step).endswith("without message.format.version, which the target does not support")
 
 
 def test_an_override_that_the_target_does_not_know_is_left_to_the_targets_judgement() -> None:

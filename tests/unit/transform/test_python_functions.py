@@ -208,8 +208,8 @@ def test_what_depends_on_its_argument_alone_has_no_hints(company: Write, source:
     [
         ("import functools\ndef make(f): ...\nmask = functools.partial(make)", "made when the module is imported"),
         ("mask = lambda frame: frame", "made when the module is imported"),
-        ("from .inner import mask", "comes from company_x.inner.mask"),
-        ("from company_x.inner import other as mask", "comes from company_x.inner.other"),
+        ("from .inner import mask", "imported from company_x.inner.mask"),
+        ("from company_x.inner import other as mask", "imported from company_x.inner.other"),
         ("from elsewhere import *", "made when the module is imported"),
         ("import functools\n@functools.cache\ndef mask(frame): ...", "decorators"),
         ("if True:\n    def mask(frame): ...", ""),

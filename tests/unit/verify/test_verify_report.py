@@ -100,7 +100,7 @@ def test_the_worst_verdict_decides(verdicts: tuple[PartitionVerdict, ...], code:
 @pytest.mark.parametrize(
     ("routed", "code", "beginning"),
     [
-        (SENT_TO, 0, "EQUAL: 17 records in 1 partitions (and 1 that of routes)"),
+        (SENT_TO, 0, "EQUAL: 17 records in 1 partitions (and 1 target partitions of routes)"),
         (SENT_NOWHERE, 1, "NOT VERIFIED: 1 "),
         (SENT_AMISS, 3, "DIFFERENT: 30 differences in 1 "),
     ],
@@ -122,7 +122,7 @@ def test_the_page_lists_what_transforms_send_elsewhere() -> None:
     page = to_html(_report(EQUAL, routed=(SENT_AMISS,)))
 
     assert "payments.de" in page
-    assert "29 are &lt;too much&gt;" in page
+    assert "29 are &lt;extra&gt;" in page
     assert "orders-0" in page
     assert "and 29 more" in page
     assert "of routes" not in to_html(_report(EQUAL))

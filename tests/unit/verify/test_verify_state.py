@@ -207,7 +207,7 @@ def test_keys_beyond_what_either_log_still_holds_are_expired() -> None:
 
 
 def test_what_the_ledger_knows_is_no_difference() -> None:
-    known = rules(copied_to=9, map_=[(0, 0, 2)], left_out=[(3, 4)], rewritten=[(1, 2)], foreign=[(7, 8)])
+    known = rules(copied_to=9, map_=[(0, 0, 2)], skipped=[(3, 4)], rewritten=[(1, 2)], foreign=[(7, 8)])
 
     found = compared([(3, "poison", "1")], [(1, "truncated", "1"), (7, "foreign", "1")], known)
 

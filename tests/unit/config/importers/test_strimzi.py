@@ -406,7 +406,7 @@ def test_what_runs_pods_is_listed_with_a_reason() -> None:
     [
         ({"mirrors": "x"}, "spec.mirrors has no mirror"),
         ({"mirrors": [[]]}, r"spec.mirrors\[0\] must be an object"),
-        ({"mirrors": [{"sourceCluster": "no"}]}, r"spec.mirrors\[0\].sourceCluster names 'no'"),
+        ({"mirrors": [{"sourceCluster": "no"}]}, r"spec.mirrors\[0\].sourceCluster refers to 'no'"),
         ({"clusters": [{"alias": "source"}, dict(TARGET)]}, r"spec.clusters\[0\].bootstrapServers is missing"),
         (
             {"clusters": [{**SOURCE, "authentication": {"type": "kerberos"}}, dict(TARGET)]},

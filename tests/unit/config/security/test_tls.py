@@ -72,7 +72,7 @@ def test_versions_and_suites_together_say_what_may_be_spoken(
         ("TLSv1.4", None, "TLSv1.4 is unknown"),
         ("TLSv1.2", ALL13, "no suite of the versions"),
         ("TLSv1.3", OLDER, "no suite of the versions"),
-        (None, "TLS_AES_256_GCM_SHA384", "leaves out TLS_AES_128_GCM_SHA256, TLS_CHACHA20_POLY1305_SHA256"),
+        (None, "TLS_AES_256_GCM_SHA384", "excludes TLS_AES_128_GCM_SHA256, TLS_CHACHA20_POLY1305_SHA256"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(protocols: str | None, suites: str | None, message: str) -> None:

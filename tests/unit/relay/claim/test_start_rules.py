@@ -67,7 +67,7 @@ def test_an_open_position_of_a_transaction_whose_marker_lacks_is_taken_over() ->
 
 @pytest.mark.parametrize("last", [closed(40), opened(40), closed(40, in_transactions=True)])
 def test_a_target_that_ends_before_what_was_copied_was_truncated(last: Position) -> None:
-    with pytest.raises(TargetTruncatedError, match="ends at 39") as caught:
+    with pytest.raises(TargetTruncatedError, match="is 39, expected at least 40") as caught:
         start(last, TargetEnds(0, 39))
 
     assert (caught.value.where.flow, caught.value.where.topic) == ("A->B", "orders")

@@ -232,7 +232,7 @@ def test_a_source_that_was_cut_while_it_is_copied_stops_its_partition(
 
     assert isinstance(result.error, SourceTruncatedError)
     assert result.error.where.offset == 2
-    assert "only up to offset 0" in result.error.what
+    assert "now ends at offset 0" in result.error.what
     assert (result.source_next, result.certain) == (2, True)
     assert target.partitions[TopicPartition("A.orders", 0)].values() == values[:2]
 

@@ -29,7 +29,7 @@ IDLE = PartitionFacts(
 def test_offsets_behind_the_copy_of_an_idle_partition_are_told() -> None:
     assert offsets_behind_the_copy(IDLE) == 7
     (note,) = foreign_notes([IDLE])
-    assert "1 partitions" in note
+    assert "1 idle partitions" in note
     assert "A.orders-0 (7 offsets)" in note
 
 

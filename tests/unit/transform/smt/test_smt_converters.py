@@ -247,7 +247,7 @@ class TestEnvelope:
             ('{"type":"map","keys":{"type":"string"}}', "value type"),
             ('{"type":"struct"}', "not an array"),
             ('{"type":"struct","fields":[{"type":"string"}]}', "field name"),
-            ('{"type":"int8","default":"x"}', "does not fit"),
+            ('{"type":"int8","default":"x"}', "does not match its schema"),
             ('{"type":"string","parameters":{"a":1}}', "string values"),
         ],
     )
