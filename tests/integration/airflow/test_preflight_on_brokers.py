@@ -37,7 +37,7 @@ def test_limits_of_the_target_that_are_narrower_are_told_before_the_copy(
     assert done.selected_topics == 1
     told = [record.getMessage() for record in caplog.records if "max.message.bytes" in record.getMessage()]
     assert len(told) == 1
-    assert "batches of 5,000 bytes" in told[0]
+    assert "batches up to 5,000 bytes" in told[0]
     assert consequence in told[0]
 
 

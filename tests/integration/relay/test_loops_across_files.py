@@ -43,7 +43,7 @@ def test_names_that_are_kept_in_both_directions_are_refused(
     assert there.run().errors == ()
 
     for refused in (back.run, lambda: plan_flow(back.config, RunOptions(), back.ledger)):
-        with pytest.raises(ConfigurationError, match="in a circle") as caught:
+        with pytest.raises(ConfigurationError, match="in a loop") as caught:
             refused()
         assert f"flow A->B has copied {topic_name} to {topic_name}" in caught.value.what
 
@@ -59,7 +59,7 @@ def test_a_flow_that_has_ended_is_no_circle(kafka_pair: KafkaPair, topic_name: s
     turned = there.path.with_name("turned.properties")
     turned.write_text(there.path.read_text().replace("A->B.", "B->A.") + "A.offset.storage.replication.factor = 1\n")
 
-    with pytest.raises(ConfigurationError, match="in a circle") as caught:
+    with pytest.raises(ConfigurationError, match="in a loop") as caught:
         plan_flow(load(turned).flow("B->A"), RunOptions(), there.ledger)
 
     (line,) = re.findall(r"write `([^`]+)` into this file", caught.value.action)
@@ -79,7 +79,7 @@ def test_renames_whose_names_grow_are_refused_as_soon_as_they_have_come_round(
             assert there.run().errors == ()
             assert back.run().errors == ()
 
-    with pytest.raises(ConfigurationError, match="in a circle"):
+    with pytest.raises(ConfigurationError, match="in a loop"):
         rounds()
 
 

@@ -33,6 +33,8 @@ def slow_flow(folder: Path, source: KafkaCluster, target: KafkaCluster, topic: s
             "B.offset.storage.replication.factor": str(target.brokers),
             "A->B.tasks.max": "2",
             "mirror.retry.max.seconds": "60",
+            # On a busy machine the copy could end before the fault is injected: 13 MB take two seconds.
+            "mirror.rate.limit.bytes": "6000000",
         },
     ).with_settings(
         fetch_max_bytes=100_000,

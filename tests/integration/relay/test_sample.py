@@ -142,7 +142,7 @@ def test_what_is_not_there_is_told(flow: Flow, kafka_pair: KafkaPair, topic_name
 
     with pytest.raises(ConfigurationError, match="no partition 7"):
         sampled(flow, topic_name, "earliest", 5, partition=7)
-    with pytest.raises(ConfigurationError, match="of a partition") as refused:
+    with pytest.raises(ConfigurationError, match="needs a partition") as refused:
         sampled(flow, topic_name, "3", 5)
     assert "--partition" in refused.value.action
     assert places(sampled(flow, topic_name, "3", 5, partition=0)) == offsets(0, [3, 4])

@@ -48,7 +48,7 @@ def test_a_group_with_a_topic_that_stays_stops_the_cutover_until_an_operator_nam
     # Then the inventory names both groups
     gate = gate_of(moving, careless, Step.INVENTORY)
     assert (done.state, done.step) == (CutoverState.FAILED, Step.INVENTORY)
-    assert f"group {group} reads {topic_name}, and {topic_name}-stays, which stays" in gate.what
+    assert f"group {group} reads {topic_name}, and also {topic_name}-stays, which stays" in gate.what
     assert f"group {sink} reads {topic_name}, but does not move" in gate.what
 
     # And a cutover whose definition names them goes on to its end
@@ -99,7 +99,7 @@ def test_transactions_over_a_topic_that_stays_are_named_when_they_have_long_ende
 
     gate = gate_of(moving, scope, Step.INVENTORY)
     assert not gate.passed
-    assert f"transactional id {both} writes in transactions to {topic_name}, and {topic_name}-stays" in gate.what
+    assert f"transactional id {both} writes in transactions to {topic_name}, and also {topic_name}-stays" in gate.what
     assert one not in gate.what
 
 

@@ -104,7 +104,7 @@ def test_what_spark_refuses_is_named_before_anything_is_read(spark: SparkSession
         transformed(spark, [VIENNA], select("SELECT value.contry AS key FROM records", ORDERS))
     # Records that the driver holds Spark would sort while it plans.
     source = functions.through_arrow(frame(spark, VIENNA))
-    with pytest.raises(ConfigurationError, match=r"one record at a time.*Sort"):
+    with pytest.raises(ConfigurationError, match=r"does not process records one by one.*Sort"):
         frame_of(source, TransformChain((function(functions.ordered),)), target_topic_of=str)
 
 
