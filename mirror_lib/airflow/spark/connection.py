@@ -109,10 +109,7 @@ def describe_master(conn_id: str) -> str:
     """Return one sentence for the log: where the job of this flow will run, and how to change that."""
     master = spark_master(conn_id)
     if master is not None and is_connect(master):
-        return (
-            f"Spark runs in a session of the Spark Connect server {master}, without spark-submit (Airflow connection "
-            f"{conn_id})."
-        )
+        return f"Spark runs in a session of the Spark Connect server {master} (Airflow connection {conn_id})."
     if master is not None:
         return f"Spark runs on {master} (Airflow connection {conn_id})."
     return (

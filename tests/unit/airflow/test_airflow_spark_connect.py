@@ -68,9 +68,7 @@ def test_a_connection_means_a_server(monkeypatch: pytest.MonkeyPatch, connection
 
     assert address is not None
     assert address.url == url
-    assert f"session of the Spark Connect server {address}, without spark-submit (Airflow connection warm)." in (
-        describe_master("warm")
-    )
+    assert f"session of the Spark Connect server {address} (Airflow connection warm)." in (describe_master("warm"))
     assert "a/b" not in describe_master("warm")
 
 
