@@ -39,7 +39,7 @@ def fuzz(target: Target, cases: int, seed: int, log: Callable[[str], None]) -> T
     while first < cases and len(result.failures) < _MOST_FAILURES:
         first = _one_process(target, first, cases, seed, result)
         if first < cases:
-            log(f"{target.name}: going on at case {first}")
+            log(f"{target.name}: continuing at case {first}")
     result.seconds = time.monotonic() - began
     return result
 

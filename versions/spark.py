@@ -89,36 +89,36 @@ class SparkResult:
         }
 
 
-def run(versions: Sequence[str], folder: Path, results: list[SparkResult], tell: Log) -> None:
+def run(versions: Sequence[str], folder: Path, results: list[SparkResult], log: Log) -> None:
     """Test the versions one after the other; each result is added to `results` at once.
 
     Raises:
         MirrorError: the brokers could not be fetched or started.
     """
     newest = SOURCES[-1]
-    with running("source", newest, folder, tell) as source, running("target", newest, folder, tell) as target:
+    with running("source", newest, folder, log) as source, running("target", newest, folder, log) as target:
         workload.create_topic(source.servers, _ORDERS, partitions=_PARTITIONS, configs={"retention.ms": "-1"})
         workload.create_topic(source.servers, _PAYMENTS, partitions=_PARTITIONS, configs={"retention.ms": "-1"})
         _produce(source, 0)
         for version in versions:
-            _try(version, source, target, folder, results, tell)
+            _try(version, source, target, folder, results, log)
 
 
-def _try(version: str, source: Side, target: Side, folder: Path, results: list[SparkResult], tell: Log) -> None:
+def _try(version: str, source: Side, target: Side, folder: Path, results: list[SparkResult], log: Log) -> None:
     release, python = SPARKS[version]
     result = SparkResult(version, release, python, {})
     results.append(result)
     began = time.monotonic()
     try:
-        tell(f"making an environment with PySpark {release} and Python {python}")
+        log(f"making an environment with PySpark {release} and Python {python}")
         made = environment(f"spark-{version}", python, [f"pyspark=={release}", "pandas", "setuptools"], free=_FREE)
         flow = _Flow(version, made, source, target, folder)
         for step, error in flow.steps():
             result.steps[step] = error
-            tell(f"  {step}: {error or 'ok'}")
+            log(f"  {step}: {error or 'ok'}")
     except MirrorError as error:
         result.failure = str(error)
-        tell(f"  {error}")
+        log(f"  {error}")
     result.seconds = time.monotonic() - began
 
 

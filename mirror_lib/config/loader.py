@@ -276,7 +276,7 @@ def _resolve(
         result = resolver.resolve(entry.value)
         problems += [_variable_problem(entry, Severity.ERROR, failure) for failure in result.failures]
         problems += [
-            _variable_problem(entry, Severity.WARNING, f"no provider has a value for {variable}, so it is not replaced")
+            _variable_problem(entry, Severity.WARNING, f"no provider has a value for {variable}: it is not replaced")
             for variable in result.unknown
         ]
         if result.of_airflow and not AirflowSecretProvider.may_stand_in(entry.key):

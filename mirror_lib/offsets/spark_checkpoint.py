@@ -232,7 +232,7 @@ def _files(folder: Path) -> Iterator[Path]:
         CheckpointFolderError: the folder contains another file, or does not exist.
     """
     if not folder.is_dir():
-        raise _folder_error(folder.parent, folder, "it is not a folder, so it is not the checkpoint of a query")
+        raise _folder_error(folder.parent, folder, "it is not a folder. The checkpoint of a query is a folder")
     for path in sorted(folder.iterdir()):
         if path.is_file() and _NUMBER.fullmatch(path.name):
             yield path

@@ -17,7 +17,7 @@ _NO_GROUPS = (
 )
 _NO_ACLS = "Set sync.topic.acls.enabled=false to replicate without ACLs."
 _NO_FENCING = "Set mirror.fencing=none to copy without transactional ids (docs/reliability.md)."
-_NECESSARY = "No setting does without it: the cluster cannot be copied from or to."
+_NECESSARY = "This API is required: the cluster cannot be copied from or to."
 
 #: The APIs that flows use.
 APIS: dict[int, Api] = {
@@ -35,7 +35,7 @@ APIS: dict[int, Api] = {
     19: Api("CreateTopics", "Create the target topics and the internal topics by hand."),
     20: Api("DeleteTopics"),
     21: Api("DeleteRecords"),
-    22: Api("InitProducerId", "Exactly-once copies need idempotent producers: no setting does without it."),
+    22: Api("InitProducerId", "Exactly-once copies need idempotent producers: this API is required."),
     23: Api("OffsetForLeaderEpoch"),
     24: Api("AddPartitionsToTxn", _NO_FENCING),
     25: Api("AddOffsetsToTxn"),

@@ -21,7 +21,7 @@ from mirror_lib.topology import TopicPartition
 _log = logging.getLogger(__name__)
 _COORDINATOR_SECONDS = 60.0
 #: Seconds after the end of a transaction from which a missing marker counts as never written.
-_LATE_SECONDS = 5.0
+LATE_SECONDS = 5.0
 #: Seconds between checks for markers, which come a little later than the response to a commit.
 FIRST_LOOK, LAST_LOOK = 0.005, 0.2
 
@@ -133,7 +133,7 @@ class Hanging(ProducerTransactions):
         """
         state, proven = found.state, found.already_committed(counted)
         decided = proven if state.has_committed is None else list(found.open_from)
-        left = await self.without_marker(decided, state.producer_id, seconds=_LATE_SECONDS)
+        left = await self.without_marker(decided, state.producer_id, seconds=LATE_SECONDS)
         if not left:
             return []
         identity = await self._client.producers.init_producer_id(self._name, deadline=coordinator_deadline())

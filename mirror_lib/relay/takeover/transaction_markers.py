@@ -16,14 +16,13 @@ from mirror_lib.errors import FencedError, MirrorError
 from mirror_lib.relay.takeover.hanging_transactions import (
     FIRST_LOOK,
     LAST_LOOK,
+    LATE_SECONDS,
     ProducerTransactions,
     coordinator_deadline,
 )
 from mirror_lib.topology import Operation, TopicPartition
 
 _log = logging.getLogger(__name__)
-#: Seconds after a commit from which a missing marker counts as never written.
-_LATE_SECONDS = 5.0
 
 
 class Markers(ProducerTransactions):
@@ -41,8 +40,8 @@ class Markers(ProducerTransactions):
         Raises:
             MirrorError: the coordinator refused, or did not respond in time; or the markers do not appear.
         """
-        unmarked = await self._ends_without_marker(ends, _LATE_SECONDS)
-        if unmarked or await self._hidden_without_marker(shared, identity, _LATE_SECONDS):
+        unmarked = await self._ends_without_marker(ends, LATE_SECONDS)
+        if unmarked or await self._hidden_without_marker(shared, identity, LATE_SECONDS):
             await self._write(identity, unmarked, shared)
 
     async def _write(
@@ -79,7 +78,7 @@ class Markers(ProducerTransactions):
             MirrorError: as `complete`.
         """
         ends = {partition: end}
-        if not await self._ends_without_marker(ends, _LATE_SECONDS):
+        if not await self._ends_without_marker(ends, LATE_SECONDS):
             return end
         # The response comes when the previous transaction is complete. From here on there will be one more marker.
         await self._add(identity, [partition])

@@ -107,7 +107,7 @@ class FilePoller:
             await _ended(sources)
 
     async def _read(self) -> MirrorConfig | None:
-        """The file; None if it cannot be used now: the flows of the last good one go on."""
+        """The file; None if it cannot be used now: the flows of the last good one stay watched."""
         try:
             config = await asyncio.to_thread(self._load)
         except Exception as error:  # Also of Airflow's secrets backends: polling must not end.
@@ -195,7 +195,7 @@ class _SourcePoll:
                                 await asyncio.to_thread(self._decide, changed)
                             self._poller.publish()
                             await asyncio.sleep(self._seconds)
-                except Exception as error:  # Whatever it is, the other sources go on, and this one later.
+                except Exception as error:  # Any error: other sources are polled as before, this one again later.
                     await self._silent(error)
                 await asyncio.sleep(retry)
                 retry = min(2 * retry, _LONGEST_RETRY)

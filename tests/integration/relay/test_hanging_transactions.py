@@ -71,7 +71,7 @@ def leave_out(monkeypatch: pytest.MonkeyPatch) -> LeaveOut:
 
         monkeypatch.setattr(Producers, "add_to_transaction", add_others)
         monkeypatch.setattr(Markers, "_write", not_yet)
-        monkeypatch.setattr(markers, "_LATE_SECONDS", 0.2)
+        monkeypatch.setattr(markers, "LATE_SECONDS", 0.2)
 
     return begin
 

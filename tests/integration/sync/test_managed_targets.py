@@ -261,7 +261,7 @@ def test_given_apis_that_a_cluster_does_not_offer_then_every_error_names_the_api
 
 @pytest.mark.parametrize(
     ("key", "name", "setting"),
-    [(10, "FindCoordinator", "mirror.fencing=none"), (22, "InitProducerId", "no setting does without it")],
+    [(10, "FindCoordinator", "mirror.fencing=none"), (22, "InitProducerId", "this API is required")],
 )
 def test_given_a_target_without_an_api_for_transactions_then_the_run_names_it_and_the_setting(
     managed: KafkaPair, topic_name: str, tmp_path: Path, key: int, name: str, setting: str

@@ -120,7 +120,7 @@ class Coordinator:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(markers, "_LATE_SECONDS", 0.02)
+    monkeypatch.setattr(markers, "LATE_SECONDS", 0.02)
 
 
 def transaction(target: Coordinator) -> Transaction:

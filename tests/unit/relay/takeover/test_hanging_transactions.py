@@ -31,7 +31,7 @@ FIRST_OPEN = 3
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hanging, "_LATE_SECONDS", 0.01)
+    monkeypatch.setattr(hanging, "LATE_SECONDS", 0.01)
 
 
 def told(state: str, *covered: TopicPartition) -> TransactionState:
@@ -128,7 +128,7 @@ def test_given_all_markers_when_taken_over_then_nothing_is_done() -> None:
 
 
 def test_given_a_marker_that_is_only_late_when_taken_over_then_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hanging, "_LATE_SECONDS", 20.0)
+    monkeypatch.setattr(hanging, "LATE_SECONDS", 20.0)
     target = Target(told("CompleteCommit"), open_on=[PAYMENTS])
     target.closes_after = 3
 
