@@ -79,16 +79,19 @@ class _Sides:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """This checkout / the other one over all rounds, and the values of both: medians, lowest and highest."""
+    """This checkout / the other one over all rounds: median, lowest and highest; and the medians of both."""
 
     median: float
     low: float
     high: float
+    #: Of the lowest values of both, which other load on the machine affects least.
+    of_lowest: float
     this_seconds: float
     other_seconds: float
 
     def __str__(self) -> str:
-        return f"{self.median:.3f} ({self.low:.2f} to {self.high:.2f}; {self.this_seconds:.2f} s)"
+        spread = f"{self.low:.2f} to {self.high:.2f}; lowest {self.of_lowest:.3f}; {self.this_seconds:.2f} s"
+        return f"{self.median:.3f} ({spread})"
 
 
 def ratios(rounds: Sequence[tuple[Spent, Spent]]) -> dict[str, Ratio]:
@@ -101,8 +104,14 @@ def ratios(rounds: Sequence[tuple[Spent, Spent]]) -> dict[str, Ratio]:
     for name in _MEASURES:
         this, other = ([spent[name] for spent in side] for side in zip(*rounds, strict=True))
         each = [one / max(another, 1e-6) for one, another in zip(this, other, strict=True)]
-        middle = (round(statistics.median(values), 3) for values in (this, other))
-        found[name] = Ratio(round(statistics.median(each), 3), round(min(each), 3), round(max(each), 3), *middle)
+        found[name] = Ratio(
+            median=round(statistics.median(each), 3),
+            low=round(min(each), 3),
+            high=round(max(each), 3),
+            of_lowest=round(min(this) / max(min(other), 1e-6), 3),
+            this_seconds=round(statistics.median(this), 3),
+            other_seconds=round(statistics.median(other), 3),
+        )
     return found
 
 

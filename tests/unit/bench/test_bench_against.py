@@ -17,8 +17,8 @@ def test_ratios_are_taken_round_by_round() -> None:
 
     found = ratios(rounds)
 
-    assert found["cpu"] == Ratio(1.1, 1.0, 1.5, this_seconds=2.2, other_seconds=2.0)
-    assert found["seconds"] == Ratio(1.1, 1.0, 1.5, this_seconds=6.6, other_seconds=6.0)
+    assert found["cpu"] == Ratio(1.1, 1.0, 1.5, 1.0, this_seconds=2.2, other_seconds=2.0)
+    assert found["seconds"] == Ratio(1.1, 1.0, 1.5, 1.0, this_seconds=6.6, other_seconds=6.0)
 
 
 @pytest.mark.parametrize(
