@@ -513,6 +513,9 @@ class _Translation:
             if char == "[":
                 self._take()
                 member = self._class()
+                if after_intersection and self._peek() not in ("[", "]", "&", ""):
+                    # `Pattern.clazz` assigns the rest to the right side, and forgets the class.
+                    raise self._error("has characters behind a class after an &&, where Java drops the class")
             elif char == "&" and after_intersection:
                 raise self._error("has a single & after an &&, which Java parses unexpectedly; write \\&")
             else:

@@ -11,6 +11,8 @@ _DIGITS = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
 #: The characters that `String.trim()` removes: up to U+0020.
 _TRIMMED = "".join(map(chr, range(0x21)))
+#: `ConfigDef.COMMA_WITH_WHITESPACE`; Java's blanks, which do not include the no-break space of copied texts.
+_COMMA = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")
 
 
 class ValueType(StrEnum):
@@ -53,7 +55,7 @@ def parse_value(kind: ValueType, text: str) -> Value:
 def parse_list(text: str) -> tuple[str, ...]:
     """The members between commas, trimmed; empty members are kept, an empty text has none."""
     trimmed = text.strip(_TRIMMED)
-    return tuple(member.strip() for member in trimmed.split(",")) if trimmed else ()
+    return tuple(_COMMA.split(trimmed)) if trimmed else ()
 
 
 def parse_raw_boolean(text: str | None) -> bool:

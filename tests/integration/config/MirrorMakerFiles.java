@@ -68,7 +68,9 @@ public class MirrorMakerFiles {
             Pattern pattern = Pattern.compile(regex);
             ArrayNode found = answer.putArray("matches");
             texts.forEach(text -> found.add(pattern.matcher(text.asText()).matches()));
-        } catch (IllegalArgumentException error) {
+        } catch (IllegalArgumentException | NullPointerException error) {
+            // Pattern throws the latter for some intersections.
+            answer.remove("matches");
             answer.put("refused", String.valueOf(error.getMessage()));
         }
         return answer;

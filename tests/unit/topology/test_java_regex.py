@@ -156,6 +156,7 @@ def test_what_java_refuses_is_refused(pattern: str) -> None:
         r"(a\1)",
         "[a&&]",
         "[a&&[b]&c]",
+        "[a-c&&[ab]c]",
         r"[\v-]",
         "(?<=(?:a|bc))d",
         "a{2}{3}",

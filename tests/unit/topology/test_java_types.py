@@ -66,3 +66,9 @@ def test_every_int_is_read(number: int) -> None:
 @given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1), min_size=1))
 def test_members_of_lists_are_read(members: list[str]) -> None:
     assert parse_list(" , ".join(members)) == tuple(members)
+
+
+def test_only_blanks_of_java_are_removed_from_members_of_lists() -> None:
+    # As `ConfigDef`: `trim()`, then a split at `\\s*,\\s*`; a no-break space of a copied text stays.
+    assert parse_list(" a\t,\x0b b ") == ("a", "b")
+    assert parse_list("\u00a0a ,\u2003b") == ("\u00a0a", "\u2003b")
