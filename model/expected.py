@@ -46,6 +46,8 @@ class History:
     #: Excused ids that were copied to a target topic that was deleted since: its successor never held them, and a
     #: verification may say so.
     held_by_deleted: set[str] = field(default_factory=set)
+    #: True if its target topic was deleted.
+    lost_target: bool = False
     #: Ids that a reader of committed records never sees.
     aborted: set[str] = field(default_factory=set)
     #: Open transactions: the offset of the first record of each, by its id.
@@ -303,6 +305,9 @@ def check_verdict(
     # An unexpected record after everything that was copied may be found or not.
     excused = history.held_by_deleted & history.excused - copy.ids()
     lacking = set(missing(history, copy, committed=committed)) & copied
+    if history.lost_target and not by_state:
+        # Records that newer ones replace are compared too, until the source's cleaner removes them.
+        lacking |= {each.id for each in history.present(committed=committed)} & copied - copy.ids()
     is_clean = plain and not (wrong or gone or excused or lacking)
     is_clean = is_clean and not any(each.id in strangers for each in copy.held())
     # Where nothing was copied there is nothing to compare.

@@ -113,6 +113,7 @@ class Happenings(State):
         for (known, _), history in self._histories.items():
             if known == topic:
                 history.held_by_deleted |= history.excused
+                history.lost_target = True
         if again:
             self._target.create(name, len(partitions), self._configs(topic))
 
