@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import mirror_lib.cli.run.command as cli_run
+from mirror_lib.cli import backfill as cli_backfill
 from mirror_lib.cli.main import app
+from mirror_lib.cli.run import command as cli_run
 from mirror_lib.cli.run.outcome import close_abandoned, read_report
 from mirror_lib.relay.job.command import main as job_main
 from mirror_lib.relay.run_options import CopyRunner
@@ -99,7 +100,7 @@ class Console:
 
 @contextmanager
 def copies_in_process(runner: CopyRunner = copy_here) -> Iterator[None]:
-    """Let `mirror run` copy in this process instead of in a Spark job."""
+    """Let `mirror run` and `mirror backfill run` copy in this process instead of in a Spark job."""
 
     def copy(_output: Any, arguments: Any, files: Any, _master: str, ledger: Any, *, transforms: bool) -> Any:
         assert not transforms
@@ -110,5 +111,6 @@ def copies_in_process(runner: CopyRunner = copy_here) -> Iterator[None]:
             close_abandoned(ledger, arguments.run_id)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli_run, "copy_by_job", copy)
+        for command in (cli_run, cli_backfill):
+            patch.setattr(command, "copy_by_job", copy)
         yield
