@@ -7,7 +7,8 @@ from enum import StrEnum
 
 Value = bool | int | float | str | tuple[str, ...]
 
-_DIGITS = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
+#: Digits of any script, as `Integer.parseInt` and Python's `int` take them.
+_DIGITS = re.compile(r"[+-]?\d+\Z")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
 #: The characters that `String.trim()` removes: up to U+0020.
 _TRIMMED = "".join(map(chr, range(0x21)))

@@ -51,6 +51,8 @@ NOT_COMPARED = ("client.id", "poll.timeout.ms", "timeout.ms", "override.linger.m
 #: MM2's policy gets the text with its blanks; transforms are objects here; a name that an old one stands for.
 NOT_TYPED = ("replication.policy.separator", "transforms", "topics.exclude", "groups.exclude")
 ALIASES = {"source.cluster.alias": attrgetter("source_alias"), "target.cluster.alias": attrgetter("target_alias")}
+#: What Java's `trim` removes.
+BLANKS = "".join(map(chr, range(0x21)))
 GENERATED = 40
 GENERATED_VALUES = 120
 GENERATED_REGEXES = 1_000
@@ -128,7 +130,7 @@ def flow_differences(flow: FlowSettings, typed: FlowConfig, theirs: Mapping[str,
         if names != theirs[of_typed]:
             yield f"{of_typed}: {names} != {theirs[of_typed]}"
     yield from value_differences(typed, theirs["values"])
-    if typed.offset_storage_topic != theirs["worker"]["offset.storage.topic"].strip():
+    if typed.offset_storage_topic != theirs["worker"]["offset.storage.topic"].strip(BLANKS):
         yield f"positions: {typed.offset_storage_topic}"
     if typed.enabled and not standing:
         yield from topic_differences(typed, theirs)

@@ -16,6 +16,7 @@ from mirror_lib.topology.java_types import ValueType, parse_list, parse_raw_bool
         (ValueType.BOOLEAN, "False", False),
         (ValueType.INT, " 25 ", 25),
         (ValueType.INT, "-1", -1),
+        (ValueType.INT, "\u0663", 3),
         (ValueType.INT, "2147483647", 2**31 - 1),
         (ValueType.SHORT, "32767", 32767),
         (ValueType.LONG, "9223372036854775807", 2**63 - 1),
