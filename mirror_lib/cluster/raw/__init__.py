@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "connection": ["Buffer"],
         "describe_producers": ["producer_states"],
         "latest_offsets": ["latest_offsets", "list_topics"],
+        "leaders": ["by_leader"],
         "open_transactions": ["HiddenRecords", "describe_hidden"],
         "partition_client": ["Patience"],
         "producer_ids": ["ProducerIdentity"],

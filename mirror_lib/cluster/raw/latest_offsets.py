@@ -15,6 +15,7 @@ from mirror_lib.cluster.protocol import (
     parse_latest_offsets,
 )
 from mirror_lib.cluster.raw.client import RawClient
+from mirror_lib.cluster.raw.leaders import by_leader
 from mirror_lib.topology import TopicPartition
 
 
@@ -43,20 +44,14 @@ async def latest_offsets(
         MirrorError: a leader does not respond.
     """
     ends: dict[TopicPartition, int] = {}
-    errors: dict[TopicPartition, int] = {}
-    by_leader: dict[int, list[TopicPartition]] = {}
-    for partition in partitions:
-        leader = client.leader(partition)
-        if leader is None:
-            errors[partition] = int(ErrorCode.LEADER_NOT_AVAILABLE)
-        else:
-            by_leader.setdefault(leader, []).append(partition)
+    grouped = by_leader(client, partitions)
+    errors = dict.fromkeys(grouped.without, int(ErrorCode.LEADER_NOT_AVAILABLE))
 
     async def ask(node: int, wanted: list[TopicPartition]) -> memoryview:
         body = encode_latest_offsets(wanted, committed=read_committed)
         return await client.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body)
 
-    for response in await asyncio.gather(*(ask(node, wanted) for node, wanted in by_leader.items())):
+    for response in await asyncio.gather(*(ask(node, wanted) for node, wanted in grouped.led.items())):
         for topic, number, error_code, offset in parse_latest_offsets(response):
             key = TopicPartition(topic, number)
             if error_code:

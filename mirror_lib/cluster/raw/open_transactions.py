@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from mirror_lib.cluster.protocol import ProducerState, TransactionState
 from mirror_lib.cluster.raw.client import RawClient
 from mirror_lib.cluster.raw.describe_producers import described_producers
+from mirror_lib.cluster.raw.leaders import by_leader
 from mirror_lib.cluster.raw.timestamps import read_first_timestamps
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology import TopicPartition
@@ -123,12 +124,8 @@ async def _oldest(
     client: RawClient, hidden: Mapping[TopicPartition, HiddenRecords]
 ) -> dict[TopicPartition, ProducerState]:
     """The producer of the oldest open transaction of each partition, if its leader reports it."""
-    by_leader: dict[int, list[TopicPartition]] = {}
-    for place in sorted(hidden):
-        leader = client.leader(place)
-        if leader is not None:
-            by_leader.setdefault(leader, []).append(place)
-    responses = await asyncio.gather(*(described_producers(client, *each) for each in by_leader.items()))
+    led = by_leader(client, sorted(hidden)).led
+    responses = await asyncio.gather(*(described_producers(client, *each) for each in led.items()))
     found = {}
     for place, described in ((place, each) for response in responses for place, each in response.items()):
         open_ = [each for each in described.producers.values() if each.open_from is not None]

@@ -11,6 +11,7 @@ from mirror_lib.cluster.batches import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, 
 from mirror_lib.cluster.batches import HEADER as BATCH_HEADER
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import FetchRequestPartition, RawClient, open_clients
+from mirror_lib.cluster.raw.leaders import by_leader
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology import TopicPartition
 
@@ -94,15 +95,11 @@ async def read_first_timestamps(
         MirrorError: a broker does not respond.
     """
     await client.refresh_leaders({source.topic for source in positions})
-    by_leader: dict[int, list[TopicPartition]] = {}
-    for source in sorted(positions):
-        leader = client.leader(source)
-        if leader is not None:
-            by_leader.setdefault(leader, []).append(source)
-    share = max_bytes // max(len(by_leader), 1)
+    led = by_leader(client, sorted(positions)).led
+    share = max_bytes // max(len(led), 1)
     readers = (
         _Reader(client, leader, positions, found, share, read_committed=read_committed).read(sources)
-        for leader, sources in by_leader.items()
+        for leader, sources in led.items()
     )
     # An unreachable broker must not hide the results of others.
     for outcome in await asyncio.gather(*readers, return_exceptions=True):

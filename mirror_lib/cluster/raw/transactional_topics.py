@@ -15,6 +15,7 @@ from mirror_lib.cluster.admin import batches
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw.client import RawClient, open_clients
 from mirror_lib.cluster.raw.describe_producers import described_producers
+from mirror_lib.cluster.raw.leaders import by_leader
 from mirror_lib.topology import TopicPartition
 
 _TOPICS_AT_ONCE = 500
@@ -78,16 +79,16 @@ class _Writers:
         found: set[tuple[str, str]] = set()
         for some in batches(topics, _TOPICS_AT_ONCE):
             self._unknown |= (await self._client.refresh_leaders(some)).keys()
-            by_leader: dict[int, list[TopicPartition]] = {}
-            for topic in some:
-                for number in range(self._client.partition_count(topic) or 0):
-                    place = TopicPartition(topic, number)
-                    leader = self._client.leader(place)
-                    if leader is None:
-                        self._unknown.add(topic)
-                    else:
-                        by_leader.setdefault(leader, []).append(place)
-            for node, places in by_leader.items():
+            grouped = by_leader(
+                self._client,
+                (
+                    TopicPartition(topic, number)
+                    for topic in some
+                    for number in range(self._client.partition_count(topic) or 0)
+                ),
+            )
+            self._unknown |= {place.topic for place in grouped.without}
+            for node, places in grouped.led.items():
                 found |= await self._writers_of(node, places, names)
         return found
 

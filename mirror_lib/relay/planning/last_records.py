@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mirror_lib.cluster.batches import is_same
 from mirror_lib.cluster.protocol import ErrorCode, error_for_code
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient, by_leader
 from mirror_lib.cluster.topics import LastRecord
 from mirror_lib.errors import ClusterError, MirrorError, Where
 from mirror_lib.topology import Grant, Operation, TopicPartition
@@ -31,15 +31,12 @@ async def compare_last_records(client: RawClient, known: Known) -> Comparisons:
     # The first response may come from a broker that has just lost the leadership.
     for _ in range(2):
         failed = await client.refresh_leaders(partition.topic for partition in again)
-        by_leader: dict[int, dict[TopicPartition, LastRecord]] = {}
-        for partition, record in again.items():
-            node = client.leader(partition)
-            if node is None:
-                code = failed.get(partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
-                found[partition] = _error(client, partition, code)
-            else:
-                by_leader.setdefault(node, {})[partition] = record
-        for compared in await asyncio.gather(*(_ask(client, node, wanted) for node, wanted in by_leader.items())):
+        grouped = by_leader(client, again)
+        for partition in grouped.without:
+            code = failed.get(partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
+            found[partition] = _error(client, partition, code)
+        requests = (_ask(client, node, {each: again[each] for each in led}) for node, led in grouped.led.items())
+        for compared in await asyncio.gather(*requests):
             found |= compared
         again = {
             each: known[each]
