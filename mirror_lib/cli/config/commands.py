@@ -13,9 +13,16 @@ from mirror_lib.cli.config import import_topics as config_import_topics
 from mirror_lib.cli.config.written import ForceOption, read_bytes, write_file
 from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.cluster.auth import login_errors, missing_for_kerberos
+from mirror_lib.config import Problem, Severity, explain, explain_with_transforms, fix, meeting_problems
+from mirror_lib.config import loader as load
+from mirror_lib.config.secrets import looking_only, printable_value
+from mirror_lib.config.security import uses_kerberos
+from mirror_lib.config.settings import all_definitions, markdown_reference, transform_keys
+from mirror_lib.config.transforms import describe_transforms
 
 if TYPE_CHECKING:
-    from mirror_lib.config import FlowConfig, Problem
+    from mirror_lib.config import FlowConfig
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
@@ -47,9 +54,6 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """List all problems of a file; exit code 2 if one of them is an error."""
-    from mirror_lib.config import Severity
-    from mirror_lib.config import loader as load
-
     with report_errors(as_json) as output:
         if fix:
             target = file if in_place else output_file or Path(f"{file}.fixed")
@@ -71,9 +75,6 @@ def check(
 
 def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Path:
     """Write the corrected copy, and show the changes."""
-    from mirror_lib.config import fix
-    from mirror_lib.config import loader as load
-
     problems = load.check(file)
     fixed = fix(read_bytes(file), problems)
     write_file(target, fixed.data, force=force)
@@ -86,12 +87,6 @@ def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Pa
 
 def _loadable_problems(file: Path) -> Iterator[Problem]:
     """Yield problems of a file without errors: conflicts within it, and missing requirements on this machine."""
-    from mirror_lib.cluster.auth import missing_for_kerberos
-    from mirror_lib.config import Problem, Severity, meeting_problems
-    from mirror_lib.config import loader as load
-    from mirror_lib.config.secrets import looking_only
-    from mirror_lib.config.security import uses_kerberos
-
     try:
         with looking_only():
             config = load.load(file)
@@ -109,9 +104,6 @@ def _loadable_problems(file: Path) -> Iterator[Problem]:
 
 def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem]:
     """Yield problems for which every connection of a run would be rejected."""
-    from mirror_lib.cluster.auth import login_errors
-    from mirror_lib.config import Problem, Severity, explain
-
     for flow in flows:
         explained = explain(file, flow.flow)
         unknown = {name.partition("/")[0]: True for name, setting in explained.items() if "/" in name and setting.later}
@@ -135,10 +127,6 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the effective settings of a flow with their origin, its client properties, and its transforms."""
-    from mirror_lib.config import explain_with_transforms
-    from mirror_lib.config.secrets import printable_value
-    from mirror_lib.config.transforms import describe_transforms
-
     with report_errors(as_json) as output:
         explained, transforms = explain_with_transforms(file, flow)
         settings = {name: setting for name, setting in explained.items() if setting.origin != "default" or not only_set}
@@ -159,8 +147,6 @@ def keys(
     as_json: JsonOption = False,
 ) -> None:
     """List all keys with type, default and meaning."""
-    from mirror_lib.config.settings import all_definitions, markdown_reference, transform_keys
-
     with report_errors(as_json) as output:
         if markdown and not as_json:
             typer.echo(markdown_reference(), nl=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mirror_lib.cli.config.written import mask_setting, problems_of, say, write_or_print
 from mirror_lib.cli.output import Output
+from mirror_lib.cluster.auth import parse_jaas
 from mirror_lib.config import Problem, Severity
 from mirror_lib.config import loader as load
 from mirror_lib.config.file import parse_properties
@@ -87,6 +88,4 @@ def _problems(imported: ImportedConnectors) -> tuple[Problem, ...]:
 
 
 def _jaas_options(text: str) -> Mapping[str, str]:
-    from mirror_lib.cluster.auth import parse_jaas
-
     return parse_jaas(text).options

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mirror_lib.cli.config.import_connectors import import_to_file
 from mirror_lib.cli.config.written import (
     ForceOption,
     OutputOption,
@@ -19,9 +20,13 @@ from mirror_lib.cli.config.written import (
     write_or_print,
 )
 from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.config import Severity
+from mirror_lib.config import loader as load
+from mirror_lib.config.importers import Answers, MirrorMaker1, import_mirror_maker_1, recognise
+from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from mirror_lib.config.importers import Imported, MirrorMaker1, Recognised
+    from mirror_lib.config.importers import Imported, Recognised
 
 _FilesArgument = Annotated[
     list[Path] | None,
@@ -126,9 +131,6 @@ def import_settings(
     Settings without effect here become comments with the reason. The file contains the passwords of its sources. Exit
     code 2 if it still has errors, 3 while a question is open: an option answers each question.
     """
-    from mirror_lib.cli.config.import_connectors import import_to_file
-    from mirror_lib.config.importers import Answers, recognise
-
     options = {
         "offset.commit.interval.ms": offset_commit_interval_ms,
         "abort.on.send.failure": abort_on_send_failure,
@@ -158,8 +160,6 @@ def import_settings(
 
 def _read_all(files: Sequence[Path] | None) -> tuple[tuple[str, bytes], ...]:
     """Return names and contents of the files; without any, of standard input."""
-    from mirror_lib.errors import ConfigurationError
-
     if files is None and sys.stdin.isatty():
         raise ConfigurationError(
             "no input file.",
@@ -180,9 +180,6 @@ def _mirror_maker_1(
     num_streams: int,
     options: Mapping[str, str],
 ) -> MirrorMaker1:
-    from mirror_lib.config.importers import MirrorMaker1
-    from mirror_lib.errors import ConfigurationError
-
     consumer = found.consumer if consumer_config is None else read_bytes(consumer_config)
     producer = found.producer if producer_config is None else read_bytes(producer_config)
     missing = [
@@ -208,9 +205,6 @@ def _import_mirror_maker_1(
     force: bool,
     as_json: bool,
 ) -> None:
-    from mirror_lib.config.importers import import_mirror_maker_1
-    from mirror_lib.errors import ConfigurationError
-
     if source is None or target is None:
         raise ConfigurationError(
             "MirrorMaker 1 files have no cluster aliases.", action="Pass them: --source primary --target backup."
@@ -222,9 +216,6 @@ def _import_mirror_maker_1(
 
 def _show(output: Output, imported: Imported, path: Path | None, *, as_json: bool) -> None:
     """Report where every setting went, and the result of `mirror config check`; no secrets."""
-    from mirror_lib.config import Severity
-    from mirror_lib.config import loader as load
-
     problems = problems_of(imported.text)
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     output.exit_code = 2 if errors else 0

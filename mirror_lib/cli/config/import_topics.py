@@ -17,6 +17,9 @@ from mirror_lib.cli.config.written import (
     write_or_print,
 )
 from mirror_lib.cli.output import JsonOption, Output, report_errors
+from mirror_lib.config import Severity
+from mirror_lib.config import loader as load
+from mirror_lib.config.importers import translate_topic_map
 
 if TYPE_CHECKING:
     from mirror_lib.config.importers import TranslatedFile
@@ -46,8 +49,6 @@ def import_topics(
     All other lines of the file are unchanged, including passwords. Settings without a counterpart become comments with
     the reason. Exit code 2 if the new file has errors, which are listed.
     """
-    from mirror_lib.config.importers import translate_topic_map
-
     with report_errors(as_json) as output:
         translated = translate_topic_map(read_bytes(file), source=source, target=target)
         write_or_print(translated.text, output_file, force=force, as_json=as_json)
@@ -56,9 +57,6 @@ def import_topics(
 
 def _show(output: Output, translated: TranslatedFile, path: Path | None, *, as_json: bool) -> None:
     """Report the result for the lines, and the result of `mirror config check`; no secrets."""
-    from mirror_lib.config import Severity
-    from mirror_lib.config import loader as load
-
     problems = problems_of(translated.text)
     output.exit_code = 2 if any(problem.severity is Severity.ERROR for problem in problems) else 0
     output.document(

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mirror_lib.config import Provenance
+from mirror_lib.config import loader as load
+from mirror_lib.config.secrets import printable_value
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.printable import LINES, printable
 
 if TYPE_CHECKING:
@@ -29,8 +33,6 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         ConfigurationError: it cannot be read.
     """
-    from mirror_lib.errors import ConfigurationError
-
     try:
         return path.read_bytes()
     except OSError as error:
@@ -55,8 +57,6 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
     Raises:
         ConfigurationError: the file exists already, or it cannot be written.
     """
-    from mirror_lib.errors import ConfigurationError
-
     if path.exists() and not force:
         raise ConfigurationError(f"{path} already exists.", action="Pass another file, or overwrite it with --force.")
     partial = path.with_name(f".{path.name}.new")
@@ -72,8 +72,6 @@ def write_file(path: Path, data: bytes, *, force: bool) -> None:
 
 def problems_of(text: str) -> tuple[Problem, ...]:
     """Return the result of `mirror config check` for a file with this text."""
-    from mirror_lib.config import loader as load
-
     with TemporaryDirectory(prefix="mirror-import-") as folder:
         file = Path(folder, "mirror.properties")
         file.touch(mode=0o600)
@@ -83,9 +81,6 @@ def problems_of(text: str) -> tuple[Problem, ...]:
 
 def mask_setting(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a setting of the old file for the JSON document, without secrets."""
-    from mirror_lib.config import Provenance
-    from mirror_lib.config.secrets import printable_value
-
     return {"name": name, "value": printable_value(name, Provenance(value=value, key=name)), **more}
 
 
