@@ -16,6 +16,7 @@ EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
 
 _RESETS = ("earliest", "latest")
 OFFSET_RESET = "auto.offset.reset"
+NO_RESET = "none"
 _NUMBER = "([-+]?[0-9]+)"
 _DURATION = re.compile(
     rf"([-+]?)P(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}(?:[.,]([0-9]{{0,9}}))?S)?)?", re.IGNORECASE
@@ -51,15 +52,17 @@ def parse_first_start(text: str) -> FirstStart | None:
 
 def parse_offset_reset(text: str) -> FirstStart:
     """Parse `auto.offset.reset` of Java's consumer (`AutoOffsetResetStrategy`, KIP-1106); a duration is relative to
-    now.
+    now, and `none` is the earliest offset.
 
     Raises:
         ValueError: Java rejects it, or a batch cannot apply it; the message completes "must be".
     """
     if text in _RESETS:
         return FirstStart(reset=text)
-    if text == "none":
-        raise ValueError("earliest, latest or by_duration:...; with none MM2 copies nothing of new partitions")
+    if text == NO_RESET:
+        # MM2's consumer fails then, and its task copies nothing. No reset is needed for copied partitions here: a run
+        # never skips records that the source has deleted.
+        return EARLIEST
     kind, colon, duration = text.partition(":")
     if kind != "by_duration" or not colon:
         raise ValueError("earliest, latest, or by_duration: and a duration such as P7D")

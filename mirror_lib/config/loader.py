@@ -32,7 +32,7 @@ from mirror_lib.config.file import (
     top_level,
     unclear_names,
 )
-from mirror_lib.config.first_start import OFFSET_RESET, first_starts
+from mirror_lib.config.first_start import NO_RESET, OFFSET_RESET, first_starts
 from mirror_lib.config.gc_pause import collections_paused
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
 from mirror_lib.config.named_exclusions import about_excluded
@@ -339,6 +339,18 @@ def _first_start_problems(settings: FlowSettings, flow: FlowConfig) -> Iterator[
         setting = settings.clients["data_consumer"][OFFSET_RESET]
         todo = error.action[:1].lower() + error.action[1:].rstrip(".")
         yield Problem(severity=Severity.ERROR, message=error.what, key=setting.key, line=setting.line, suggestion=todo)
+        return
+    reset = settings.clients["data_consumer"].get(OFFSET_RESET)
+    if reset is not None and reset.value.strip() == NO_RESET and flow.first_start is None:
+        yield Problem(
+            severity=Severity.WARNING,
+            message="with none, tasks of MM2 copy nothing while one of their partitions has no position; here such "
+            "partitions are copied from their earliest offset",
+            key=reset.key,
+            line=reset.line,
+            suggestion="write earliest or latest, or set mirror.first.start; records that the source deletes before "
+            "they are copied stop a partition regardless of this setting",
+        )
 
 
 def _exclusions(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:

@@ -141,6 +141,8 @@ _SHOWN_LENGTH = 80
 _OWN = "mirror."
 _DELETE = "delete the line"
 #: Conflict markers of git.
+#: JSON that was pasted into a properties file.
+_QUOTES = ('"', "'")
 _CONFLICTS = ("<<<<<<<", ">>>>>>>")
 #: Maximum number of settings that a warning lists.
 _TUNING_SHOWN = 8
@@ -431,6 +433,12 @@ class _Assignment:
         )
 
     def _unknown(self, name: str, known: Iterable[str]) -> Problem:
+        if self._key.startswith(_QUOTES):
+            plain = self._key.strip("".join(_QUOTES))
+            return self._no_effect(
+                "the quotes are part of the key, so MM2 ignores the line",
+                f"delete the line, or write {plain} and its value without quotes if it should have an effect",
+            )
         guess = _closest(name, known)
         prefix = self._place.prefix
         if self._key.startswith(_CONFLICTS):

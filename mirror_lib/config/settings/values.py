@@ -65,9 +65,7 @@ def check_client_value(name: str, text: str) -> None:
     elif name == REQUEST_SIZE:
         parse_request_size(text)
     elif name == OFFSET_RESET:
-        # `none` is rejected only for flows without `mirror.first.start`, which is not known here.
-        if text.strip() != "none":
-            parse_offset_reset(text.strip())
+        parse_offset_reset(text.strip())
     elif name in _MILLISECONDS:
         milliseconds = parse_value(ValueType.LONG, text)
         if not isinstance(milliseconds, int) or milliseconds < 0:

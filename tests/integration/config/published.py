@@ -97,5 +97,8 @@ FILES: Mapping[str, str] = {
     "twice": _AB + "tasks.max = 1\ntasks.max = 2\n",
     "dots in aliases": "clusters = us.east, us.west\nus.east.bootstrap.servers = a:1\nus.west.bootstrap.servers = b:1\n"
     "us.east->us.west.enabled = true\n",
+    "lines of JSON": _AB
+    + '"replication.policy.separator": ""\n"source.cluster.alias": "",\n"target.cluster.alias": "",\n',
+    "no offset reset": _AB + "A->B.consumer.auto.offset.reset = none\nA.consumer.auto.offset.reset = none\n",
     "listener names": _AB + "A.bootstrap.servers = my-listener://h:1, ::1:9092\n",
 }

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.config.loader import check
+from mirror_lib.config.first_start import EARLIEST, LATEST, first_starts
+from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import Problem, Severity
 
 _BASE = """\
@@ -335,3 +336,31 @@ def test_a_comma_in_a_regex_splits_the_list(file: Path) -> None:
     assert "order[0-9]{1 and 3} are two elements" in problems[0].message
     assert [problem.severity for problem in problems] == [Severity.WARNING, Severity.ERROR]
     assert all("without a comma" in (problem.suggestion or "") for problem in problems)
+
+
+def test_a_quoted_key_has_no_effect_as_in_mm2(file: Path) -> None:
+    # As in published files: lines of JSON, which MM2 ignores.
+    file.write_text(_BASE + '"replication.policy.separator": "_",\n"source.cluster.alias": "",\n')
+
+    problems = check(file)
+
+    assert [problem.severity for problem in problems if problem.key and problem.key[0] == '"'][-2:] == [
+        Severity.NO_EFFECT,
+        Severity.NO_EFFECT,
+    ]
+    assert not any(problem.severity is Severity.ERROR for problem in problems)
+    assert load(file).flows[0].replication_policy_separator == "."
+
+
+def test_no_offset_reset_copies_new_partitions_from_their_start_and_says_so(file: Path) -> None:
+    line = "A.consumer.auto.offset.reset = none\n"
+    file.write_text(_BASE + line)
+
+    (problem,) = [problem for problem in check(file) if problem.key == "A.consumer.auto.offset.reset"]
+
+    assert problem.severity is Severity.WARNING
+    assert "earliest" in problem.message
+    assert first_starts(load(file).flows[0]).of("orders") == EARLIEST
+    file.write_text(_BASE + line + "mirror.first.start = latest\n")
+    assert [problem for problem in check(file) if problem.key == "A.consumer.auto.offset.reset"] == []
+    assert first_starts(load(file).flows[0]).of("orders") == LATEST
