@@ -9,8 +9,9 @@ import re
 _ANYWHERE = re.compile(
     r"\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\{\{[^{}]*\}\}|\$\([A-Z_][A-Z0-9_]*\)|%\([A-Za-z_]\w*\)s|@@\w+@@"
 )
-#: In addresses and passwords; elsewhere they are a part of regexes (`(?<name>...)`).
-_BRACKETS = re.compile(r"<[A-Za-z][\w .-]*>|\$[A-Z_][A-Z0-9_]*|\{[A-Za-z][\w .-]*\}|\[[A-Z][A-Z_ -]+\]")
+#: In addresses and passwords; elsewhere they are a part of regexes (`(?<name>...)`). Event Hubs' user
+#: `$ConnectionString` is none.
+_BRACKETS = re.compile(r"<[A-Za-z][\w .-]*>|\$[A-Z_][A-Z0-9_]*\b|\{[A-Za-z][\w .-]*\}|\[[A-Z][A-Z_ -]+\]")
 _BRACKETED = ("bootstrap.servers", "sasl.jaas.config", "password")
 
 

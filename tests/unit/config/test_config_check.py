@@ -364,3 +364,12 @@ def test_no_offset_reset_copies_new_partitions_from_their_start_and_says_so(file
     file.write_text(_BASE + line + "mirror.first.start = latest\n")
     assert [problem for problem in check(file) if problem.key == "A.consumer.auto.offset.reset"] == []
     assert first_starts(load(file).flows[0]).of("orders") == LATEST
+
+
+def test_the_user_of_event_hubs_is_no_placeholder(file: Path) -> None:
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="Endpoint=sb://x/";'
+    start = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = "
+
+    assert _problems(file, start + login.format("$ConnectionString") + "\n") == []
+    (left,) = _problems(file, start + login.format("$USER") + "\n")
+    assert "placeholder" in left.message
