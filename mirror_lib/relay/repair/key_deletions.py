@@ -38,6 +38,7 @@ from mirror_lib.relay.model import CopyJob, PositionTopic
 from mirror_lib.relay.planning import FlowClusters, with_flow
 from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.relay.takeover import PartitionAppender, PartitionReader, coordinator_deadline
+from mirror_lib.relay.transformed import Transaction
 from mirror_lib.topology import TopicPartition
 
 #: Maximum number of keys of a batch, and the bytes of a batch with several of them, or with one.
@@ -216,8 +217,6 @@ class _Writing:
 
     async def _write(self, client: RawClient, keys: Sequence[bytes], first: int) -> Position:
         # It brings numpy along, which runs do without.
-        from mirror_lib.relay.transformed import Transaction
-
         planned = self._planned
         self._lease.check()
         identity = await client.producers.init_producer_id(self._name, deadline=coordinator_deadline())

@@ -11,9 +11,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
 from mirror_lib.cluster.protocol import ErrorCode, TopicExistsError, error_for_code
 from mirror_lib.cluster.raw import Backoff, ProducerIdentity, RawClient, may_pass
-from mirror_lib.cluster.topics import Position, PositionState, Route
+from mirror_lib.cluster.topics import Position, PositionSnapshot, PositionState, PositionStore, Route
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.relay.copy import transactional_id
 from mirror_lib.relay.model import CopyJob, OpenPartition
@@ -29,8 +30,6 @@ def stored_positions(job: CopyJob) -> Mapping[TopicPartition, Position]:
     Raises:
         MirrorError: the position topic cannot be read to its end.
     """
-    from mirror_lib.cluster.topics import PositionStore
-
     topic = job.positions
     if topic is None:
         return {}
@@ -41,8 +40,6 @@ def stored_positions(job: CopyJob) -> Mapping[TopicPartition, Position]:
 def stored_routes(job: CopyJob, opened: OpenPartition) -> tuple[Route, ...]:
     """Other target partitions that the interrupted run has written since the certain pair, by the newest position."""
     # Another Kafka client, which only interrupted runs with routes need.
-    from mirror_lib.cluster.topics import PositionSnapshot, PositionStore
-
     assert opened.takeover is not None
     known = {(route.topic, route.partition): route for route in opened.takeover.routes}
     topic = job.positions
@@ -151,8 +148,6 @@ class RouteOpener:
         return self._client.leader(TopicPartition(topic, 0)) is not None
 
     def _make(self, like: str, topic: str) -> None:
-        from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
-
         with ClusterAdmin(self._job.target) as admin:
             described, configs = admin.describe_topics([like]), admin.topic_configs([like])
             for error in (*described.errors.values(), *configs.errors.values()):
