@@ -15,10 +15,11 @@ from rich.console import Console
 
 from mirror_lib.cli.output import ConsoleOutput
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.errors import MirrorError, Where
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.observe.metrics import Kind, Metric, Sample
 from mirror_lib.observe.prometheus import _Collected
 from mirror_lib.printable import LINES, PrintableFormatter, printable
+from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 HOSTILE = "a\x1b[2J\u202e\0\r\nb"
@@ -49,6 +50,22 @@ def test_an_error_has_no_control_characters_wherever_it_goes() -> None:
     for text in (str(error), error.what, error.args[0], error.action, *map(str, error.attributes().values())):
         assert not set("\x1b\u202e\0\r") & set(text)
     assert error.attributes() == pickle.loads(pickle.dumps(error)).attributes()
+
+
+def test_a_name_does_not_break_the_line_of_an_error() -> None:
+    error = MirrorError("group x\nerror: all is lost", where=Where(topic="a\nb"), action="Look at x\ny.")
+
+    assert str(error) == r"topic a\nb: group x\nerror: all is lost Look at x\ny."
+    # A file has several problems, a line each.
+    assert "\n" in str(ConfigurationError("two problems:\n  one"))
+
+
+def test_names_in_a_plan_do_not_break_its_lines() -> None:
+    acl = AclBinding(
+        AclResource.GROUP, "g\ndelete all", AclPattern.LITERAL, "User:a\nb", "*", "READ", AclPermission.ALLOW
+    )
+
+    assert "\n" not in str(acl)
 
 
 def test_a_broker_s_message_is_one_line() -> None:
