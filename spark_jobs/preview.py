@@ -149,7 +149,9 @@ class _Preview:
         """The records that remain after the first members of the chain; None if that fails."""
         try:
             return set(places_of(self._transform(_first_of(self._chain, members), rows)))
-        except (*spark_errors(), MirrorError):
+        except spark_errors():
+            return None
+        except MirrorError:
             # The rows between two members may be invalid, although the whole chain writes valid ones.
             return None
 
