@@ -79,8 +79,18 @@ def test_a_log_line_has_no_control_characters() -> None:
     record = logging.LogRecord("mirror_lib", logging.WARNING, "x.py", 1, "Group %s.\nMore.", (HOSTILE,), None)
 
     formatted = PrintableFormatter("%(levelname)s %(message)s").format(record)
-    assert formatted == r"WARNING Group a\x1b[2J\u202e\x00\r\nb." + "\nMore."
+    assert formatted == r"WARNING Group a\x1b[2J\u202e\x00\r\nb." + "\n  More."
     assert record.args == (HOSTILE,)
+
+
+def test_a_text_with_lines_does_not_forge_a_log_line() -> None:
+    error = ValueError("refused\n2026-11-26 ERROR mirror_lib: all is lost")
+    record = logging.LogRecord("mirror_lib", logging.WARNING, "x.py", 1, "No: %s", (error,), None)
+
+    first, *others = PrintableFormatter("%(levelname)s %(message)s").format(record).split("\n")
+
+    assert first == "WARNING No: refused"
+    assert others == ["  2026-11-26 ERROR mirror_lib: all is lost"]
 
 
 def test_a_progress_bar_and_a_table_show_names_and_no_markup() -> None:
