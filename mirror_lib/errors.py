@@ -30,7 +30,7 @@ class Where:
         if self.cluster is not None:
             parts.append(f"cluster {self.cluster}")
         if self.topic is not None:
-            parts.append(f"topic {self.topic}")
+            parts.append(f"topic {printable(self.topic)}")
         if self.partition is not None:
             parts.append(f"partition {self.partition}")
         if self.offset is not None:
@@ -48,12 +48,14 @@ class MirrorError(Exception):
     exit_code: ClassVar[int] = 1
     #: True if the same call may succeed later without any change.
     retriable: ClassVar[bool] = False
+    #: Control characters of the project's own texts. Elsewhere a line break comes from a name, and would forge a line.
+    layout: ClassVar[str] = ""
 
     def __init__(self, what: str, *, where: Where = NOWHERE, action: str = "") -> None:
         # It contains names and messages from other systems, and goes to logs, ledger, reports and the page.
-        self.what = printable(what, LINES)
+        self.what = printable(what, self.layout)
         self.where = where
-        self.action = printable(action, LINES)
+        self.action = printable(action, self.layout)
         super().__init__(self.what)
 
     def __str__(self) -> str:
@@ -117,6 +119,8 @@ class ConfigurationError(MirrorError):
 
     reason = "configuration"
     exit_code = 2
+    #: Problems of a file, and the part of it.
+    layout = LINES
 
 
 class ClusterError(MirrorError):
@@ -384,6 +388,8 @@ class SparkJobError(MirrorError):
 
     reason = "spark-job"
     retriable = True
+    #: The end of a log.
+    layout = LINES
 
 
 class NoExecutorsError(SparkJobError):

@@ -11,6 +11,7 @@ from copy import copy
 
 #: Control characters in the project's own multi-line texts.
 LINES = "\n\t"
+_CONTINUED = "\n  "
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -31,11 +32,14 @@ def _escape(character: str) -> str:
 
 
 class PrintableFormatter(logging.Formatter):
-    """Formats log records without control characters; line breaks stay unless a name contained them."""
+    """Formats log records without control characters; line breaks stay unless a name contained them.
+
+    Lines after the first are indented, so that none of them looks like a record of its own.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.args, tuple):
             # Other handlers get the original record.
             record = copy(record)
             record.args = tuple(printable(each) if isinstance(each, str) else each for each in record.args or ())
-        return printable(super().format(record), LINES)
+        return printable(super().format(record), LINES).replace("\n", _CONTINUED)

@@ -38,7 +38,8 @@ def spark_errors() -> tuple[type[Exception], ...]:
     return PySparkException, Py4JError, OSError, EOFError
 
 
-def _lost_its_jvm(error: Exception) -> bool:
+def lost_its_jvm(error: Exception) -> bool:
+    """True if the connection to the JVM ended, so that no later call can succeed."""
     return isinstance(error, (OSError, EOFError)) or (type(error).__name__ in _NO_ANSWER and "Trace:" not in str(error))
 
 
@@ -49,7 +50,7 @@ def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError
         doing: the work that was ended, such as `the copy`.
     """
     where, text = Where(flow=flow), str(error)
-    if _lost_its_jvm(error):
+    if lost_its_jvm(error):
         return SparkJobError(
             f"Spark's JVM ended during {doing} ({in_short(error)}).",
             where=where,
@@ -105,7 +106,7 @@ def blames_no_record(error: Exception) -> bool:
     The project's own errors about a record have its mark.
     """
     message = str(error)
-    return read_mark(message) is None and (_lost_its_jvm(error) or _NO_RECORD.search(message) is not None)
+    return read_mark(message) is None and (lost_its_jvm(error) or _NO_RECORD.search(message) is not None)
 
 
 def failed_task(error: Exception, tasks: int) -> int | None:

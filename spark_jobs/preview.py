@@ -20,7 +20,7 @@ from mirror_lib.transform import Determinism, Transform, TransformChain, Untrans
 from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
 from mirror_lib.transform.smt import model as smt
 from spark_jobs.entry import OpenSession, start
-from spark_jobs.failures import spark_failure, words_of
+from spark_jobs.failures import lost_its_jvm, spark_errors, spark_failure, words_of
 from spark_jobs.spark_versions import from_arrow_table, to_arrow
 from spark_jobs.transform_frame import frame_of
 
@@ -64,16 +64,13 @@ class _Preview:
         self._failed: dict[RecordPlace, MirrorError] = {}
 
     def run(self) -> PreviewResult:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-        from pyspark.errors import PySparkException
-
         # Rows by their numbers.
         waiting = [list(range(len(self._places)))] if self._places else []
         while waiting:
             rows = waiting.pop()
             try:
                 self._keep(self._transform(self._chain, rows))
-            except (PySparkException, Py4JError) as error:
+            except spark_errors() as error:
                 failure = _whatever_the_record(error, self._flow)
                 if failure is not None:
                     raise failure from error
@@ -150,24 +147,22 @@ class _Preview:
 
     def _left_behind(self, members: int, rows: Sequence[int]) -> set[RecordPlace] | None:
         """The records that remain after the first members of the chain; None if that fails."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         try:
             return set(places_of(self._transform(_first_of(self._chain, members), rows)))
-        except (PySparkException, Py4JError, MirrorError):
+        except spark_errors():
+            return None
+        except MirrorError:
             # The rows between two members may be invalid, although the whole chain writes valid ones.
             return None
 
 
 def _whatever_the_record(error: Exception, flow: str) -> MirrorError | None:
     """The error if no record is the cause, None if one may be."""
-    from py4j.protocol import Py4JError, Py4JJavaError
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
     failure = spark_failure(error, "the preview", flow)
-    if isinstance(failure, ConfigurationError) or (
-        isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
-    ):
+    is_of_call = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+    if isinstance(failure, ConfigurationError) or lost_its_jvm(error) or is_of_call:
         return failure
     ours = _OURS.match(words_of(error))
     if ours is None:

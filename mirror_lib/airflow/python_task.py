@@ -8,6 +8,7 @@ from typing import Any, Self
 from mirror_lib.airflow.compatibility import Context, PythonOperator
 from mirror_lib.airflow.forms import CheckedConf
 from mirror_lib.airflow.secret_provider import task_secrets
+from mirror_lib.airflow.templates import Template, untemplated
 
 
 class PythonTask(CheckedConf, PythonOperator):  # type: ignore[misc]  # Airflow is untyped here
@@ -20,12 +21,16 @@ class PythonTask(CheckedConf, PythonOperator):  # type: ignore[misc]  # Airflow 
         """Return the task of a function, with its name, unless `task_id` is set, and its docstring as documentation.
 
         Args:
-            given: keyword arguments of the function.
+            given: keyword arguments of the function; a text is rendered only if it is a `Template`.
         """
+        fixed = {
+            name: untemplated(value) if isinstance(value, str) and not isinstance(value, Template) else value
+            for name, value in given.items()
+        }
         return cls(
             task_id=task_id or function.__name__,
             python_callable=function,
-            op_kwargs=dict(given),
+            op_kwargs=fixed,
             doc_md=function.__doc__,
             **more,
         )

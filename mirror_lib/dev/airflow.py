@@ -202,6 +202,8 @@ def airflow_settings(home: Path, project: Path, port: int) -> dict[str, str]:
         # The demo has no login; that is why it listens on the loopback address only.
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "AIRFLOW__API__HOST": LOOPBACK,
+        # Nor does it answer under a name that a site has pointed at this machine (`page.plugin.HOSTS_VARIABLE`).
+        "MIRROR_AIRFLOW_HOSTS": f"{LOOPBACK} localhost",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__WORKERS": "1",

@@ -36,6 +36,7 @@ from mirror_lib.dev.state import write_atomically
 from mirror_lib.dev.zookeeper import JVM_FLAGS as ZOOKEEPER_JVM_FLAGS
 from mirror_lib.dev.zookeeper import ZooKeeper
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.printable import LINES
 
 #: Starts fast and saves CPU; a benchmark uses KAFKA_DEFAULT_JVM instead.
 FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -64,6 +65,8 @@ class BrokerStartError(MirrorError):
     """A broker did not come up; the message contains the end of its log."""
 
     reason = "broker-start"
+    #: The end of a log.
+    layout = LINES
 
 
 class _PortTakenError(BrokerStartError):

@@ -21,6 +21,7 @@ from mirror_lib.dev.state import write_atomically
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger import Ledger, open_ledger
 from mirror_lib.observe import TopicTotal, dag_id_of, topic_totals, trigger_text
+from mirror_lib.printable import LINES
 from mirror_lib.topology import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")
@@ -34,6 +35,8 @@ class DemoError(MirrorError):
     """A step of the demo failed."""
 
     reason = "demo"
+    #: The end of a log.
+    layout = LINES
 
 
 class Step(Protocol):

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mirror_lib.dev.state import write_atomically
 from mirror_lib.errors import MirrorError
+from mirror_lib.printable import LINES
 
 _POLL_SECONDS = 0.02
 _ZOMBIE_STATES = ("Z", "X")
@@ -28,6 +29,8 @@ class ProcessError(MirrorError):
     """A helper process did not start, ended too early, or cannot be ended."""
 
     reason = "process"
+    #: The end of a log.
+    layout = LINES
 
 
 @dataclass(frozen=True, slots=True)

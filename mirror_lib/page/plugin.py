@@ -10,6 +10,8 @@ from mirror_lib.config import project_root
 from mirror_lib.page.airflow_access import AirflowControl, AirflowPlugin, base_path
 
 PREFIX = "/replication"
+#: Names in the `Host` header that Airflow answers, separated by blanks. Not set: all.
+HOSTS_VARIABLE = "MIRROR_AIRFLOW_HOSTS"
 
 
 class ReplicationPlugin(AirflowPlugin):  # type: ignore[misc]
@@ -43,3 +45,18 @@ class ReplicationPlugin(AirflowPlugin):  # type: ignore[misc]
 
         app = create_app(FlowSource(os.environ, project_root()), AirflowControl())
         return [{"app": app, "url_prefix": PREFIX, "name": "Replication"}]
+
+    @cached_property
+    def fastapi_root_middlewares(self) -> list[dict[str, Any]]:
+        """With `HOSTS_VARIABLE`: answer requests with these host names only, on all pages and routes of Airflow.
+
+        A site whose name resolves to this machine would otherwise be able to use an Airflow without login through the
+        browser of a user (DNS rebinding).
+        """
+        hosts = os.environ.get(HOSTS_VARIABLE, "").split()
+        if not hosts:
+            return []
+        from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+        options = {"allowed_hosts": hosts, "www_redirect": False}
+        return [{"middleware": TrustedHostMiddleware, "args": [], "kwargs": options, "name": "Replication: hosts"}]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from mirror_lib.cluster.admin import GroupState
 from mirror_lib.ledger import CutRow
 from mirror_lib.offsets import GroupReason
+from mirror_lib.printable import printable
 from mirror_lib.runbook.model import Gate
 from mirror_lib.runbook.scope import LogEnds, ScopeGroup, ScopeTopic
 from mirror_lib.sync.groups import GroupPlan, GroupRow
@@ -42,7 +43,7 @@ def begin_anew(setting: str) -> str:
 
 def first_places(places: Iterable[object]) -> str:
     """Return the first few of something, and how many more there are."""
-    listed = [str(place) for place in places]
+    listed = [printable(str(place)) for place in places]
     more = f" and {len(listed) - _NAMED:,} more" if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
 

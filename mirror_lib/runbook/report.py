@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mirror_lib.markdown_text import markdown_text
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.runbook.order import STEPS, has_passed, last_attempts, writers_stood_still
@@ -85,7 +86,7 @@ def gates_markdown(done: Progress) -> str:
     """Return every gate of every step, for the approval page."""
     last = last_attempts(done.attempts)
     lines = [
-        f"Cutover **{done.definition.name}** of flow **{done.definition.flow}**",
+        f"Cutover **{markdown_text(done.definition.name)}** of flow **{done.definition.flow}**",
         "",
         "| step | gate | | finding |",
         "|---|---|---|---|",
@@ -94,9 +95,5 @@ def gates_markdown(done: Progress) -> str:
         attempt = last.get(step)
         for gate in () if attempt is None else attempt.gates:
             mark = "✔" if gate.passed else "✘"
-            lines.append(f"| {step.value} | {gate.name} | {mark} | {_cell(gate.what)} |")
+            lines.append(f"| {step.value} | {gate.name} | {mark} | {markdown_text(gate.what)} |")
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -61,6 +61,13 @@ def spark_defaults(environment: Mapping[str, str]) -> dict[str, str]:
         return {}
 
 
+#: A driver with a master on this machine. It offers the job's blocks, which contain credentials, at its ports: so it
+#: listens for this machine alone, and asks for a secret that Spark makes.
+LOCAL_SETTINGS: Mapping[str, str] = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.authenticate": "true",
+}
 #: Default master of Spark: this machine with all its cores.
 LOCAL_MASTER = "local[*]"
 _JOB = "spark_jobs.replicate"
@@ -116,6 +123,7 @@ def submit_settings(master: str, *, transforms: bool = False) -> dict[str, str]:
         del settings[_JAVA_OPTIONS[0]]
     if runs_here(master):
         settings["spark.pyspark.python"] = sys.executable
+        settings |= {name: value for name, value in LOCAL_SETTINGS.items() if name not in chosen}
         if not any(name.startswith("spark.ui.") for name in chosen):
             # The UI of a session that lives for seconds is of no use, and its server takes a second to start.
             settings["spark.ui.enabled"] = "false"

@@ -14,6 +14,7 @@ from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, OffsetMapError, TopologyError, Where
 from mirror_lib.ledger import Ledger
 from mirror_lib.offsets import Landing, Lookup, OffsetMap, RewrittenCheckpoint, rewrite_checkpoint
+from mirror_lib.printable import printable
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.topology import FlowTopology, TopicPartition
 
@@ -201,7 +202,7 @@ def translate_group(flow: FlowConfig, maps: FlowMaps, group: str) -> GroupTransl
     offsets = {partition: each.offset for partition, each in committed.offsets.get(group, {}).items()}
     if not offsets:
         raise ConfigurationError(
-            f"group {group} has no committed offset on cluster {flow.flow.source}.",
+            f"group {printable(group)} has no committed offset on cluster {flow.flow.source}.",
             where=Where(flow=str(flow.flow)),
             action="`mirror groups status` lists groups with committed offsets.",
         )

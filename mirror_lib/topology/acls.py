@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from mirror_lib.printable import printable
+
 #: As a literal resource name: every resource of the type (`ResourcePattern.WILDCARD_RESOURCE`).
 WILDCARD = "*"
 #: Operations are texts with Kafka's names, so that those of later versions are preserved.
@@ -79,4 +81,4 @@ class AclBinding:
         pattern = " prefixed" if self.pattern is AclPattern.PREFIXED else ""
         host = "" if self.host == WILDCARD else f" from {self.host}"
         place = f"{pattern} {self.resource.value} {self.name}"
-        return f"{self.permission.value} {self.principal}{host} {self.operation} on{place}"
+        return printable(f"{self.permission.value} {self.principal}{host} {self.operation} on{place}")

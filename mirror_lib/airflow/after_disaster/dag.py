@@ -12,6 +12,7 @@ from mirror_lib.airflow.compatibility import DAG, Param, TriggerRule
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import LINES, literal, put_form, topics_field
 from mirror_lib.airflow.python_task import PythonTask
+from mirror_lib.airflow.templates import untemplated
 from mirror_lib.config import FlowConfig, MirrorConfig
 from mirror_lib.ledger import enabled_opposite_of
 from mirror_lib.observe import dag_id_of
@@ -61,8 +62,8 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         looked = PythonTask.of(tasks.look, given, execution_timeout=_TIMEOUT)
         approval = AskOperator(
             task_id="agreed",
-            subject=f"Failback to {source}: are all clients stopped there, and may the records of {target} be copied "
-            "to it?",
+            subject=f"Failback to {untemplated(source)}: are all clients stopped there, and may the records of "
+            f"{untemplated(target)} be copied to it?",
             body=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['told'] }}}}",
             about=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['agreed'] }}}}",
         )

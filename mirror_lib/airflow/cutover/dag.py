@@ -16,12 +16,13 @@ from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.spark import pool_of
+from mirror_lib.airflow.templates import Template, untemplated
 from mirror_lib.config import FlowConfig
 from mirror_lib.observe import cutover_dag_id_of
 from mirror_lib.runbook import Step
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
-_NAME = "{{ ti.xcom_pull(task_ids='begin') }}"
+_NAME = Template("{{ ti.xcom_pull(task_ids='begin') }}")
 _CARRIES = "carry_out"
 _DOCUMENTATION = """\
 Moves the writers and readers of some topics from the source to the target. The steps are inventory, preflight,
@@ -82,14 +83,14 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             Step.FREEZE,
             path,
             task_id="writers_stopped",
-            subject=f"Cutover {_NAME}: are all writers of these topics on {source} stopped?",
+            subject=f"Cutover {_NAME}: are all writers of these topics on {untemplated(source)} stopped?",
         )
         approved = _question(
             Step.APPROVE,
             path,
             task_id="agreed",
-            subject=f"Cutover {_NAME}: all records are on {target}. Approve the switch of writers and readers to "
-            f"{target}?",
+            subject=f"Cutover {_NAME}: all records are on {untemplated(target)}. Approve the switch of writers and "
+            f"readers to {untemplated(target)}?",
         )
         report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
         begin >> prepare >> [carry_out, frozen[0]]

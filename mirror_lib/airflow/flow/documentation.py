@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.config import ClientSettings, FlowConfig, flow_topology
+from mirror_lib.markdown_text import markdown_code
 
 _SAMPLE_TOPIC = "orders"
 
@@ -42,16 +43,16 @@ def _settings(flow: FlowConfig, config_path: str) -> str:
         "topics": _list(flow.topics),
         "topics.exclude": _list(flow.topics_exclude),
         "groups": _list(flow.groups),
-        "replication.policy.class": _code(flow.replication_policy_class),
-        "isolation.level": _code(flow.isolation_level.value),
-        "tasks.max": _code(str(flow.tasks_max)),
-        "mirror.schedule": _code(flow.schedule) if flow.schedule else "none (manual runs only)",
-        "mirror.verify.schedule": _code(flow.verify_schedule) if flow.verify_schedule else "none (manual runs only)",
+        "replication.policy.class": markdown_code(flow.replication_policy_class),
+        "isolation.level": markdown_code(flow.isolation_level.value),
+        "tasks.max": markdown_code(str(flow.tasks_max)),
+        "mirror.schedule": _schedule(flow.schedule),
+        "mirror.verify.schedule": _schedule(flow.verify_schedule),
         "mirror.run.max.seconds": f"{budget:g}" if budget else "one round per run",
         "mirror.airflow.deadline.seconds": f"{deadline:g}" if deadline else "none",
-        "mirror.airflow.pool": _code(pool_of(flow)),
-        "mirror.spark.connection": _code(flow.spark_connection),
-        "file": _code(config_path),
+        "mirror.airflow.pool": markdown_code(pool_of(flow)),
+        "mirror.spark.connection": markdown_code(flow.spark_connection),
+        "file": markdown_code(config_path),
     }
     lines = ["| setting | value |", "|---|---|", *(f"| `{key}` | {value} |" for key, value in rows.items())]
     return "### Settings\n\n" + "\n".join(lines)
@@ -82,7 +83,7 @@ def _type(param: Param) -> str:
     choices = schema.get("enum") or schema.get("items", {}).get("enum")
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     text = " or ".join(each for each in types if each != "null")
-    return f"{text} of {', '.join(_code(each) for each in choices)}" if choices else text
+    return f"{text} of {', '.join(markdown_code(each) for each in choices)}" if choices else text
 
 
 def _bootstrap(settings: ClientSettings) -> str:
@@ -91,13 +92,12 @@ def _bootstrap(settings: ClientSettings) -> str:
     return servers[0].strip() + (f" and {len(servers) - 1} more" if len(servers) > 1 else "")
 
 
+def _schedule(cron: str | None) -> str:
+    return markdown_code(cron) if cron else "none (manual runs only)"
+
+
 def _list(values: tuple[str, ...]) -> str:
-    return ", ".join(_code(value) for value in values) or "none"
-
-
-def _code(text: str) -> str:
-    """A Markdown table cell may not hold a bare pipe, and regexes often do."""
-    return "`" + text.replace("|", "\\|") + "`"
+    return ", ".join(markdown_code(value) for value in values) or "none"
 
 
 def _json_text(text: str) -> str:

@@ -19,6 +19,7 @@ from mirror_lib.airflow.spark.connection import (
     runs_driver_elsewhere,
     submit_environment,
 )
+from mirror_lib.airflow.templates import untemplated
 from mirror_lib.config import load
 from mirror_lib.config.secrets import hand_over
 from mirror_lib.errors import ConfigurationError
@@ -41,8 +42,16 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
     application_args: list[str]
     env_vars: dict[str, str]
 
-    def __init__(self, *, application: Path, flow: str, config_path: str, conn_id: str, **kwargs: Any) -> None:
-        super().__init__(application=str(application), conn_id=conn_id, conf=dict(SPARK_SETTINGS), **kwargs)
+    def __init__(
+        self, *, application: Path, flow: str, config_path: str, conn_id: str, name: str, **kwargs: Any
+    ) -> None:
+        super().__init__(
+            application=str(application),
+            conn_id=conn_id,
+            conf=dict(SPARK_SETTINGS),
+            name=untemplated(name),
+            **kwargs,
+        )
         self.flow = flow
         self.config_path = config_path
         self.spark_conn_id = conn_id

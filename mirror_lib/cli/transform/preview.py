@@ -12,6 +12,7 @@ from mirror_lib.config import FlowConfig, PoisonPolicy, flow_topology, quarantin
 from mirror_lib.dev import tail
 from mirror_lib.errors import ConfigurationError, SparkJobError, Where
 from mirror_lib.relay.preview import (
+    MOST_BYTES,
     PreviewArguments,
     Sample,
     SampleStart,
@@ -72,6 +73,11 @@ def show_preview(output: Output, config: Path, flow: FlowConfig, wanted: Wanted,
         result = _transform(output, config, flow, wanted.topic, remote_topic, sample, master)
     preview = Preview.of(wanted.topic, remote_topic, sample.records(), sample.unreadable, result)
     _show(output, preview, PreviewText(policy_text(flow), SchemaTexts(chain)))
+    if sample.is_cut:
+        output.note(
+            f"Fewer than {wanted.most:,} records: a preview reads at most {MOST_BYTES // 1024**2} MiB of decompressed "
+            "records. For others, use --from and --partition."
+        )
 
 
 def _check_topic(flow: FlowConfig, topology: FlowTopology, topic: str) -> None:

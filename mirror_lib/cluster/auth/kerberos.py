@@ -13,6 +13,7 @@ from typing import Any
 from mirror_lib.cluster.auth.jaas import JaasEntry
 from mirror_lib.cluster.auth.kerberos_tickets import INSTALL, TICKETS, KerberosIdentity, gssapi_package
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.limited_files import read_limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +100,14 @@ def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = Tr
     kind, colon, rest = name.partition(":")
     path = rest if colon and kind == "FILE" else name
     try:
-        return Path(path).read_bytes()
+        return read_limited(Path(path))
     except OSError:
         return None
 
 
 def _read(path: str, what: str, where: Where) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_limited(Path(path))
     except OSError as error:
         raise ConfigurationError(
             f"{what}: {error.strerror or error}.",

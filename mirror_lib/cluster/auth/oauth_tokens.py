@@ -29,6 +29,7 @@ from mirror_lib.http_client import (
     HttpResponse,
     send,
 )
+from mirror_lib.limited_files import read_limited
 from mirror_lib.masked_urls import masked_urls
 from mirror_lib.outside_json import parse_json
 
@@ -224,7 +225,7 @@ class TokenFile:
     def fetch(self, where: Where) -> Token:
         """As `TokenSource.fetch`."""
         try:
-            text = Path(self.path).read_text(encoding="utf-8")
+            text = read_limited(Path(self.path)).decode()
         except OSError:
             text = self.content
         return as_token(text.strip(), where, f"the file {self.path}", self.subject_claim)

@@ -26,6 +26,7 @@ from mirror_lib.cluster.auth.keystores import (
 )
 from mirror_lib.config.security import TlsVersions, TlsVersionsError, java_only_problem, tls_versions
 from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.limited_files import read_limited
 
 
 def refuse_java_only(properties: Mapping[str, str], beginning: str, where: Where, *, prefix: str = "") -> None:
@@ -134,7 +135,7 @@ class _Reader:
         if location:
             password = self._get("ssl.truststore.password")
             return self._read_store(
-                f"ssl.truststore.location={location}", lambda: read_truststore(Path(location).read_bytes(), password)
+                f"ssl.truststore.location={location}", lambda: read_truststore(read_limited(Path(location)), password)
             )
         return None
 
@@ -152,7 +153,7 @@ class _Reader:
             password = self._get("ssl.keystore.password")
             return self._read_store(
                 f"ssl.keystore.location={location}",
-                lambda: read_keystore(Path(location).read_bytes(), password, key_password),
+                lambda: read_keystore(read_limited(Path(location)), password, key_password),
             )
         return None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import deque
 from collections.abc import Iterator
 
 from mirror_lib.cluster.batches.compression import CodecError, decompress
@@ -65,12 +66,14 @@ def read_legacy(entry: memoryview, magic: int) -> Iterator[Record]:
             name = Codec(kind).name if kind <= Codec.ZSTD else kind
             raise RecordError(f"messages compressed with {name} are not allowed in magic {magic}")
         appended = timestamp if magic and attributes & LOG_APPEND_TIME_BIT else None
-        inner = list(_inner(decompress(kind, value), magic))
+        body = decompress(kind, value)
+        # Only the last one is kept: each takes more memory than its bytes.
+        (last,) = deque(_inner(body, magic), maxlen=1)
     except (struct.error, CodecError) as error:
         raise RecordError(f"its messages cannot be read: {error}") from error
     # Relative in magic 1, unless the wrapper's own offset shows that they are not.
-    base = offset - inner[-1].offset if magic and inner else _NO_BASE
-    for record in inner:
+    base = offset - last.offset if magic else _NO_BASE
+    for record in _inner(body, magic):
         yield Record(
             record.offset + base if base >= 0 else record.offset,
             record.timestamp if appended is None else appended,

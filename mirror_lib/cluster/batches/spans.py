@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +30,8 @@ from mirror_lib.cluster.batches.records import Record, RecordError, read_records
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
 #: Memory of a record in bytes, in addition to its tail.
 _OLD_RECORD = 200
+#: Decompressed bytes of old formats after which a response is not read further.
+_OLD_AT_ONCE = 8 * 1024 * 1024
 
 #: Returns true if an aborted batch of offsets [first, next) is shown to a reader of committed records nevertheless.
 Shown = Callable[[int, int], bool]
@@ -61,6 +62,11 @@ class Span:
     def is_hidden(self) -> bool:
         """True if no record is visible: control batches, aborted transactions."""
         return self.header is None and not self.old
+
+    @property
+    def count(self) -> int:
+        """Number of visible records."""
+        return len(self.old) if self.header is None else self.header.count
 
     @property
     def dense(self) -> bool:
@@ -114,7 +120,7 @@ def read_spans(
     *,
     read_committed: bool,
     shown: Shown = none_shown,
-    old_bytes: int = sys.maxsize,
+    old_bytes: int = _OLD_AT_ONCE,
 ) -> tuple[list[Span], int]:
     """The complete batches of a fetch up to the first damaged one, and their size in bytes.
 
@@ -124,7 +130,7 @@ def read_spans(
         read_committed: hide aborted transactions.
         shown: exceptions from that, by batch.
         old_bytes: records of old formats are decompressed here; from this size on, the rest is ignored, as if it had
-            not been fetched.
+            not been fetched. At least one message is read.
 
     Raises:
         RecordError: the first batch is damaged.

@@ -17,6 +17,7 @@ from mirror_lib.config.file import FileStamp, byte_order_mark, parse_properties
 from mirror_lib.config.model import Severity
 from mirror_lib.config.secrets.airflow_provider import CLASS_NAME, AirflowSecretProvider
 from mirror_lib.config.secrets.errors import NotLookedUpError, ProviderError
+from mirror_lib.limited_files import read_limited
 from mirror_lib.topology import parse_list
 
 __all__ = [
@@ -193,7 +194,7 @@ def _is_name(text: str) -> bool:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_limited(path)
     except OSError as error:
         raise ProviderError(f"{path} cannot be read: {error.strerror}") from error
 

@@ -13,6 +13,7 @@ from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.raw import HiddenRecords
 from mirror_lib.errors import AuthorizationError, SourceTransactionOpenError, Where
 from mirror_lib.observe import duration
+from mirror_lib.printable import printable
 from mirror_lib.relay.model import HiddenPartition, PartitionProblem
 from mirror_lib.relay.planning.source_logs import LONG_OPEN_SECONDS
 from mirror_lib.topology import FlowId
@@ -130,4 +131,4 @@ def _producer(hidden: HiddenRecords) -> str:
     if hidden.transactional_id is None:
         return f"producer id {hidden.producer_id}, transactional id unknown to every coordinator"
     known = "" if hidden.is_coordinated else ", whose coordinator does not know that it covers the partition"
-    return f"producer id {hidden.producer_id}, transactional id {hidden.transactional_id}{known}"
+    return f"producer id {hidden.producer_id}, transactional id {printable(hidden.transactional_id)}{known}"

@@ -5,6 +5,7 @@ from .job import PreviewRunner as PreviewRunner
 from .job import read_result as read_result
 from .job import write_rows as write_rows
 from .sample import headers_of as headers_of
+from .sample import MOST_BYTES as MOST_BYTES
 from .sample import places_of as places_of
 from .sample import read_sample as read_sample
 from .sample import Sample as Sample

@@ -6,9 +6,11 @@ The copy task must not load numpy and Arrow: no module that it imports may impor
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -31,6 +33,8 @@ _FURTHER = 4
 _MICROSECONDS = 1000
 #: A record keeps all records of its part in memory, and there may be many partitions.
 _LIMITS = DecodeLimits(part=64 * 1024)
+#: Maximum bytes of a sample's rows, in addition to one row: a preview holds them several times.
+MOST_BYTES = 32 * 1024 * 1024
 
 
 class Edge(StrEnum):
@@ -80,10 +84,12 @@ class Sample:
 
     Attributes:
         unreadable: records that cannot become rows, and damaged batches by their first offset.
+        is_cut: True if records are missing because the sample would have become too large.
     """
 
     rows: pa.Table
     unreadable: Mapping[RecordPlace, MirrorError]
+    is_cut: bool = False
 
     def records(self) -> tuple[SourceRecord, ...]:
         """The rows as values."""
@@ -122,7 +128,7 @@ def read_sample(flow: FlowConfig, topic: str, start: SampleStart, *, most: int, 
     """Records of a topic, spread evenly over its partitions.
 
     Args:
-        most: maximum number of records; fewer if the topic does not have more.
+        most: maximum number of records; fewer if the topic does not have more, or if they exceed `MOST_BYTES`.
         partition: read only this partition.
 
     Raises:
@@ -201,12 +207,13 @@ def _check_offset(
 
 async def _read(flow: FlowConfig, ranges: Sequence[_Range], most: int, *, last: bool) -> Sample:
     async with open_clients(Connection.from_settings(flow.clients.data_consumer)) as (client,):
-        partitions = [_PartitionSample(client, each, flow, last=last) for each in ranges]
+        room = _Room(MOST_BYTES, MOST_BYTES // len(ranges))
+        partitions = [_PartitionSample(client, each, flow, room, last=last) for each in ranges]
         count = -(-most // len(partitions))
         while True:
             for each in partitions:
                 await each.read(count)
-            if count >= most or sum(len(each.found) for each in partitions) >= most:
+            if room.left <= 0 or count >= most or sum(len(each.found) for each in partitions) >= most:
                 break
             # Some have fewer records than their share.
             count = min(2 * count, most)
@@ -214,7 +221,8 @@ async def _read(flow: FlowConfig, ranges: Sequence[_Range], most: int, *, last: 
         taken = [row for each, share in zip(partitions, fair, strict=True) for row in each.take(share)]
     rows = [row for row in taken if isinstance(row, pa.RecordBatch)]
     unreadable = {each.place: each.error for each in taken if isinstance(each, _Unreadable)}
-    return Sample(pa.Table.from_batches(rows, READ_SCHEMA), unreadable)
+    is_cut = len(taken) < most and any(each.is_cut for each in partitions)
+    return Sample(pa.Table.from_batches(rows, READ_SCHEMA), unreadable, is_cut)
 
 
 def shares(held: Sequence[int], most: int) -> list[int]:
@@ -236,44 +244,85 @@ class _Unreadable(NamedTuple):
     error: MirrorError
 
 
+@dataclass(slots=True)
+class _Room:
+    """Bytes for the rows of all partitions.
+
+    Attributes:
+        left: for all partitions; below zero by one row at most.
+        share: for each partition.
+    """
+
+    left: int
+    share: int
+
+
 class _PartitionSample:
     """Some records of one partition: the first or the last ones of a range."""
 
-    def __init__(self, client: RawClient, range_: _Range, flow: FlowConfig, *, last: bool) -> None:
+    def __init__(self, client: RawClient, range_: _Range, flow: FlowConfig, room: _Room, *, last: bool) -> None:
         self._range = range_
+        self._room = room
+        self._used = 0
         self._last = last
         self._is_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         settings: CopySettings = flow.copy_settings
         self._reader = PartitionReader(client, range_.source, settings, read_committed=self._is_committed)
         #: One entry per record.
-        self.found: list[pa.RecordBatch | _Unreadable] = []
+        self.found: deque[pa.RecordBatch | _Unreadable] = deque()
         self._is_all = False
+        #: Further records would exceed the room.
+        self.is_cut = False
 
     async def read(self, count: int) -> None:
         """Read `count` records, or all if there are fewer."""
         if self._is_all or len(self.found) >= count:
             return
         if not self._last:
-            self.found = await self._first(self._range.first, count)
+            await self._first(self._range.first, count)
             self._is_all = len(self.found) < count
             return
         width = count
         while True:
             first = max(self._range.first, self._range.end - width)
-            self.found = (await self._first(first, self._range.end - first))[-count:]
-            self._is_all = first == self._range.first
+            await self._first(first, count)
+            self._is_all = first == self._range.first or self.is_cut
             if self._is_all or len(self.found) >= count:
                 return
             width *= _FURTHER
 
     def take(self, count: int) -> list[pa.RecordBatch | _Unreadable]:
         """The first or the last `count` records that were read."""
-        return self.found[len(self.found) - count :] if self._last else self.found[:count]
+        first = len(self.found) - count if self._last else 0
+        return list(islice(self.found, first, first + count))
 
-    async def _first(self, first: int, count: int) -> list[pa.RecordBatch | _Unreadable]:
-        found: list[pa.RecordBatch | _Unreadable] = []
+    def _take(self, row: pa.RecordBatch | _Unreadable, count: int) -> bool:
+        """Keep a row; return False if no later one can be kept."""
+        room, size = self._room, _size(row)
+        if not self._last and self._used and (self._used + size > room.share or room.left < size):
+            self.is_cut = True
+            return False
+        if room.left <= 0 and not self.found:
+            self.is_cut = True
+            return False
+        self.found.append(row)
+        self._count(size)
+        while self._last and len(self.found) > 1 and (self._used > room.share or len(self.found) > count):
+            # The last records of the range are wanted, and it is read forwards.
+            self.is_cut = self.is_cut or len(self.found) <= count
+            self._count(-_size(self.found.popleft()))
+        return self._last or len(self.found) < count
+
+    def _count(self, size: int) -> None:
+        self._used += size
+        self._room.left -= size
+
+    async def _first(self, first: int, count: int) -> None:
+        """Take records from an offset on: the first `count`, or the last ones before the end of the range."""
+        self._count(-self._used)
+        self.found.clear()
         offset, source = first, self._range.source
-        while len(found) < count and offset < self._range.end:
+        while offset < self._range.end:
             response = await self._reader.fetch(offset)
             before = offset
             try:
@@ -288,19 +337,22 @@ class _PartitionSample:
                     limits=_LIMITS,
                 ):
                     rows = with_source(part.records, place_of(source.partition, Codec.NONE))
-                    found += (rows.slice(row, 1) for row in range(min(rows.num_rows, count - len(found))))
                     offset = part.next_offset
-                    if len(found) >= count:
-                        break
+                    if not all(self._take(rows.slice(row, 1), count) for row in range(rows.num_rows)):
+                        return
             except InexactRowError as error:
                 # The error names the record; later records may be readable.
                 at = offset if error.where.offset is None else error.where.offset
-                found.append(_Unreadable(RecordPlace(source.partition, at), error))
+                if not self._take(_Unreadable(RecordPlace(source.partition, at), error), count):
+                    return
                 offset = at + 1
             except (CorruptBatchError, OversizedBatchError) as error:
-                found.append(_Unreadable(RecordPlace(source.partition, offset), error))
-                break
+                self._take(_Unreadable(RecordPlace(source.partition, offset), error), count)
+                return
             if offset == before:
                 # The end of the readable records.
-                break
-        return found
+                return
+
+
+def _size(row: pa.RecordBatch | _Unreadable) -> int:
+    return row.nbytes if isinstance(row, pa.RecordBatch) else 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -103,15 +103,15 @@ class _Side:
             self.records.extend(record for record in span.records() if record.offset >= self.next_offset)
         return self.records[0]
 
-    def ahead(self, count: int) -> Sequence[Record] | None:
-        """The next records, at most `count`; None if fewer were fed."""
-        while len(self.records) < count:
-            self._skip_hidden()
-            if not self.waiting:
-                return None
-            span = self.waiting.popleft()
-            self.records.extend(record for record in span.records() if record.offset >= self.next_offset)
-        return tuple(islice(self.records, count))
+    def holds(self, count: int) -> bool:
+        """True if at least `count` further records were fed."""
+        return len(self.records) + sum(span.count for span in self.waiting) >= count
+
+    def ahead(self) -> Iterator[Record]:
+        """The next records. Their batches are decoded one at a time and not kept: there may be very large ones."""
+        yield from self.records
+        for span in self.waiting:
+            yield from span.records()
 
     def take(self) -> None:
         self.next_offset, self.hidden = self.records.popleft().offset + 1, 0
@@ -315,10 +315,9 @@ class TailMatcher:
             raise MismatchError(here.offset, there.offset)
         # Both have lost the records before. The source's hole may have held fewer records than the target's.
         look = min(target.hole(), _MOST_MARKERS) + 1
-        ahead = source.ahead(look)
-        if ahead is None and not source_ended:
+        if not source.holds(look) and not source_ended:
             return False
-        later = islice(source.records, 1, look)
+        later = islice(source.ahead(), 1, look)
         if any(_equal(each, there, compare_timestamps=target.own_timestamps) for each in later):
             raise MismatchError(here.offset, there.offset)
         self._take_pair(here, there)

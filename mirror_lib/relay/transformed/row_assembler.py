@@ -183,8 +183,13 @@ class RowAssembler:
 
     def _record(self, offset: int, data: memoryview) -> Record | None:
         """The record on the source; None if it no longer exists."""
-        spans, _ = read_spans(data, (), read_committed=False)
-        holding = next((each for each in spans if each.first <= offset < each.next_offset), None)
+        holding, position = None, 0
+        while holding is None and position < len(data):
+            spans, size = read_spans(data[position:], (), read_committed=False)
+            holding = next((each for each in spans if each.first <= offset < each.next_offset), None)
+            if not spans:
+                break
+            position += size
         found = () if holding is None or holding.is_hidden else holding.records()
         return next((each for each in found if each.offset == offset), None)
 

@@ -31,6 +31,7 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     Where,
 )
+from mirror_lib.markdown_text import markdown_text
 from mirror_lib.offsets import merge
 from mirror_lib.relay.backfill import again
 from mirror_lib.relay.planning import FlowClusters, with_flow
@@ -150,16 +151,20 @@ class ReturnPlan:
             "offsets so far |",
             "|---|---|---|---|---|---|---|",
             *(
-                f"| {each.source} | {each.copied_to} | {each.source_end} | {each.left_behind:,} "
-                f"| {each.target} | {each.target_next} | {each.came_since:,} |"
+                f"| {_cell(each.source)} | {_cell(each.copied_to)} | {each.source_end} | {each.left_behind:,} "
+                f"| {_cell(each.target)} | {each.target_next} | {each.came_since:,} |"
                 for each in listed
             ),
         ]
         if len(listed) < len(self.partitions):
             lines += ["", f"and {len(self.partitions) - len(listed):,} more: see the log of the previous task."]
         if self.staying:
-            lines += ["", self.staying_text]
+            lines += ["", markdown_text(self.staying_text)]
         return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    return markdown_text(str(value))
 
 
 def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[str]) -> ReturnPlan:

@@ -14,6 +14,7 @@ from mirror_lib.cluster.admin import CommittedOffset
 from mirror_lib.cluster.topics import Checkpoint
 from mirror_lib.ledger import GroupObservationRow
 from mirror_lib.offsets import IN_SYNC, CheckpointOffsets, GroupReason, why_not_in_sync
+from mirror_lib.printable import printable
 from mirror_lib.topology import FlowId, TopicPartition
 
 #: Reasons that need attention; the others pass by themselves, or follow from the configuration.
@@ -201,8 +202,10 @@ class GroupPlan:
     @property
     def problems(self) -> tuple[str, ...]:
         """Problems that need attention: offsets that a cluster did not return or accept."""
-        groups = (f"group {each.group}: {each.what}" for each in self.findings if each.reason in _TROUBLE)
-        rows = (f"group {row.group} on {row.source}: {row.what}" for row in self.rows if row.reason in _TROUBLE)
+        groups = (f"group {printable(each.group)}: {each.what}" for each in self.findings if each.reason in _TROUBLE)
+        rows = (
+            f"group {printable(row.group)} on {row.source}: {row.what}" for row in self.rows if row.reason in _TROUBLE
+        )
         return (*groups, *rows)
 
     @property
@@ -213,8 +216,8 @@ class GroupPlan:
             if row.reason in _NEVER:
                 found.setdefault(row.reason, []).append(row)
         return tuple(
-            f"{len(rows):,} positions are never translated ({reason}), such as {rows[0].group} on {rows[0].source}: "
-            f"{_NEVER[reason]}."
+            f"{len(rows):,} positions are never translated ({reason}), such as {printable(rows[0].group)} on "
+            f"{rows[0].source}: {_NEVER[reason]}."
             for reason, rows in sorted(found.items())
         )
 

@@ -137,18 +137,21 @@ class RangeComparer:
         return self.needs_source or self.needs_target
 
     def _have(self, wanted: int) -> tuple[int, int]:
-        """Decode until `wanted` records wait on both sides or their ends are reached; notes what must be fed."""
+        """Decode until `wanted` records wait on both sides or their ends are reached; notes what must be fed.
+
+        Fewer records, but at least one, are decoded if they are very large.
+        """
         source, target = self.source, self.target
-        while target.pending_records < wanted and self._decode_target():
+        while target.pending_records < wanted and not target.is_full and self._decode_target():
             pass
         # Many small batches on one side can equal one large batch on the other: long lists are compared at once.
-        while source.pending_records < (enough := max(wanted, target.pending_records)):
+        while source.pending_records < (enough := max(wanted, target.pending_records)) and not source.is_full:
             if source.decode_next(enough - source.pending_records if target.pending_records else _AT_ONCE) is None:
                 break
-        while 0 < target.pending_records < source.pending_records and self._decode_target():
+        while 0 < target.pending_records < source.pending_records and not target.is_full and self._decode_target():
             pass
-        self.needs_source = self.source.pending_records < wanted and not self.source.is_exhausted
-        self.needs_target = self.target.pending_records < wanted and not self.target.is_exhausted
+        self.needs_source = source.pending_records < wanted and not (source.is_exhausted or source.is_full)
+        self.needs_target = target.pending_records < wanted and not (target.is_exhausted or target.is_full)
         return self.source.visible(wanted), self.target.visible(wanted)
 
     def _decode_target(self) -> bool:

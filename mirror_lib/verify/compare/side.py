@@ -11,6 +11,8 @@ from mirror_lib.verify.compare.record_columns import Columns, columns
 
 #: Consumed decoded records that may be held before they are dropped.
 _LET_GO = 4096
+#: Bytes of decoded records from which no further batch is decoded. One batch may have more.
+_MOST_BYTES = 16 * 1024 * 1024
 #: Replaces a timestamp that the broker set instead of the producer's.
 REPLACED = -(1 << 62)
 
@@ -38,6 +40,8 @@ class Side:
         self.offsets: list[int] = []
         self.times: list[int] = []
         self.tails: list[bytes] = []
+        #: Bytes of `tails`.
+        self._held = 0
         #: The first decoded record that is not consumed.
         self.at = 0
         #: Everything before this offset is consumed.
@@ -71,6 +75,11 @@ class Side:
     def pending_records(self) -> int:
         """Decoded records that are not consumed."""
         return len(self.offsets) - self.at
+
+    @property
+    def is_full(self) -> bool:
+        """Return True if the decoded records that are not consumed take so much memory that none should be added."""
+        return self._held > _MOST_BYTES and sum(map(len, self.tails[self.at :])) > _MOST_BYTES
 
     @property
     def position(self) -> int:
@@ -117,6 +126,7 @@ class Side:
         """
         if not self._queue or self._queue[0].first >= self.end:
             return None
+        self._drop_consumed()
         span, rest = self._queue[0], None
         if isinstance(span, RecordBlock):
             if wanted < len(span):
@@ -129,13 +139,17 @@ class Side:
         self._queue.popleft()
         if rest is not None:
             self._queue.appendleft(rest)
-        if self.at > _LET_GO or self.at == len(self.offsets):
-            del self.offsets[: self.at], self.times[: self.at], self.tails[: self.at]
-            self.at = 0
         self.offsets += found.offsets
         self.times += found.times
         self.tails += found.tails
+        self._held += sum(map(len, found.tails))
         return span
+
+    def _drop_consumed(self) -> None:
+        if self.at > _LET_GO or self.at == len(self.offsets) or self._held > _MOST_BYTES:
+            del self.offsets[: self.at], self.times[: self.at], self.tails[: self.at]
+            self.at = 0
+            self._held = sum(map(len, self.tails))
 
     def advance(self, count: int) -> None:
         """Consume decoded records."""

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config import FlowConfig
 from mirror_lib.errors import ConfigurationError, TopicMissingError
-from mirror_lib.relay.preview.sample import Sample, SampleStart, read_sample
+from mirror_lib.relay.preview.sample import MOST_BYTES, Sample, SampleStart, read_sample
 from mirror_lib.transform.preview.preview import RecordPlace
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, create_topic, delete_records, produce, records, transaction
+from tests.support.own_process import MEBIBYTE, measured
+
+#: Records of 4 MiB: several times as many as a sample may have.
+_LARGE = 80
 
 
 @pytest.fixture
@@ -146,3 +151,28 @@ def test_what_is_not_there_is_told(flow: Flow, kafka_pair: KafkaPair, topic_name
         sampled(flow, topic_name, "3", 5)
     assert "--partition" in refused.value.action
     assert places(sampled(flow, topic_name, "3", 5, partition=0)) == offsets(0, [3, 4])
+
+
+def sampled_places(config: FlowConfig, topic: str, start: str) -> tuple[list[tuple[int, int]], bool]:
+    sample = read_sample(config, topic, SampleStart.parse(start), most=_LARGE)
+    return places(sample), sample.is_cut
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_a_sample_of_records_that_become_large_has_fewer_of_them(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str, start: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    for partition in range(2):
+        at_once = [Record(value=bytes(4 * MEBIBYTE), partition=partition)] * (_LARGE // 2)
+        produce(kafka_pair.source, topic_name, at_once, compression_type="zstd", message_max_bytes=10**8)
+
+    found = measured(sampled_places, flow.config, topic_name, start)
+
+    numbers, is_cut = found.result
+    assert is_cut
+    # Four records of 4 MiB are a little more than half of the limit.
+    taken = range(3) if start == "earliest" else range(_LARGE // 2 - 3, _LARGE // 2)
+    assert numbers == [*offsets(0, taken), *offsets(1, taken)]
+    # Rows, one table of them, and what is read at the moment.
+    assert found.grown < 5 * MOST_BYTES

@@ -14,6 +14,7 @@ from mirror_lib.config.secrets.providers import (
     Resolver,
     make_providers,
 )
+from mirror_lib.limited_files import LARGEST
 
 _PACKAGE = "org.apache.kafka.common.config.provider"
 
@@ -110,3 +111,12 @@ def test_providers_are_made_by_their_java_names() -> None:
     assert set(providers) == {"env"}
     assert providers["env"].get("", "PATH") is None
     assert set(wrong) == {"config.providers", "config.providers.vault.class"}
+
+
+def test_a_file_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError, match="/dev/zero cannot be read: File too large"):
+        FileProvider({}).get("/dev/zero", "key")
+    assert DirectoryProvider({}).get("/dev", "zero") is None, "no regular file"
+    (tmp_path / "large").write_bytes(bytes(LARGEST + 1))
+    with pytest.raises(ProviderError, match="File too large"):
+        DirectoryProvider({}).get(str(tmp_path), "large")

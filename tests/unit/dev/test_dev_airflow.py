@@ -12,6 +12,7 @@ from mirror_lib.config.loader import load
 from mirror_lib.dev.airflow import LocalAirflow, airflow_settings
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError
 from mirror_lib.dev.demo_config import demo_properties
+from mirror_lib.page.plugin import HOSTS_VARIABLE
 from mirror_lib.topology.names import FlowId
 
 
@@ -30,6 +31,7 @@ def test_an_airflow_without_login_is_reached_from_this_machine_only(tmp_path):
     settings = airflow_settings(tmp_path, tmp_path, port=8080)
     assert settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "True"
     assert settings["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert settings[HOSTS_VARIABLE].split() == ["127.0.0.1", "localhost"]
 
 
 def test_settings_of_another_airflow_are_not_inherited(airflow, monkeypatch):

@@ -15,10 +15,11 @@ from rich.console import Console
 
 from mirror_lib.cli.output import ConsoleOutput
 from mirror_lib.cluster.protocol.kafka_errors import error_for_code
-from mirror_lib.errors import MirrorError, Where
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.observe.metrics import Kind, Metric, Sample
 from mirror_lib.observe.prometheus import _Collected
 from mirror_lib.printable import LINES, PrintableFormatter, printable
+from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 HOSTILE = "a\x1b[2J\u202e\0\r\nb"
@@ -51,6 +52,22 @@ def test_an_error_has_no_control_characters_wherever_it_goes() -> None:
     assert error.attributes() == pickle.loads(pickle.dumps(error)).attributes()
 
 
+def test_a_name_does_not_break_the_line_of_an_error() -> None:
+    error = MirrorError("group x\nerror: all is lost", where=Where(topic="a\nb"), action="Look at x\ny.")
+
+    assert str(error) == r"topic a\nb: group x\nerror: all is lost Look at x\ny."
+    # A file has several problems, a line each.
+    assert "\n" in str(ConfigurationError("two problems:\n  one"))
+
+
+def test_names_in_a_plan_do_not_break_its_lines() -> None:
+    acl = AclBinding(
+        AclResource.GROUP, "g\ndelete all", AclPattern.LITERAL, "User:a\nb", "*", "READ", AclPermission.ALLOW
+    )
+
+    assert "\n" not in str(acl)
+
+
 def test_a_broker_s_message_is_one_line() -> None:
     error = error_for_code(KafkaError.UNKNOWN, where=Where(), doing="commit", detail="refused\nerror: all is lost")
 
@@ -62,8 +79,18 @@ def test_a_log_line_has_no_control_characters() -> None:
     record = logging.LogRecord("mirror_lib", logging.WARNING, "x.py", 1, "Group %s.\nMore.", (HOSTILE,), None)
 
     formatted = PrintableFormatter("%(levelname)s %(message)s").format(record)
-    assert formatted == r"WARNING Group a\x1b[2J\u202e\x00\r\nb." + "\nMore."
+    assert formatted == r"WARNING Group a\x1b[2J\u202e\x00\r\nb." + "\n  More."
     assert record.args == (HOSTILE,)
+
+
+def test_a_text_with_lines_does_not_forge_a_log_line() -> None:
+    error = ValueError("refused\n2026-11-26 ERROR mirror_lib: all is lost")
+    record = logging.LogRecord("mirror_lib", logging.WARNING, "x.py", 1, "No: %s", (error,), None)
+
+    first, *others = PrintableFormatter("%(levelname)s %(message)s").format(record).split("\n")
+
+    assert first == "WARNING No: refused"
+    assert others == ["  2026-11-26 ERROR mirror_lib: all is lost"]
 
 
 def test_a_progress_bar_and_a_table_show_names_and_no_markup() -> None:

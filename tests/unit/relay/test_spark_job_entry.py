@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of
 from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError
+from mirror_lib.transform.model import TransformChain
 from spark_jobs.entry import take_remote
 from spark_jobs.failures import blames_no_record, spark_errors, spark_failure
+from spark_jobs.preview import preview_with
 
 
 @pytest.mark.parametrize(
@@ -62,3 +67,22 @@ def test_a_jvm_that_is_gone_is_not_taken_for_a_broker(error: Exception) -> None:
     assert type(told) is SparkJobError
     assert told.what.startswith("Spark's JVM ended during the copy")
     assert "marked, cleared or deleted" in told.action
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), EOFError()])
+def test_a_preview_whose_jvm_is_gone_blames_no_record(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Nor does it try its records one by one: every further call would fail as well."""
+    calls: list[int] = []
+
+    def of_arrow(_: object, rows: pa.Table) -> None:
+        calls.append(rows.num_rows)
+        raise error
+
+    monkeypatch.setattr("spark_jobs.preview.from_arrow_table", of_arrow)
+    sample = [
+        {"topic": "orders", "__mirror_source": {"place": place_of(0, Codec.NONE), "offset": at}} for at in range(9)
+    ]
+
+    with pytest.raises(SparkJobError, match="JVM ended during the preview"):
+        preview_with(None, "A->B", {})(TransformChain(()), pa.Table.from_pylist(sample, READ_SCHEMA))  # type: ignore[arg-type]
+    assert calls == [9]

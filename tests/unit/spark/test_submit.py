@@ -11,7 +11,15 @@ import pytest
 from mirror_lib.dev.spark_connect import CONNECT_SETTINGS
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.spark.settings import SPARK_SETTINGS
-from mirror_lib.spark.submit import checkout_path, find_spark_home, job_file, runs_here, spark_submit, submit_settings
+from mirror_lib.spark.submit import (
+    LOCAL_SETTINGS,
+    checkout_path,
+    find_spark_home,
+    job_file,
+    runs_here,
+    spark_submit,
+    submit_settings,
+)
 
 _PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
 
@@ -117,3 +125,16 @@ class TestSparkHome:
 
         with pytest.raises(ConfigurationError, match="PySpark is not installed"):
             find_spark_home({})
+
+
+def test_a_driver_on_this_machine_is_not_reached_from_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reaches its ports could take its blocks, which hold credentials."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert LOCAL_SETTINGS.items() <= submit_settings("local[*]").items()
+    assert not LOCAL_SETTINGS.keys() & submit_settings("spark://host:7077").keys()
+
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.host 192.0.2.1\nspark.driver.bindAddress 0.0.0.0\n")
+
+    chosen = submit_settings("local[*]")
+    assert not {"spark.driver.host", "spark.driver.bindAddress"} & chosen.keys()
+    assert chosen["spark.authenticate"] == "true"

@@ -1,0 +1,61 @@
+"""Texts of a configuration file in arguments that Airflow renders: they could read its variables and connections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2.sandbox import SandboxedEnvironment
+
+from mirror_lib.airflow.dags import mirror_dags
+from mirror_lib.airflow.templates import untemplated
+
+#: What each of them would become: the same text in any rendered argument.
+_RENDERED = "1001001"
+_ALIAS = "{{7*143000143//1000}}"
+_FILE = f"""\
+clusters = {_ALIAS}, B
+{_ALIAS}.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+{_ALIAS}->B.enabled = true
+B->{_ALIAS}.enabled = true
+B->{_ALIAS}.mirror.way.back = true
+"""
+_BROKEN = f"clusters = A, B\nA.bootstrap.servers = {_ALIAS}\nA->B.enabled = {_ALIAS}\n"
+
+
+class _Task:
+    """A task instance whose XComs are empty."""
+
+    def xcom_pull(self, **_: Any) -> dict[str, str]:
+        return {"told": "", "agreed": ""}
+
+
+@pytest.mark.parametrize("text", [_FILE, _BROKEN], ids=["names", "problems"])
+def test_nothing_of_a_file_is_rendered(tmp_path: Path, text: str) -> None:
+    path = tmp_path / f"{_ALIAS.replace('/', '')}.properties"
+    path.write_text(text)
+    seen = 0
+
+    for dag in mirror_dags(config=path).values():
+        for task in dag.tasks:
+            task.render_template_fields({"ti": _Task(), "dag": dag, "params": {}})
+            values = [str(getattr(task, name, None)) for name in task.template_fields]
+            assert not any(_RENDERED in each for each in values), (dag.dag_id, task.task_id, values)
+            seen += sum("{{7*143" in each for each in values)
+
+    assert seen
+
+
+@given(st.text())
+def test_a_template_renders_to_its_text(text: str) -> None:
+    environment = SandboxedEnvironment(keep_trailing_newline=True)
+
+    for each in (text, f"{{{{{text}}}}}", f"{{%{text}", f"{{#{text}\"'#}}"):
+        if untemplated(each) != each:
+            assert environment.from_string(untemplated(each)).render() == each
+        else:
+            assert not {"{{", "{%", "{#"} & {each[at : at + 2] for at in range(len(each))}
