@@ -17,6 +17,7 @@ from mirror_lib.airflow.forms import (
     topics_field,
 )
 from mirror_lib.config import FlowConfig
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.runbook import CutoverDefinition, Fence, Style, VerifyScope
 
 _WHAT, _HOW, _LIMITS = "What to move", "How to move", "Limits"
@@ -36,8 +37,8 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             pattern=_NAME,
             title="Name",
             description_md="Name of the cutover; letters, digits, dots, underscores and hyphens. Empty: the DAG run's "
-            "id. A cutover that has begun continues where it is: give its **name alone**, all fields below but the "
-            "action and the hours were decided when it began.",
+            "id. A cutover that has begun continues where it is: give its **name alone**. Its other fields cannot be "
+            "changed, except the action and the hours: a run with other values fails.",
             section=_WHAT,
         ),
         "action": Param(
@@ -175,22 +176,52 @@ def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverD
     Raises:
         ConfigurationError: it is not a valid cutover.
     """
-    return CutoverDefinition(
-        name=name,
-        flow=flow,
-        topics=chosen_topics(params),
-        groups=chosen_names(params, "groups") or (".*",),
-        style=Style(params["style"]),
-        fence=Fence(params["fence"]),
-        writers=chosen_names(params, "writers"),
-        scope=VerifyScope(params["scope"]),
-        still_seconds=float(params["still_seconds"]),
-        drain_seconds=float(params["drain_seconds"]),
-        watch_seconds=float(params["watch_seconds"]),
-        max_lag=int(params["max_lag"]),
-        max_read_again=int(params["max_read_again"]),
-        max_skipped=int(params["max_skipped"]),
-        may_split=chosen_names(params, "may_split"),
-        require_way_back=bool(params["require_way_back"]),
-        with_withdrawn=bool(params["with_withdrawn"]),
-    )
+    return CutoverDefinition(name=name, flow=flow, **_values(params))
+
+
+def refuse_other_values(params: Mapping[str, Any], created: CutoverDefinition) -> None:
+    """Raise if an operator entered values that differ from those of the existing cutover: they would be ignored.
+
+    A field at the form's default is not compared, because the name alone continues a cutover.
+
+    Raises:
+        ConfigurationError: the values differ; it names each field with both values.
+    """
+    # The topics have no default.
+    defaults = {**CutoverDefinition(name=created.name, flow=created.flow, topics=(".*",)).to_dict(), "topics": ()}
+    differences = [
+        f"{field} is {_shown(getattr(created, field))}, not {_shown(value)}"
+        for field, value in _values(params).items()
+        if value not in (defaults[field], getattr(created, field))
+    ]
+    if differences:
+        raise ConfigurationError(
+            f"cutover {created.name} exists with other values: {'; '.join(differences)}.",
+            action="To continue it, trigger with its name alone. To change it, roll it back and start a new one with "
+            "another name.",
+        )
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _values(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `CutoverDefinition` that the form has."""
+    return {
+        "topics": chosen_topics(params),
+        "groups": chosen_names(params, "groups") or (".*",),
+        "style": Style(params["style"]),
+        "fence": Fence(params["fence"]),
+        "writers": chosen_names(params, "writers"),
+        "scope": VerifyScope(params["scope"]),
+        "still_seconds": float(params["still_seconds"]),
+        "drain_seconds": float(params["drain_seconds"]),
+        "watch_seconds": float(params["watch_seconds"]),
+        "max_lag": int(params["max_lag"]),
+        "max_read_again": int(params["max_read_again"]),
+        "max_skipped": int(params["max_skipped"]),
+        "may_split": chosen_names(params, "may_split"),
+        "require_way_back": bool(params["require_way_back"]),
+        "with_withdrawn": bool(params["with_withdrawn"]),
+    }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.approval import PATIENCE_SECONDS, Answer, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.cutover.form import ROLL_BACK, definition_from
+from mirror_lib.airflow.cutover.form import ROLL_BACK, definition_from, refuse_other_values
 from mirror_lib.airflow.cutover.patient_load import load_patiently
 from mirror_lib.airflow.task_states import ENDED_STATES, task_state
 from mirror_lib.observe import trigger_text
@@ -48,7 +48,9 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
         raise AirflowSkipException(f"cutover {name} was rolled back.")
     config = load(Path(config_path))
     with open_ledger(config) as ledger:
-        if ledger.cutovers.find(name) is None:
+        if ledger.cutovers.find(name) is not None:
+            refuse_other_values(params, open_cutover(ledger, name))
+        else:
             back_of = (params.get("back_of") or "").strip()
             home = failback_of(config, ledger, back_of, name) if back_of else None
             definition = home or definition_from(params, flow, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +15,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from mirror_lib.airflow.approval import NO, YES
 from mirror_lib.airflow.cutover.dag import build_cutover_dag
-from mirror_lib.airflow.cutover.form import definition_from
-from mirror_lib.airflow.cutover.tasks import answer, await_question
+from mirror_lib.airflow.cutover.form import definition_from, refuse_other_values
+from mirror_lib.airflow.cutover.tasks import answer, await_question, begin
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
@@ -341,3 +342,62 @@ def test_a_form_without_topics_is_no_cutover(
 
     with pytest.raises(MirrorError, match="topics"):
         definition_from(filled_in, "A->B", "wave-1")
+
+
+#: Another value for each field that a cutover keeps.
+OTHERS: dict[str, Any] = {
+    "topics": ["payments"],
+    "groups": ["billing"],
+    "style": "producers-first",
+    "fence": "acl",
+    "writers": ["User:app"],
+    "scope": "full",
+    "still_seconds": 3,
+    "drain_seconds": 4,
+    "watch_seconds": 0,
+    "max_lag": 5,
+    "max_read_again": 6,
+    "max_skipped": 7,
+    "may_split": ["audit"],
+    "require_way_back": False,
+    "with_withdrawn": True,
+}
+
+
+def test_every_field_that_a_cutover_keeps_has_another_value_here() -> None:
+    assert set(OTHERS) == {each.name for each in dataclasses.fields(CutoverDefinition)} - {"name", "flow"}
+
+
+@pytest.mark.parametrize("field", OTHERS)
+def test_a_value_that_an_existing_cutover_does_not_have_is_refused_and_both_are_named(
+    make_flow: Callable[..., FlowConfig], field: str
+) -> None:
+    form = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
+
+    with pytest.raises(MirrorError, match=f"wave-1 exists with other values: {field} is .*not ") as refused:
+        refuse_other_values({**form, field: OTHERS[field]}, WAVE)
+
+    assert "its name alone" in str(refused.value.action)
+
+
+def test_the_name_alone_or_the_same_values_continue_an_existing_cutover(make_flow: Callable[..., FlowConfig]) -> None:
+    form = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
+    created = definition_from({**form, **OTHERS}, WAVE.flow, WAVE.name)
+
+    refuse_other_values(form, created)
+    refuse_other_values({**form, **OTHERS}, created)
+
+
+def test_a_trigger_with_other_topics_does_not_continue_an_existing_cutover(config: Path) -> None:
+    with pytest.raises(MirrorError, match="topics is orders, not payments"):
+        begin(
+            WAVE.flow,
+            str(config),
+            params={**_form(config), "name": WAVE.name, "topics": ["payments"]},
+            dag_run=DagRun(),
+        )
+
+
+def _form(config: Path) -> dict[str, Any]:
+    flow = load(config).flow(WAVE.flow)
+    return dict(build_cutover_dag(flow, config).params.dump())
