@@ -56,7 +56,7 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
         f"{len(topics):,} topics with {partitions:,} partitions: {first_places(topic.source for topic in topics)}"
         if topics
         else "no topic of the flow matches.",
-        "Correct the topics of the cutover; `mirror topics plan` lists the topics of the flow.",
+        f"`mirror topics plan` lists the topics of the flow; {begin_anew('other topics')}.",
     )
 
 

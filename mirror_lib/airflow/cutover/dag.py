@@ -24,13 +24,13 @@ _START = datetime(2024, 1, 1, tzinfo=UTC)
 _NAME = "{{ ti.xcom_pull(task_ids='begin') }}"
 _CARRIES = "carry_out"
 _DOCUMENTATION = """\
-Moves the writers and readers of some topics from the source to the target. The steps are inventory, preflight,
+Moves the producers and consumers of some topics from the source to the target. The steps are inventory, preflight,
 rehearsal, freeze, drain, verification, groups, approval, switch, grants to write, and watch. A step passes only if all
 its gates hold.
 
-The run waits for two answers on Airflow's page of required actions: the confirmation that the writers are **stopped**,
-and the **approval** of the switch, which shows the report of all gates. The writers are stopped between the two, for
-seconds, because the Spark job is warm by then.
+The run waits for two answers on Airflow's page of required actions: the confirmation that the producers are
+**stopped**, and the **approval** of the switch, which shows the report of all gates. The producers are stopped between
+the two, for seconds, because the Spark job is warm by then.
 
 To continue a run that ended at a gate, trigger this DAG with the same name. Do not clear tasks: Airflow would show the
 old text of the question, so the task fails. An answer counts only while the Spark job that asked is running: the answer
@@ -57,7 +57,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     with DAG(
         dag_id=cutover_dag_id(flow),
         dag_display_name=f"Cutover {source} → {target}",
-        description=f"Moves writers and readers from cluster {source} to cluster {target}",
+        description=f"Moves producers and consumers from cluster {source} to cluster {target}",
         doc_md=_DOCUMENTATION,
         schedule=None,
         start_date=_START,
@@ -82,13 +82,13 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             Step.FREEZE,
             path,
             task_id="writers_stopped",
-            subject=f"Cutover {_NAME}: are all writers of these topics on {source} stopped?",
+            subject=f"Cutover {_NAME}: are all producers of these topics on {source} stopped?",
         )
         approved = _question(
             Step.APPROVE,
             path,
             task_id="agreed",
-            subject=f"Cutover {_NAME}: all records are on {target}. Approve the switch of writers and readers to "
+            subject=f"Cutover {_NAME}: all records are on {target}. Approve the switch of producers and consumers to "
             f"{target}?",
         )
         report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)

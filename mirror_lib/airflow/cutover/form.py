@@ -80,14 +80,14 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[style.value for style in Style],
             values_display={
-                Style.TOGETHER.value: "Readers and writers together",
-                Style.CONSUMERS_FIRST.value: "Readers first",
-                Style.PRODUCERS_FIRST.value: "Writers first",
+                Style.TOGETHER.value: "Consumers and producers together",
+                Style.CONSUMERS_FIRST.value: "Consumers first",
+                Style.PRODUCERS_FIRST.value: "Producers first",
             },
             title="Order",
-            description_md="**Together**: one window in which both are stopped. **Readers first**: for readers that "
-            "start slowly; they lag by one run meanwhile. **Writers first**: for readers that cannot stop in the "
-            "window; no rollback after the first write to the target.",
+            description_md="**Together**: one window in which both are stopped. **Consumers first**: for consumers "
+            "that start slowly; they lag by one run meanwhile. **Producers first**: for consumers that cannot stop in "
+            "the window; no rollback after the first write to the target.",
             section=_HOW,
         ),
         "fence": Param(
@@ -95,16 +95,16 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[fence.value for fence in Fence],
             values_display={
-                Fence.OPERATOR.value: "The owners stop their writers",
+                Fence.OPERATOR.value: "The owners stop their producers",
                 Fence.ACL.value: "ACLs deny writes",
             },
-            title="Fence of the writers",
+            title="Fence of the producers",
             description_md="With ACLs, the principals below are denied writes to these topics on the source.",
             section=_HOW,
         ),
         "writers": names_field(
             pattern="^ *$|^ *[A-Za-z]+:.",
-            title="Writers",
+            title="Producers to deny",
             description_md="With ACLs: the principals to deny, one per line, for example **User:app**.",
             section=_HOW,
         ),
@@ -125,7 +125,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="integer",
             minimum=0,
             maximum=MOST,
-            title="Maximum lag when the writers are stopped (offsets)",
+            title="Maximum lag when the producers are stopped (offsets)",
             section=_LIMITS,
         ),
         "max_read_again": Param(
@@ -146,7 +146,13 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "stay on the source.",
             section=_LIMITS,
         ),
-        "require_way_back": Param(True, type="boolean", title="Require failback", section=_LIMITS),
+        "require_way_back": Param(
+            True,
+            type="boolean",
+            title="Require failback",
+            description_md="The cutover starts only if the file has an enabled failback flow.",
+            section=_LIMITS,
+        ),
         "with_withdrawn": Param(
             False,
             type="boolean",
