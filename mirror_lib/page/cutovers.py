@@ -202,7 +202,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
 def _progress(step: str, attempts: Sequence[Attempt], present: Situation) -> StepProgress:
     ordered = sorted(attempts, key=lambda attempt: attempt.number)
     if ordered:
-        state = present.shown_state(ordered[-1].state)
+        state = present.shown_step_state(ordered[-1].state)
         ordered[-1] = ordered[-1].model_copy(update={"state": state})
     return StepProgress(
         step=step,

@@ -29,7 +29,8 @@ export function badge(level, word, title = null) {
 const RUNS = { succeeded: "ok", running: "idle", partial: "warning", failed: "danger", died: "warning" };
 const OUTLOOKS = { ok: "ok", unknown: "idle", tight: "warning", "will-be-lost": "danger", "already-lost": "danger" };
 const STEPS = { passed: "ok", running: "idle", interrupted: "danger", waiting: "warning", failed: "danger", undone: "warning" };
-const CUTOVERS = { running: "idle", interrupted: "danger", waiting: "warning", failed: "danger", finished: "ok", "rolled-back": "idle" };
+const CUTOVERS = { running: "idle", interrupted: "danger", waiting: "warning", failed: "danger", finished: "ok", "rolled-back": "idle",
+  defined: "idle", stopped: "idle", "stopped-frozen": "danger", "stopped-released": "warning" };
 const GAPS = { open: "danger", accepted: "ok", recopied: "ok", stopped: "idle" };
 const BEATS = { fresh: "ok", stale: "danger", missing: "danger", "clock-ahead": "warning" };
 

@@ -187,6 +187,22 @@ def test_a_step_whose_process_has_ended_is_not_under_way(acting: Client, own_con
     assert ".;" not in told
 
 
+@pytest.mark.parametrize(("steps", "shown"), [(0, "defined"), (1, "stopped")])
+def test_a_cutover_whose_process_ended_between_two_steps_was_not_interrupted(
+    acting: Client, own_config: Path, steps: int, shown: str
+) -> None:
+    with open_ledger(load(own_config)) as ledger:
+        row = ledger.cutovers.find("orders-wave-1")
+        assert row is not None
+        ledger.cutovers.create(replace(row, name="begun", state="running", step="inventory"))
+        for each in ledger.cutovers.steps("orders-wave-1")[:steps]:
+            ledger.cutovers.save_step(replace(each, cutover="begun"))
+
+    listed = [*acting.get("/api/cutovers").json()["cutovers"], *acting.get("/api/overview").json()["cutovers"]]
+
+    assert [each["state"] for each in listed if each["name"] == "begun"] == [shown, shown]
+
+
 def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(client: Client) -> None:
     cutover = client.get("/api/cutovers/orders-wave-1").json()["cutover"]
     under_way = client.get("/api/overview").json()["cutovers"]
