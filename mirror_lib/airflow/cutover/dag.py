@@ -83,6 +83,8 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             path,
             task_id="writers_stopped",
             subject=f"Cutover {_NAME}: are all producers of these topics on {source} stopped?",
+            effect="**Yes**: the rest is copied, compared, and the groups are moved; then the approval is asked. "
+            "**No**: this run ends, and nothing has moved.",
         )
         approved = _question(
             Step.APPROVE,
@@ -90,6 +92,9 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             task_id="agreed",
             subject=f"Cutover {_NAME}: all records are on {target}. Approve the switch of producers and consumers to "
             f"{target}?",
+            effect=f"**Yes**: this flow stops copying these topics, and grants to write are created on {target}. Start "
+            "the clients there when the step `release` has passed. **No**: this run ends; the producers stay stopped "
+            "until the cutover is continued or rolled back.",
         )
         report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
         begin >> prepare >> [carry_out, frozen[0]]
@@ -104,13 +109,15 @@ def cutover_dag_id(flow: FlowConfig) -> str:
     return cutover_dag_id_of(flow.flow)
 
 
-def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tuple[Any, Any]:
-    """Wait until the question can be asked, ask with the gates as body, pass the answer on; return first and last
-    task.
+def _question(step: Step, config_path: str, *, task_id: str, subject: str, effect: str) -> tuple[Any, Any]:
+    """Wait until the question can be asked, ask with the effect and the gates as body, pass the answer on; return first
+    and last task.
     """
     given = {"step": step.value, "config_path": config_path, "name": _NAME, "carried_by": _CARRIES}
     gates = _python(tasks.await_question, task_id=f"gates_of_{step.value}", **given)
-    approval = AskOperator(task_id=task_id, subject=subject, body=f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}")
+    # The answers' effects first: the table of gates is longer than the screen.
+    body = f"{effect}\n\n{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}"
+    approval = AskOperator(task_id=task_id, subject=subject, body=body)
     noted = _python(
         tasks.answer,
         task_id=f"note_{step.value}",

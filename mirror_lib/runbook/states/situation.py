@@ -47,14 +47,21 @@ class Situation:
     in_step: bool = False
 
     def shown_step_state(self, state: str) -> str:
-        """Return the displayed state of a step: none runs without a process."""
-        return INTERRUPTED if self.state.is_unattended and state == StepState.RUNNING else state
+        """Return the displayed state of a step: without its process none runs, and none that died waits any more."""
+        return INTERRUPTED if self._is_interrupted(state) else state
 
     def shown_state(self, recorded: str) -> str:
         """Return the displayed state of the cutover: it is not interrupted if its last process ended between steps."""
-        if not self.state.is_unattended or recorded != CutoverState.RUNNING:
+        if not self.state.is_unattended:
             return recorded
-        return INTERRUPTED if self.in_step or self.died is not None else self.state.value
+        if recorded == CutoverState.RUNNING and not self.in_step and self.died is None:
+            return self.state.value
+        return INTERRUPTED if self._is_interrupted(recorded) else recorded
+
+    def _is_interrupted(self, state: str) -> bool:
+        # A process that ended in good order may leave a question that `mirror cutover run --confirm` answers.
+        is_open = state == StepState.RUNNING or (state == StepState.WAITING and self.died is not None)
+        return self.state.is_unattended and is_open
 
     @property
     def who(self) -> str:

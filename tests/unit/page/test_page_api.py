@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.loader import load
+from mirror_lib.ledger.cutover_rows import CarrierRow
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.control import RunAct
@@ -201,6 +202,20 @@ def test_a_cutover_whose_process_ended_between_two_steps_was_not_interrupted(
     listed = [*acting.get("/api/cutovers").json()["cutovers"], *acting.get("/api/overview").json()["cutovers"]]
 
     assert [each["state"] for each in listed if each["name"] == "begun"] == [shown, shown]
+
+
+def test_a_question_whose_process_died_waits_for_nobody(acting: Client, own_config: Path) -> None:
+    carrier = CarrierRow(
+        cutover="orders-wave-1", id="job", kind="run", by="ann", holder="h", since=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    with open_ledger(load(own_config)) as ledger:
+        ledger.carriers.begin(carrier)
+
+    told = acting.get("/api/cutovers/orders-wave-1").json()
+
+    (step,) = [each for each in told["steps"] if each["step"] == "approve"]
+    assert (told["cutover"]["state"], step["state"]) == ("interrupted", "interrupted")
+    assert told["cutover"]["who"] == "No process runs it, and the writers are stopped. The process of ann died."
 
 
 def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(client: Client) -> None:
