@@ -19,7 +19,7 @@ from mirror_lib.runbook.steps.rollback import roll_back
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, Reader, commit, has_members, moving_topic, numbered, wait_for
 from tests.support.flows import Flow
-from tests.support.kafka import add_partitions, consume, delete_topic, produce, set_config
+from tests.support.kafka import add_partitions, consume, delete_records, delete_topic, produce, set_config
 
 PARTITIONS = 2
 
@@ -159,6 +159,31 @@ def test_clients_that_have_not_arrived(moving: Migration, topic_name: str) -> No
         comes_to_its_end(moving, scope)
     finally:
         arrived.stop()
+
+
+def test_records_that_the_source_lost_before_they_were_copied(moving: Migration, topic_name: str) -> None:
+    produce(moving.pair.source, topic_name, numbered(100, 110, PARTITIONS))
+    delete_records(moving.pair.source, topic_name, before=52)
+    scope = moving.define("scope", topic_name)
+    stopped_by(moving, scope, Step.PREFLIGHT, "partitions copy")
+    assert moving.there.run().exit_code != 0
+    done = moving.run(scope)
+    failed = {gate.name for gate in last_attempts(done.attempts)[Step.PREFLIGHT].gates if not gate.passed}
+    assert failed == {"partitions copy", "gaps"}
+
+    mirror(moving, "gaps", "accept", "--topic", topic_name)
+    comes_to_its_end(moving, scope)
+
+
+def test_records_that_a_group_would_skip(moving: Migration, topic_name: str) -> None:
+    group = f"g-{topic_name}"
+    commit(moving.pair.source, group, topic_name, {0: 40, 1: 50})
+    delete_records(moving.pair.target, topic_name, before=45)
+    scope = moving.define("scope", topic_name)
+    stopped_by(moving, scope, Step.REHEARSE, "skipped")
+
+    commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
+    comes_to_its_end(moving, scope)
 
 
 def test_a_writer_that_stayed_on_the_source(moving: Migration, topic_name: str) -> None:
