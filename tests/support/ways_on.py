@@ -254,6 +254,7 @@ CUTOVER_GATES: Mapping[str, tuple[str, ...]] = {
     "partitions copy": (f"{_GATES}::test_records_that_the_source_lost_before_they_were_copied",),
     "readers arrived": (f"{_GATES}::test_clients_that_have_not_arrived",),
     "readers stopped": (f"{_CUTOVERS}::test_readers_on_the_source_keep_their_group_from_being_moved",),
+    "retention": (f"{_GATES}::test_records_that_the_source_lost_before_they_were_copied",),
     "skipped": (f"{_GATES}::test_records_that_a_group_would_skip",),
     "source read to the end": (f"{_GATES}::test_readers_that_have_not_read_the_source_to_its_end",),
     "target topics": (f"{_GATES}::test_partitions_that_the_target_does_not_have",),
@@ -272,7 +273,6 @@ CUTOVER_GATES_ELSEWHERE: Mapping[str, str] = {
     "lag": "the cutover copies itself until it is small",
     "no DENY ACLs": "an ACL is removed with Kafka's tools",
     "no unexpected records": "the way of `equal`, in the same words",
-    "retention": "the source's retention is increased",
 }
 
 #: Codes that wait for somebody too, and why no decision about a partition leads on from them.

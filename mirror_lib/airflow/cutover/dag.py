@@ -83,8 +83,8 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             path,
             task_id="writers_stopped",
             subject=f"Cutover {_NAME}: are all producers of these topics on {source} stopped?",
-            effect="**Yes**: the rest is copied, compared, and the groups are moved; then the approval is asked. "
-            "**No**: this run ends, and nothing has moved.",
+            effect="**Yes**: the remaining records are copied and compared, then the approval is asked. **No**: this "
+            "run ends; the cutover can be continued or rolled back.",
         )
         approved = _question(
             Step.APPROVE,
