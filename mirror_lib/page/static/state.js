@@ -22,8 +22,8 @@ export function icon(kind) {
 }
 
 /** A badge. */
-export function badge(level, word, title = null) {
-  return h("span", { class: `state ${level}`, title }, icon(level), word);
+export function badge(level, word, title = null, sign = level) {
+  return h("span", { class: `state ${level}`, title }, icon(sign), word);
 }
 
 const RUNS = { succeeded: "ok", running: "idle", partial: "warning", failed: "danger", died: "warning" };
@@ -37,5 +37,6 @@ const BEATS = { fresh: "ok", stale: "danger", missing: "danger", "clock-ahead": 
 export const levels = { runs: RUNS, outlooks: OUTLOOKS, steps: STEPS, cutovers: CUTOVERS, gaps: GAPS, beats: BEATS };
 
 export function known(kind, word) {
-  return badge(levels[kind][word] ?? "idle", (word ?? "unknown").replaceAll("-", " "));
+  const level = levels[kind][word] ?? "idle";
+  return badge(level, (word ?? "unknown").replaceAll("-", " "), null, word === "running" ? "running" : level);
 }
