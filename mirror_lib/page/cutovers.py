@@ -37,6 +37,8 @@ class CutoverSummary(Answer):
     who: str
     #: No process acts, and something is left to do.
     unattended: bool
+    #: The writers are stopped, and may not write to the target yet.
+    writers_wait: bool
     #: The step whose question can be answered now.
     asks: str | None
     #: What an operator can do now.
@@ -156,6 +158,7 @@ def _summary(row: CutoverRow, present: Situation, dag_id: str) -> CutoverSummary
         now=present.state.value,
         who=present.who,
         unattended=present.state.is_unattended,
+        writers_wait=present.state.writers_wait,
         asks=None if question is None else question.value,
         choices=[event.value for event in choices(present.state)],
         name=row.name,

@@ -26,6 +26,12 @@ export function badge(level, word, title = null, sign = level) {
   return h("span", { class: `state ${level}`, title }, icon(sign), word);
 }
 
+/** The process of a cutover; without one it is urgent while the writers wait. */
+export function carrier(cutover) {
+  if (!cutover.unattended) return cutover.who;
+  return cutover.writers_wait ? badge("danger", "not running, writers stopped") : badge("warning", "not running");
+}
+
 const RUNS = { succeeded: "ok", running: "idle", partial: "warning", failed: "danger", died: "warning" };
 const OUTLOOKS = { ok: "ok", unknown: "idle", tight: "warning", "will-be-lost": "danger", "already-lost": "danger" };
 const STEPS = { passed: "ok", running: "idle", interrupted: "danger", waiting: "warning", failed: "danger", undone: "warning" };

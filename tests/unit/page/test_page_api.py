@@ -225,7 +225,9 @@ def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(c
     assert (cutover["now"], cutover["unattended"], cutover["asks"]) == ("stopped-frozen", True, None)
     assert cutover["who"] == "No process runs it, and the writers are stopped."
     assert cutover["choices"] == ["trigger", "roll back"]
-    assert [(each["who"], each["unattended"]) for each in under_way] == [(cutover["who"], True)]
+    assert [(each["who"], each["unattended"], each["writers_wait"]) for each in under_way] == [
+        (cutover["who"], True, True)
+    ]
 
 
 def test_a_flow_whose_dag_may_not_be_read_is_not_there(seeded_config: Path, airflow: Airflow) -> None:
