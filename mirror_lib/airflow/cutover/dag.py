@@ -117,7 +117,8 @@ def _question(step: Step, config_path: str, *, task_id: str, subject: str, effec
     gates = _python(tasks.await_question, task_id=f"gates_of_{step.value}", **given)
     # The answers' effects first: the table of gates is longer than the screen.
     body = f"{effect}\n\n{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}"
-    approval = AskOperator(task_id=task_id, subject=subject, body=body)
+    before = f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}', key='{tasks.PASSED}') or '' }}}}"
+    approval = AskOperator(task_id=task_id, subject=subject, body=body, answered_before=before)
     noted = _python(
         tasks.answer,
         task_id=f"note_{step.value}",

@@ -53,7 +53,7 @@ class TaskInstance:
     pushed: dict[str, Any] = field(default_factory=dict)
 
     def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
-        if key == "asked":
+        if key in ("asked", "passed"):
             assert task_ids == "gates_of_freeze"
             return self.pushed.get(key)
         assert task_ids == "writers_stopped"
@@ -171,6 +171,11 @@ def wait_to_ask(config: Path, task: TaskInstance, step: str = "freeze") -> str:
     return await_question(step, str(config), WAVE.name, "carry_out", ti=task, dag_run=DagRun())
 
 
+def question_of_freeze(config: Path) -> Any:
+    """The operator that asks."""
+    return build_cutover_dag(load(config).flow(WAVE.flow), config).get_task("writers_stopped")
+
+
 def said(option: str) -> dict[str, Any]:
     return {"chosen_options": [option], "responded_by_user": {"id": "7", "name": "marta"}}
 
@@ -276,7 +281,16 @@ def test_what_was_confirmed_elsewhere_is_not_asked_again(config: Path) -> None:
         attempt_at_freeze(job.ledger, StepState.PASSED)
         job.comes_to(Step.DRAIN)
 
-        assert "look 1." in wait_to_ask(config, TaskInstance())
+        task = TaskInstance()
+        assert "look 1." in wait_to_ask(config, task)
+        # Nobody is asked.
+        question = question_of_freeze(config)
+        assert question.answered_before == "{{ ti.xcom_pull(task_ids='gates_of_freeze', key='passed') or '' }}"
+        question.answered_before = task.pushed["passed"]
+        question.execute({})
+        assert pass_on(config, None, task) == "step freeze was already confirmed"
+
+        # Somebody had been asked before it was confirmed.
         assert pass_on(config, said(YES)) == "step freeze was already confirmed"
         with pytest.raises(AirflowFailException, match="already confirmed by marta: roll the cutover back"):
             pass_on(config, said(NO))
