@@ -25,23 +25,28 @@ class AskOperator(HITLOperator):  # type: ignore[misc]  # Airflow is untyped her
     old text. The operator must not approve that one.
     """
 
-    template_fields = (*HITLOperator.template_fields, "about")
+    template_fields = (*HITLOperator.template_fields, "about", "answered_before")
 
-    def __init__(self, *, about: str = "", **kwargs: Any) -> None:
+    def __init__(self, *, about: str = "", answered_before: str = "", **kwargs: Any) -> None:
         """See `HITLOperator`.
 
         Args:
             about: identifies what is to be approved; stored under `ABOUT` for the task that acts on the answer.
+            answered_before: not empty if nothing is to be asked.
         """
         super().__init__(options=[YES, NO], **kwargs)
         self.about = about
+        self.answered_before = answered_before
 
     def execute(self, context: Context) -> None:
-        """Ask.
+        """Ask, unless it was answered before.
 
         Raises:
             AirflowFailException: Airflow would show another text than this one.
         """
+        if self.answered_before:
+            self.log.info("Nothing to ask: %s", self.answered_before)
+            return
         shown = put_question(self, context["task_instance"].id)
         if shown != (self.subject, self.body):
             raise AirflowFailException(

@@ -37,6 +37,8 @@ class CutoverSummary(Answer):
     who: str
     #: No process acts, and something is left to do.
     unattended: bool
+    #: The writers are stopped, and may not write to the target yet.
+    writers_wait: bool
     #: The step whose question can be answered now.
     asks: str | None
     #: What an operator can do now.
@@ -156,6 +158,7 @@ def _summary(row: CutoverRow, present: Situation, dag_id: str) -> CutoverSummary
         now=present.state.value,
         who=present.who,
         unattended=present.state.is_unattended,
+        writers_wait=present.state.writers_wait,
         asks=None if question is None else question.value,
         choices=[event.value for event in choices(present.state)],
         name=row.name,
@@ -202,7 +205,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag
 def _progress(step: str, attempts: Sequence[Attempt], present: Situation) -> StepProgress:
     ordered = sorted(attempts, key=lambda attempt: attempt.number)
     if ordered:
-        state = present.shown_state(ordered[-1].state)
+        state = present.shown_step_state(ordered[-1].state)
         ordered[-1] = ordered[-1].model_copy(update={"state": state})
     return StepProgress(
         step=step,

@@ -94,7 +94,8 @@ def _dangers(facts: FlowFacts) -> list[_Finding]:
     if seen is not None and seen.stalled:
         found.append((Level.DANGER, "stalled", f"{_partitions(seen.stalled)} stalled."))
     if facts.run is not None and facts.run.state == RunState.FAILED:
-        found.append((Level.DANGER, "failed", "The last run failed."))
+        reason = (facts.run.error or {}).get("reason")
+        found.append((Level.DANGER, "failed", f"The last run failed: {reason}." if reason else "The last run failed."))
     return found
 
 

@@ -88,6 +88,8 @@ class CutoverUnderWay(Answer):
     who: str
     #: No process acts, and something is left to do.
     unattended: bool
+    #: The writers are stopped, and may not write to the target yet.
+    writers_wait: bool
 
 
 class Overview(Answer):
@@ -216,6 +218,7 @@ def _under_way(row: CutoverRow, present: Situation, dag_id: str) -> CutoverUnder
         updated_at=row.updated_at,
         who=present.who,
         unattended=present.state.is_unattended,
+        writers_wait=present.state.writers_wait,
     )
 
 

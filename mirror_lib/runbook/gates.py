@@ -41,6 +41,13 @@ def begin_anew(setting: str) -> str:
     return f"roll this cutover back and start a new one with another name and {setting}"
 
 
+#: No log can be repaired in its middle.
+_COPY_AGAIN = (
+    "To make both sides equal again: roll the cutover back, delete the topic on the target, copy it again with "
+    "`mirror gaps recopy`, and start a new cutover with another name."
+)
+
+
 def first_places(places: Iterable[object]) -> str:
     """Return the first few of something, and how many more there are."""
     listed = [printable(str(place)) for place in places]
@@ -57,7 +64,7 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
         f"{len(topics):,} topics with {partitions:,} partitions: {first_places(topic.source for topic in topics)}"
         if topics
         else "no topic of the flow matches.",
-        "Correct the topics of the cutover; `mirror topics plan` lists the topics of the flow.",
+        f"`mirror topics plan` lists the topics of the flow; {begin_anew('other topics')}.",
     )
 
 
@@ -120,7 +127,7 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
                 f"{len(target):,} partitions end where the copy ended."
                 if not foreign
                 else f"another producer wrote to the target: {first_places(foreign)}",
-                "Find the producer; its records are on no other cluster.",
+                f"Find the producer and stop it; its records are on no other cluster. {_COPY_AGAIN}",
             )
         )
     return tuple(gates)
@@ -188,7 +195,7 @@ def is_equal(report: VerifyReport) -> Gate:
         if passed
         else f"{report.difference_count:,} differences in {different:,} partitions; {unverifiable + report.partial:,} "
         f"partitions could not be compared to their end (verification {report.verification_id}).",
-        "`mirror verify` shows each difference with its offsets; fix it, for example with a backfill.",
+        f"`mirror verify` shows each difference with its offsets. {_COPY_AGAIN}",
     )
 
 

@@ -31,7 +31,7 @@ def _status_cells(attempt: Attempt | None, present: Situation) -> tuple[str, str
     if attempt is None:
         return ("", "", "")
     seconds = "" if attempt.seconds is None else f"{attempt.seconds:.1f}"
-    state = present.shown_state(attempt.state)
+    state = present.shown_step_state(attempt.state)
     mark = INTERRUPTED if state == INTERRUPTED else _MARKS[attempt.state]
     if attempt.error is not None:
         return (mark, seconds, f"{attempt.error['what']} {attempt.error.get('action', '')}".strip())

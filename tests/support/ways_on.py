@@ -221,6 +221,60 @@ RETURN_STATES: Mapping[str, tuple[str, ...]] = {
     "handed-over": (f"{_RETURNS}::test_shown_and_then_carried_out",),
 }
 
+_GATES, _CUTOVERS = "tests/integration/runbook/test_cutover_ways_on.py", "tests/integration/runbook/test_cutover.py"
+_INTERRUPTED = "tests/integration/runbook/test_cutover_interrupted.py"
+#: Tests by gate of a cutover that can fail: what it says is done, and the cutover ends.
+CUTOVER_GATES: Mapping[str, tuple[str, ...]] = {
+    "answered": (
+        "tests/unit/runbook/test_cutover_events.py::"
+        "test_whatever_happens_the_ledger_knows_who_acts_and_the_cutover_can_be_brought_to_an_end",
+    ),
+    "copied": (f"{_GATES}::test_a_transaction_that_is_open_on_the_source",),
+    "equal": (f"{_GATES}::test_a_foreign_record_on_the_target",),
+    "failback": (
+        f"{_GATES}::test_a_file_without_the_failback_flow",
+        f"{_CUTOVERS}::test_without_a_way_back_the_preflight_fails_unless_that_is_wanted",
+    ),
+    "gaps": (f"{_GATES}::test_records_that_the_source_lost_before_they_were_copied",),
+    "group translation": (f"{_GATES}::test_a_flow_that_does_not_translate_groups",),
+    "groups ready": (f"{_GATES}::test_a_group_with_members_on_the_target",),
+    "inventory": (f"{_CUTOVERS}::test_a_topic_that_appears_later_makes_the_inventory_be_taken_again",),
+    "limits": (f"{_GATES}::test_a_target_that_takes_only_small_records",),
+    "no new source records": (
+        f"{_CUTOVERS}::test_what_is_written_between_the_word_and_the_drain_has_the_freeze_asked_again",
+        f"{_CUTOVERS}::test_a_writer_that_does_not_stop_is_noticed_before_the_switch",
+        f"{_INTERRUPTED}::test_a_straggler_between_switch_and_release_opens_the_freeze_again_and_is_copied",
+    ),
+    "no writer on the source": (f"{_GATES}::test_a_writer_that_stayed_on_the_source",),
+    "not split": (
+        "tests/integration/runbook/test_cutover_belonging.py::"
+        "test_a_group_with_a_topic_that_stays_stops_the_cutover_until_an_operator_names_it",
+    ),
+    "only cutover": (f"{_CUTOVERS}::test_without_a_way_back_the_preflight_fails_unless_that_is_wanted",),
+    "partitions copy": (f"{_GATES}::test_records_that_the_source_lost_before_they_were_copied",),
+    "readers arrived": (f"{_GATES}::test_clients_that_have_not_arrived",),
+    "readers stopped": (f"{_CUTOVERS}::test_readers_on_the_source_keep_their_group_from_being_moved",),
+    "retention": (f"{_GATES}::test_records_that_the_source_lost_before_they_were_copied",),
+    "skipped": (f"{_GATES}::test_records_that_a_group_would_skip",),
+    "source read to the end": (f"{_GATES}::test_readers_that_have_not_read_the_source_to_its_end",),
+    "target topics": (f"{_GATES}::test_partitions_that_the_target_does_not_have",),
+    "topics": (f"{_GATES}::test_topics_that_do_not_exist",),
+    "transactions": (f"{_GATES}::test_a_transaction_that_is_open_on_the_source",),
+    "writers arrived": (f"{_GATES}::test_clients_that_have_not_arrived",),
+}
+#: Gates without such a test, and why.
+CUTOVER_GATES_ELSEWHERE: Mapping[str, str] = {
+    "approved": "asked again (tests/integration/runbook/test_cutover_interrupted.py)",
+    "compared up to the cut": "fails with `equal` only",
+    "duplicates": "`mirror map rebuild` is tested for itself (tests/integration/cli/test_translate_command.py)",
+    "fence": "the file's clusters need an authorizer, or another cutover another fence",
+    "grants to write": "the replicator gets a permission (tests/integration/access)",
+    "group offsets": "fails for a moment, with the reason of `mirror groups status`",
+    "lag": "the cutover copies itself until it is small",
+    "no DENY ACLs": "an ACL is removed with Kafka's tools",
+    "no unexpected records": "the way of `equal`, in the same words",
+}
+
 #: Codes that wait for somebody too, and why no decision about a partition leads on from them.
 ELSEWHERE: Mapping[str, str] = {
     "authentication": "the login is corrected",

@@ -25,13 +25,13 @@ _START = datetime(2024, 1, 1, tzinfo=UTC)
 _NAME = Template("{{ ti.xcom_pull(task_ids='begin') }}")
 _CARRIES = "carry_out"
 _DOCUMENTATION = """\
-Moves the writers and readers of some topics from the source to the target. The steps are inventory, preflight,
+Moves the producers and consumers of some topics from the source to the target. The steps are inventory, preflight,
 rehearsal, freeze, drain, verification, groups, approval, switch, grants to write, and watch. A step passes only if all
 its gates hold.
 
-The run waits for two answers on Airflow's page of required actions: the confirmation that the writers are **stopped**,
-and the **approval** of the switch, which shows the report of all gates. The writers are stopped between the two, for
-seconds, because the Spark job is warm by then.
+The run waits for two answers on Airflow's page of required actions: the confirmation that the producers are
+**stopped**, and the **approval** of the switch, which shows the report of all gates. The producers are stopped between
+the two, for seconds, because the Spark job is warm by then.
 
 To continue a run that ended at a gate, trigger this DAG with the same name. Do not clear tasks: Airflow would show the
 old text of the question, so the task fails. An answer counts only while the Spark job that asked is running: the answer
@@ -58,7 +58,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     with DAG(
         dag_id=cutover_dag_id(flow),
         dag_display_name=f"Cutover {source} → {target}",
-        description=f"Moves writers and readers from cluster {source} to cluster {target}",
+        description=f"Moves producers and consumers from cluster {source} to cluster {target}",
         doc_md=_DOCUMENTATION,
         schedule=None,
         start_date=_START,
@@ -83,14 +83,19 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             Step.FREEZE,
             path,
             task_id="writers_stopped",
-            subject=f"Cutover {_NAME}: are all writers of these topics on {untemplated(source)} stopped?",
+            subject=f"Cutover {_NAME}: are all producers of these topics on {untemplated(source)} stopped?",
+            effect="**Yes**: the remaining records are copied and compared, then the approval is asked. **No**: this "
+            "run ends; the cutover can be continued or rolled back.",
         )
         approved = _question(
             Step.APPROVE,
             path,
             task_id="agreed",
-            subject=f"Cutover {_NAME}: all records are on {untemplated(target)}. Approve the switch of writers and "
-            f"readers to {untemplated(target)}?",
+            subject=f"Cutover {_NAME}: all records are on {untemplated(target)}. Approve the switch of producers and "
+            f"consumers to {untemplated(target)}?",
+            effect="**Yes**: this flow stops copying these topics, and grants to write are created on "
+            f"{untemplated(target)}. Start the clients there when the step `release` has passed. **No**: this run ends; the producers stay stopped "
+            "until the cutover is continued or rolled back.",
         )
         report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
         begin >> prepare >> [carry_out, frozen[0]]
@@ -105,13 +110,16 @@ def cutover_dag_id(flow: FlowConfig) -> str:
     return cutover_dag_id_of(flow.flow)
 
 
-def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tuple[Any, Any]:
-    """Wait until the question can be asked, ask with the gates as body, pass the answer on; return first and last
-    task.
+def _question(step: Step, config_path: str, *, task_id: str, subject: str, effect: str) -> tuple[Any, Any]:
+    """Wait until the question can be asked, ask with the effect and the gates as body, pass the answer on; return first
+    and last task.
     """
     given = {"step": step.value, "config_path": config_path, "name": _NAME, "carried_by": _CARRIES}
     gates = _python(tasks.await_question, task_id=f"gates_of_{step.value}", **given)
-    approval = AskOperator(task_id=task_id, subject=subject, body=f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}")
+    # The answers' effects first: the table of gates is longer than the screen.
+    body = f"{effect}\n\n{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}"
+    before = f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}', key='{tasks.PASSED}') or '' }}}}"
+    approval = AskOperator(task_id=task_id, subject=subject, body=body, answered_before=before)
     noted = _python(
         tasks.answer,
         task_id=f"note_{step.value}",

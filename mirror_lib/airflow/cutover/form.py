@@ -17,6 +17,7 @@ from mirror_lib.airflow.forms import (
     topics_field,
 )
 from mirror_lib.config import FlowConfig
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.runbook import CutoverDefinition, Fence, Style, VerifyScope
 
 _WHAT, _HOW, _LIMITS = "What to move", "How to move", "Limits"
@@ -36,8 +37,8 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             pattern=_NAME,
             title="Name",
             description_md="Name of the cutover; letters, digits, dots, underscores and hyphens. Empty: the DAG run's "
-            "id. A cutover that has begun continues where it is: give its **name alone**, all fields below but the "
-            "action and the hours were decided when it began.",
+            "id. A cutover that has begun continues where it is: give its **name alone**. Its other fields cannot be "
+            "changed, except the action and the hours: a run with other values fails.",
             section=_WHAT,
         ),
         "action": Param(
@@ -79,14 +80,14 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[style.value for style in Style],
             values_display={
-                Style.TOGETHER.value: "Readers and writers together",
-                Style.CONSUMERS_FIRST.value: "Readers first",
-                Style.PRODUCERS_FIRST.value: "Writers first",
+                Style.TOGETHER.value: "Consumers and producers together",
+                Style.CONSUMERS_FIRST.value: "Consumers first",
+                Style.PRODUCERS_FIRST.value: "Producers first",
             },
             title="Order",
-            description_md="**Together**: one window in which both are stopped. **Readers first**: for readers that "
-            "start slowly; they lag by one run meanwhile. **Writers first**: for readers that cannot stop in the "
-            "window; no rollback after the first write to the target.",
+            description_md="**Together**: one window in which both are stopped. **Consumers first**: for consumers "
+            "that start slowly; they lag by one run meanwhile. **Producers first**: for consumers that cannot stop in "
+            "the window; no rollback after the first write to the target.",
             section=_HOW,
         ),
         "fence": Param(
@@ -94,16 +95,16 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[fence.value for fence in Fence],
             values_display={
-                Fence.OPERATOR.value: "The owners stop their writers",
+                Fence.OPERATOR.value: "The owners stop their producers",
                 Fence.ACL.value: "ACLs deny writes",
             },
-            title="Fence of the writers",
+            title="Fence of the producers",
             description_md="With ACLs, the principals below are denied writes to these topics on the source.",
             section=_HOW,
         ),
         "writers": names_field(
             pattern="^ *$|^ *[A-Za-z]+:.",
-            title="Writers",
+            title="Producers to deny",
             description_md="With ACLs: the principals to deny, one per line, for example **User:app**.",
             section=_HOW,
         ),
@@ -124,7 +125,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="integer",
             minimum=0,
             maximum=MOST,
-            title="Maximum lag when the writers are stopped (offsets)",
+            title="Maximum lag when the producers are stopped (offsets)",
             section=_LIMITS,
         ),
         "max_read_again": Param(
@@ -145,7 +146,13 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "stay on the source.",
             section=_LIMITS,
         ),
-        "require_way_back": Param(True, type="boolean", title="Require failback", section=_LIMITS),
+        "require_way_back": Param(
+            True,
+            type="boolean",
+            title="Require failback",
+            description_md="The cutover starts only if the file has an enabled failback flow.",
+            section=_LIMITS,
+        ),
         "with_withdrawn": Param(
             False,
             type="boolean",
@@ -175,22 +182,52 @@ def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverD
     Raises:
         ConfigurationError: it is not a valid cutover.
     """
-    return CutoverDefinition(
-        name=name,
-        flow=flow,
-        topics=chosen_topics(params),
-        groups=chosen_names(params, "groups") or (".*",),
-        style=Style(params["style"]),
-        fence=Fence(params["fence"]),
-        writers=chosen_names(params, "writers"),
-        scope=VerifyScope(params["scope"]),
-        still_seconds=float(params["still_seconds"]),
-        drain_seconds=float(params["drain_seconds"]),
-        watch_seconds=float(params["watch_seconds"]),
-        max_lag=int(params["max_lag"]),
-        max_read_again=int(params["max_read_again"]),
-        max_skipped=int(params["max_skipped"]),
-        may_split=chosen_names(params, "may_split"),
-        require_way_back=bool(params["require_way_back"]),
-        with_withdrawn=bool(params["with_withdrawn"]),
-    )
+    return CutoverDefinition(name=name, flow=flow, **_values(params))
+
+
+def refuse_other_values(params: Mapping[str, Any], created: CutoverDefinition) -> None:
+    """Raise if an operator entered values that differ from those of the existing cutover: they would be ignored.
+
+    A field at the form's default is not compared, because the name alone continues a cutover.
+
+    Raises:
+        ConfigurationError: the values differ; it names each field with both values.
+    """
+    # The topics have no default.
+    defaults = {**CutoverDefinition(name=created.name, flow=created.flow, topics=(".*",)).to_dict(), "topics": ()}
+    differences = [
+        f"{field} is {_shown(getattr(created, field))}, not {_shown(value)}"
+        for field, value in _values(params).items()
+        if value not in (defaults[field], getattr(created, field))
+    ]
+    if differences:
+        raise ConfigurationError(
+            f"cutover {created.name} exists with other values: {'; '.join(differences)}.",
+            action="To continue it, trigger with its name alone. To change it, roll it back and start a new one with "
+            "another name.",
+        )
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _values(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `CutoverDefinition` that the form has."""
+    return {
+        "topics": chosen_topics(params),
+        "groups": chosen_names(params, "groups") or (".*",),
+        "style": Style(params["style"]),
+        "fence": Fence(params["fence"]),
+        "writers": chosen_names(params, "writers"),
+        "scope": VerifyScope(params["scope"]),
+        "still_seconds": float(params["still_seconds"]),
+        "drain_seconds": float(params["drain_seconds"]),
+        "watch_seconds": float(params["watch_seconds"]),
+        "max_lag": int(params["max_lag"]),
+        "max_read_again": int(params["max_read_again"]),
+        "max_skipped": int(params["max_skipped"]),
+        "may_split": chosen_names(params, "may_split"),
+        "require_way_back": bool(params["require_way_back"]),
+        "with_withdrawn": bool(params["with_withdrawn"]),
+    }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.approval import PATIENCE_SECONDS, Answer, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.cutover.form import ROLL_BACK, definition_from
+from mirror_lib.airflow.cutover.form import ROLL_BACK, definition_from, refuse_other_values
 from mirror_lib.airflow.cutover.patient_load import load_patiently
 from mirror_lib.airflow.task_states import ENDED_STATES, task_state
 from mirror_lib.observe import trigger_text
@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
 #: XCom key under which a task that waited for a question stores the process that asked it.
 _ASKED = "asked"
+#: XCom key under which such a task stores that the process is past the step; empty if it is not.
+PASSED = "passed"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -48,7 +50,9 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
         raise AirflowSkipException(f"cutover {name} was rolled back.")
     config = load(Path(config_path))
     with open_ledger(config) as ledger:
-        if ledger.cutovers.find(name) is None:
+        if ledger.cutovers.find(name) is not None:
+            refuse_other_values(params, open_cutover(ledger, name))
+        else:
             back_of = (params.get("back_of") or "").strip()
             home = failback_of(config, ledger, back_of, name) if back_of else None
             definition = home or definition_from(params, flow, name)
@@ -103,6 +107,7 @@ def await_question(step: str, config_path: str, name: str, carried_by: str, **co
             done = _progress(cutover_context)
             question, carrier = done.present.question, _carrier(done, context)
             if _has_finished(done) or _is_past(done, carrier, step):
+                context["ti"].xcom_push(key=PASSED, value=_already(step))
                 return gates_markdown(done)
             if carrier is None and not is_carried:
                 raise AirflowFailException(f"{progress_text(done)}\n{_again(done, carried_by)}")
@@ -128,6 +133,8 @@ def answer(
     A question that failed without an answer counts as No: otherwise the Spark job would wait for an answer that cannot
     come. An answer to a cutover without a running process is rejected.
     """
+    if context["ti"].xcom_pull(task_ids=f"gates_of_{step}", key=PASSED):
+        return _already(step)
     with _cutover_context(config_path, name, "Airflow") as cutover_context:
         done = _await_process(cutover_context, step, carried_by, context)
         question = done.present.question
@@ -183,6 +190,10 @@ def _refuse_without_process(cutover_context: CutoverContext, question: QuestionR
     )
 
 
+def _already(step: str) -> str:
+    return f"step {step} was already confirmed"
+
+
 def _had_been_answered(done: Progress, step: str, given: Answer | None) -> str:
     from mirror_lib.runbook import last_attempts
 
@@ -190,7 +201,7 @@ def _had_been_answered(done: Progress, step: str, given: Answer | None) -> str:
     if given is None:
         raise AirflowFailException(f"the cutover no longer asks for step {step}, and this run has no answer.")
     if given.agrees:
-        return f"step {step} was already confirmed"
+        return _already(step)
     by = "unknown" if attempt is None else attempt.by
     raise AirflowFailException(f"step {step} was already confirmed by {by}: roll the cutover back.")
 

@@ -11,8 +11,9 @@ from mirror_lib.observe import TopicTotal, human_bytes, text_table
 STEP_KEY = "step"
 #: Counts of a step that are shown.
 _COUNTS = ("changed", "created", "groups", "checkpoints", "commits", "unchanged")
-#: Numbers of records about groups on the target, shown only if not zero.
-_RECORDS = {
+#: Numbers that are shown only if not zero.
+_RARE_COUNTS = {
+    "grown": "with new partitions",
     "read_again": "duplicates",
     "skipped_records": "records skipped",
     "denials_left_out": "DENY ACLs not copied",
@@ -51,10 +52,10 @@ def failed_steps(steps: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
 def _step_text(done: Mapping[str, Any] | None) -> str:
     if done is None:
         return "failed, see the log of its task"
-    if done["skipped"] is not None:
+    if done.get("skipped") is not None:
         return f"skipped, {done['skipped']}"
     parts = [f"{done[count]:,} {count}" for count in _COUNTS if count in done]
-    parts += [f"{done[name]:,} {words}" for name, words in _RECORDS.items() if done.get(name)]
+    parts += [f"{done[name]:,} {words}" for name, words in _RARE_COUNTS.items() if done.get(name)]
     parts += [f"{count:,} {reason}" for reason, count in done.get("reasons", {}).items()]
     if done["failed"]:
         parts.append(f"{done['failed']:,} failed: " + "; ".join(done["problems"]))

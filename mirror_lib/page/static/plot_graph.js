@@ -45,14 +45,18 @@ function spread(flows, place, ways) {
   const through = (flow) => ways.get(flow) ?? [];
   const leave = ends("source", (flow) => through(flow)[0] ?? flow.target);
   const arrive = ends("target", (flow) => through(flow).at(-1) ?? flow.source);
+  const hasOpposite = (flow) => flows.some((other) => other.source === flow.target && other.target === flow.source);
   return flows.map((flow) => ({ flow, from: place.get(flow.source), to: place.get(flow.target),
-    over: through(flow).map((item) => place.get(item)), out: leave.get(flow), in: arrive.get(flow) }));
+    over: through(flow).map((item) => place.get(item)), out: leave.get(flow), in: arrive.get(flow),
+    paired: hasOpposite(flow) }));
 }
 
-function edge({ flow, from, to, over, out, in: into }) {
+function edge({ flow, from, to, over, out, in: into, paired }) {
   const back = to.column < from.column, beside = to.column === from.column;
-  const x1 = from.x + (back ? 0 : NODE_W), y1 = from.y + NODE_H * out;
-  const x2 = back || beside ? to.x + NODE_W : to.x, y2 = to.y + NODE_H * into;
+  // Both directions between two clusters would lie on each other.
+  const apart = paired ? (back ? 11 : -11) : 0;
+  const x1 = from.x + (back ? 0 : NODE_W), y1 = from.y + NODE_H * out + apart;
+  const x2 = back || beside ? to.x + NODE_W : to.x, y2 = to.y + NODE_H * into + apart;
   const side1 = back ? -1 : 1, side2 = back || beside ? 1 : -1;
   const tipX = x2 + side2 * 9;
   let way = `M${x1} ${y1}`, x = x1, y = y1;

@@ -22,19 +22,27 @@ export function icon(kind) {
 }
 
 /** A badge. */
-export function badge(level, word, title = null) {
-  return h("span", { class: `state ${level}`, title }, icon(level), word);
+export function badge(level, word, title = null, sign = level) {
+  return h("span", { class: `state ${level}`, title }, icon(sign), word);
+}
+
+/** The process of a cutover; without one it is urgent while the writers wait. */
+export function carrier(cutover) {
+  if (!cutover.unattended) return cutover.who;
+  return cutover.writers_wait ? badge("danger", "not running, writers stopped") : badge("warning", "not running");
 }
 
 const RUNS = { succeeded: "ok", running: "idle", partial: "warning", failed: "danger", died: "warning" };
 const OUTLOOKS = { ok: "ok", unknown: "idle", tight: "warning", "will-be-lost": "danger", "already-lost": "danger" };
 const STEPS = { passed: "ok", running: "idle", interrupted: "danger", waiting: "warning", failed: "danger", undone: "warning" };
-const CUTOVERS = { running: "idle", interrupted: "danger", waiting: "warning", failed: "danger", finished: "ok", "rolled-back": "idle" };
+const CUTOVERS = { running: "idle", interrupted: "danger", waiting: "warning", failed: "danger", finished: "ok", "rolled-back": "idle",
+  defined: "idle", stopped: "idle", "stopped-frozen": "danger", "stopped-released": "warning" };
 const GAPS = { open: "danger", accepted: "ok", recopied: "ok", stopped: "idle" };
 const BEATS = { fresh: "ok", stale: "danger", missing: "danger", "clock-ahead": "warning" };
 
 export const levels = { runs: RUNS, outlooks: OUTLOOKS, steps: STEPS, cutovers: CUTOVERS, gaps: GAPS, beats: BEATS };
 
 export function known(kind, word) {
-  return badge(levels[kind][word] ?? "idle", (word ?? "unknown").replaceAll("-", " "));
+  const level = levels[kind][word] ?? "idle";
+  return badge(level, (word ?? "unknown").replaceAll("-", " "), null, word === "running" ? "running" : level);
 }

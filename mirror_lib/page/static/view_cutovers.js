@@ -5,7 +5,7 @@ import { dagLink } from "./airflow.js";
 import { h, put } from "./dom.js";
 import { count, duration, moment, words } from "./format.js";
 import { empty, problem } from "./notices.js";
-import { badge, icon, known, levels } from "./state.js";
+import { badge, carrier, icon, known, levels } from "./state.js";
 import { table } from "./tables.js";
 
 export function showCutovers(main, data) {
@@ -21,7 +21,7 @@ export function showCutovers(main, data) {
       { label: "Flow", cell: (each) => h("a", { href: `#/flow/${encodeURIComponent(each.dag_id)}` }, each.flow.replace("->", " → ")) },
       { label: "State", cell: (each) => known("cutovers", each.state) },
       { label: "Step", cell: (each) => words(each.step) },
-      { label: "Process", cell: (each) => each.unattended ? badge("warning", "not running") : each.who },
+      { label: "Process", cell: (each) => carrier(each) },
       { label: "Started", cell: (each) => [moment(each.created_at), h("span", { class: "detail" }, `by ${each.created_by}`)] },
       { label: "Updated", cell: (each) => ago(each.updated_at) },
     ], data.cutovers)));

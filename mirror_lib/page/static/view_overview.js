@@ -6,7 +6,7 @@ import { bytes, count, duration, short, words } from "./format.js";
 import { empty, problem } from "./notices.js";
 import { flowGraph } from "./plot_graph.js";
 import { sparkline } from "./plot_line.js";
-import { badge, known } from "./state.js";
+import { badge, carrier, known } from "./state.js";
 import { table } from "./tables.js";
 
 const LEVELS = [["danger", "Needs attention"], ["warning", "Degraded"], ["idle", "Idle"], ["ok", "Healthy"]];
@@ -84,7 +84,7 @@ function cutoversUnderWay(data) {
       { label: "Flow", cell: (each) => each.flow },
       { label: "State", cell: (each) => known("cutovers", each.state) },
       { label: "Step", cell: (each) => words(each.step) },
-      { label: "Process", cell: (each) => each.unattended ? badge("warning", "not running") : each.who },
+      { label: "Process", cell: (each) => carrier(each) },
       { label: "Updated", cell: (each) => ago(each.updated_at) },
     ], data.cutovers));
 }

@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "by_transform_chain": ["ChainJob", "split_job", "whole_takeovers"],
         "facts": ["FlowClusters", "Truncation", "gather_facts", "with_flow"],
         "foreign_writes": ["foreign_notes"],
-        "late_writes": ["find_late_writes", "late_writes_on_target"],
+        "late_writes": ["accounted_for", "find_late_writes", "late_writes_on_target"],
         "lost_deletions": ["find_lost_deletions", "last_caught_up", "note_lost_deletions"],
         "new_topics": ["limits_of_new_topics"],
         "open_transactions": ["hanging_problems", "hidden_detail", "is_hanging", "open_transaction_notes"],

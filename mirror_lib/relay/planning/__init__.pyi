@@ -8,6 +8,7 @@ from .facts import gather_facts as gather_facts
 from .facts import Truncation as Truncation
 from .facts import with_flow as with_flow
 from .foreign_writes import foreign_notes as foreign_notes
+from .late_writes import accounted_for as accounted_for
 from .late_writes import find_late_writes as find_late_writes
 from .late_writes import late_writes_on_target as late_writes_on_target
 from .lost_deletions import find_lost_deletions as find_lost_deletions

@@ -43,10 +43,25 @@ class Situation:
     question: QuestionRow | None
     #: The last process that carried it out, if it died.
     died: CarrierRow | None = None
+    #: A step was started and has not ended.
+    in_step: bool = False
 
-    def shown_state(self, state: str) -> str:
-        """Return the displayed name of a state of the cutover or of a step: nothing runs without a process."""
-        return INTERRUPTED if self.state.is_unattended and state == StepState.RUNNING else state
+    def shown_step_state(self, state: str) -> str:
+        """Return the displayed state of a step: without its process none runs, and none that died waits any more."""
+        return INTERRUPTED if self._is_interrupted(state) else state
+
+    def shown_state(self, recorded: str) -> str:
+        """Return the displayed state of the cutover: it is not interrupted if its last process ended between steps."""
+        if not self.state.is_unattended:
+            return recorded
+        if recorded == CutoverState.RUNNING and not self.in_step and self.died is None:
+            return self.state.value
+        return INTERRUPTED if self._is_interrupted(recorded) else recorded
+
+    def _is_interrupted(self, state: str) -> bool:
+        # A process that ended in good order may leave a question that `mirror cutover run --confirm` answers.
+        is_open = state == StepState.RUNNING or (state == StepState.WAITING and self.died is not None)
+        return self.state.is_unattended and is_open
 
     @property
     def who(self) -> str:
@@ -135,7 +150,8 @@ def _situation(
     )
     last = carriers[-1] if carriers else None
     died = last if carrier is None and last is not None and last.ended_as in (None, DIED) else None
-    return Situation(row.name, state_of(known), carrier, question, died)
+    in_step = any(each.state is StepState.RUNNING for each in last_attempts(attempts).values())
+    return Situation(row.name, state_of(known), carrier, question, died, in_step)
 
 
 def _live_lock(lock: RunLockRow | None) -> RunLockRow | None:

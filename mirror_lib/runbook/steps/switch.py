@@ -9,6 +9,7 @@ from mirror_lib.cluster.admin import GroupState
 from mirror_lib.config import FlowConfig, flow_topology
 from mirror_lib.ledger import opposite_of
 from mirror_lib.offsets import OffsetMap
+from mirror_lib.relay.planning import accounted_for
 from mirror_lib.runbook import fences, gates, handover
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.failback import prepare_way_back, why_no_way_back
@@ -193,14 +194,22 @@ def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
     # The failback flow may have copied new records back.
     opposite = context.opposite
     brought = {} if opposite is None else _brought_back(opposite)
+    rows = context.ledger.cutovers.handed_over(str(flow.flow))
+    settled = accounted_for(context.ledger, flow.flow, rows)
+    places = {TopicPartition(each.topic, each.partition): each.source_end for each in cut}
     late = [
-        f"{each.topic}-{each.partition}"
-        for each in cut
-        if ends.source[TopicPartition(each.topic, each.partition)]
-        > max(each.source_end, brought.get(TopicPartition(each.topic, each.partition), 0))
+        str(place)
+        for place, end in places.items()
+        if ends.source[place] > max(end, brought.get(place, 0), settled.get(place, 0))
     ]
     found = [
-        gates.counts("no writer on the source", late, "no writes to the source.", "Find that writer, and move it.")
+        gates.counts(
+            "no writer on the source",
+            late,
+            "no writes to the source.",
+            "Find that writer, and move it. The next run of the flow names the commands that copy its records into a "
+            "separate topic, or leave them on the source; then continue the cutover.",
+        )
     ]
     if wanted.watch_seconds:
         new = sum(ends.target[TopicPartition(each.topic, each.partition)] - each.target_end for each in cut)

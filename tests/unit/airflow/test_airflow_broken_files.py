@@ -198,6 +198,59 @@ def test_given_a_file_that_is_gone_when_a_task_asks_for_its_dag_then_its_log_say
     assert set(build_flow_dags(paths, only=C_DAG)) == {C_DAG}
 
 
+def put_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def put_dangling_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.with_name("nowhere"))
+
+
+def cut_in_a_name(path: Path) -> None:
+    text = path.read_text()
+    path.write_text(text[: text.index(".enabled")])
+
+
+#: What stands in the place of a file whose flow nobody can tell.
+GONE: dict[str, Callable[[Path], object]] = {
+    "deleted": Path.unlink,
+    "a directory": put_directory,
+    "a link to nothing": put_dangling_link,
+    "bytes": lambda path: path.write_bytes(b"\x00\xff\xfe\x81" * 300),
+    "half-written": cut_in_a_name,
+}
+
+
+@pytest.mark.parametrize("kind", GONE)
+def test_given_a_file_that_becomes_unreadable_when_dags_are_made_then_its_own_are_gone_with_a_reason_until_it_is_back(
+    write: Write, kind: str
+) -> None:
+    # Given two good files, which this process has read
+    path, good = write("one.properties"), write("good.properties", source="C", target="D")
+    text = path.read_text()
+    assert set(build_flow_dags([path, good])) == {A_DAG, C_DAG}
+
+    GONE[kind](path)
+
+    assert set(build_flow_dags([path, good])) == {C_DAG}
+    told = "\n".join(problems_of([path, good]))
+    assert str(path) in told
+    assert "Airflow has no DAGs of this file until this is fixed." in told
+    assert str(good) not in told
+    with pytest.raises(ConfigurationError, match=r"one\.properties"):
+        check_flow("A->B", str(path), TriggerChoices())
+
+    if path.is_dir():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+
+    assert set(build_flow_dags([path, good])) == {A_DAG, C_DAG}
+    assert problems_of([path, good]) == []
+
+
 class TestOneDagFileForAll:
     """`mirror_dags` cannot raise what is wrong: Airflow would drop the DAGs that it made."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +15,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from mirror_lib.airflow.approval import NO, YES
 from mirror_lib.airflow.cutover.dag import build_cutover_dag
-from mirror_lib.airflow.cutover.form import definition_from
-from mirror_lib.airflow.cutover.tasks import answer, await_question
+from mirror_lib.airflow.cutover.form import definition_from, refuse_other_values
+from mirror_lib.airflow.cutover.tasks import answer, await_question, begin
 from mirror_lib.config.loader import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
@@ -52,7 +53,7 @@ class TaskInstance:
     pushed: dict[str, Any] = field(default_factory=dict)
 
     def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
-        if key == "asked":
+        if key in ("asked", "passed"):
             assert task_ids == "gates_of_freeze"
             return self.pushed.get(key)
         assert task_ids == "writers_stopped"
@@ -170,6 +171,11 @@ def wait_to_ask(config: Path, task: TaskInstance, step: str = "freeze") -> str:
     return await_question(step, str(config), WAVE.name, "carry_out", ti=task, dag_run=DagRun())
 
 
+def question_of_freeze(config: Path) -> Any:
+    """The operator that asks."""
+    return build_cutover_dag(load(config).flow(WAVE.flow), config).get_task("writers_stopped")
+
+
 def said(option: str) -> dict[str, Any]:
     return {"chosen_options": [option], "responded_by_user": {"id": "7", "name": "marta"}}
 
@@ -275,7 +281,16 @@ def test_what_was_confirmed_elsewhere_is_not_asked_again(config: Path) -> None:
         attempt_at_freeze(job.ledger, StepState.PASSED)
         job.comes_to(Step.DRAIN)
 
-        assert "look 1." in wait_to_ask(config, TaskInstance())
+        task = TaskInstance()
+        assert "look 1." in wait_to_ask(config, task)
+        # Nobody is asked.
+        question = question_of_freeze(config)
+        assert question.answered_before == "{{ ti.xcom_pull(task_ids='gates_of_freeze', key='passed') or '' }}"
+        question.answered_before = task.pushed["passed"]
+        question.execute({})
+        assert pass_on(config, None, task) == "step freeze was already confirmed"
+
+        # Somebody had been asked before it was confirmed.
         assert pass_on(config, said(YES)) == "step freeze was already confirmed"
         with pytest.raises(AirflowFailException, match="already confirmed by marta: roll the cutover back"):
             pass_on(config, said(NO))
@@ -341,3 +356,62 @@ def test_a_form_without_topics_is_no_cutover(
 
     with pytest.raises(MirrorError, match="topics"):
         definition_from(filled_in, "A->B", "wave-1")
+
+
+#: Another value for each field that a cutover keeps.
+OTHERS: dict[str, Any] = {
+    "topics": ["payments"],
+    "groups": ["billing"],
+    "style": "producers-first",
+    "fence": "acl",
+    "writers": ["User:app"],
+    "scope": "full",
+    "still_seconds": 3,
+    "drain_seconds": 4,
+    "watch_seconds": 0,
+    "max_lag": 5,
+    "max_read_again": 6,
+    "max_skipped": 7,
+    "may_split": ["audit"],
+    "require_way_back": False,
+    "with_withdrawn": True,
+}
+
+
+def test_every_field_that_a_cutover_keeps_has_another_value_here() -> None:
+    assert set(OTHERS) == {each.name for each in dataclasses.fields(CutoverDefinition)} - {"name", "flow"}
+
+
+@pytest.mark.parametrize("field", OTHERS)
+def test_a_value_that_an_existing_cutover_does_not_have_is_refused_and_both_are_named(
+    make_flow: Callable[..., FlowConfig], field: str
+) -> None:
+    form = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
+
+    with pytest.raises(MirrorError, match=f"wave-1 exists with other values: {field} is .*not ") as refused:
+        refuse_other_values({**form, field: OTHERS[field]}, WAVE)
+
+    assert "its name alone" in str(refused.value.action)
+
+
+def test_the_name_alone_or_the_same_values_continue_an_existing_cutover(make_flow: Callable[..., FlowConfig]) -> None:
+    form = build_cutover_dag(make_flow(), "/etc/mirror.properties").params.dump()
+    created = definition_from({**form, **OTHERS}, WAVE.flow, WAVE.name)
+
+    refuse_other_values(form, created)
+    refuse_other_values({**form, **OTHERS}, created)
+
+
+def test_a_trigger_with_other_topics_does_not_continue_an_existing_cutover(config: Path) -> None:
+    with pytest.raises(MirrorError, match="topics is orders, not payments"):
+        begin(
+            WAVE.flow,
+            str(config),
+            params={**_form(config), "name": WAVE.name, "topics": ["payments"]},
+            dag_run=DagRun(),
+        )
+
+
+def _form(config: Path) -> dict[str, Any]:
+    flow = load(config).flow(WAVE.flow)
+    return dict(build_cutover_dag(flow, config).params.dump())

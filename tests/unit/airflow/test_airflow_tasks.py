@@ -64,7 +64,11 @@ def context(outcome, **steps):
     def pull(task_ids, key):
         if task_ids == "preflight":
             return None
-        return outcome if task_ids == "replicate" else steps.get(task_ids, NOTHING_TO_DO)
+        return (
+            outcome
+            if task_ids == "replicate"
+            else steps.get(task_ids, None if key == "return_value" else NOTHING_TO_DO)
+        )
 
     return {
         "ti": SimpleNamespace(xcom_pull=pull, get_task_states=lambda **_: {}),
@@ -159,6 +163,33 @@ def test_clocks_that_differ_are_told_and_fail_nothing(config, ledger, caplog):
         tasks.report("A->B", str(config), **context(OUTCOME, heartbeats=done))
 
     assert "- heartbeats: 1 clock-ahead; note: A: 9 s in the future." in caplog.text
+
+
+def test_notices_and_conflicts_about_topics_are_told_and_fail_nothing(config, ledger, caplog):
+    done = {
+        "dry_run": False,
+        "created": 2,
+        "grown": 1,
+        "unchanged": 3,
+        "failed": 1,
+        "problems": ["topic a: a conflict."],
+    }
+    done["notices"] = ["B refuses segment.bytes."]
+
+    with caplog.at_level("INFO"):
+        tasks.report("A->B", str(config), **context(OUTCOME, sync_topics=done))
+
+    assert (
+        "- sync_topics: 2 created, 3 unchanged, 1 with new partitions, 1 failed: topic a: a conflict.; " in caplog.text
+    )
+    assert "note: B refuses segment.bytes." in caplog.text
+
+
+def test_a_report_has_no_line_about_topics_that_the_run_did_not_sync(config, ledger, caplog):
+    with caplog.at_level("INFO"):
+        tasks.report("A->B", str(config), **context(OUTCOME))
+
+    assert "sync_topics" not in caplog.text
 
 
 def test_groups_are_told_by_their_reasons(config, ledger, caplog):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.loader import load
+from mirror_lib.ledger.cutover_rows import CarrierRow
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.control import RunAct
@@ -187,6 +188,36 @@ def test_a_step_whose_process_has_ended_is_not_under_way(acting: Client, own_con
     assert ".;" not in told
 
 
+@pytest.mark.parametrize(("steps", "shown"), [(0, "defined"), (1, "stopped")])
+def test_a_cutover_whose_process_ended_between_two_steps_was_not_interrupted(
+    acting: Client, own_config: Path, steps: int, shown: str
+) -> None:
+    with open_ledger(load(own_config)) as ledger:
+        row = ledger.cutovers.find("orders-wave-1")
+        assert row is not None
+        ledger.cutovers.create(replace(row, name="begun", state="running", step="inventory"))
+        for each in ledger.cutovers.steps("orders-wave-1")[:steps]:
+            ledger.cutovers.save_step(replace(each, cutover="begun"))
+
+    listed = [*acting.get("/api/cutovers").json()["cutovers"], *acting.get("/api/overview").json()["cutovers"]]
+
+    assert [each["state"] for each in listed if each["name"] == "begun"] == [shown, shown]
+
+
+def test_a_question_whose_process_died_waits_for_nobody(acting: Client, own_config: Path) -> None:
+    carrier = CarrierRow(
+        cutover="orders-wave-1", id="job", kind="run", by="ann", holder="h", since=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    with open_ledger(load(own_config)) as ledger:
+        ledger.carriers.begin(carrier)
+
+    told = acting.get("/api/cutovers/orders-wave-1").json()
+
+    (step,) = [each for each in told["steps"] if each["step"] == "approve"]
+    assert (told["cutover"]["state"], step["state"]) == ("interrupted", "interrupted")
+    assert told["cutover"]["who"] == "No process runs it, and the writers are stopped. The process of ann died."
+
+
 def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(client: Client) -> None:
     cutover = client.get("/api/cutovers/orders-wave-1").json()["cutover"]
     under_way = client.get("/api/overview").json()["cutovers"]
@@ -194,7 +225,9 @@ def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(c
     assert (cutover["now"], cutover["unattended"], cutover["asks"]) == ("stopped-frozen", True, None)
     assert cutover["who"] == "No process runs it, and the writers are stopped."
     assert cutover["choices"] == ["trigger", "roll back"]
-    assert [(each["who"], each["unattended"]) for each in under_way] == [(cutover["who"], True)]
+    assert [(each["who"], each["unattended"], each["writers_wait"]) for each in under_way] == [
+        (cutover["who"], True, True)
+    ]
 
 
 def test_a_flow_whose_dag_may_not_be_read_is_not_there(seeded_config: Path, airflow: Airflow) -> None:

@@ -17,6 +17,8 @@ from tests.support.ways_on import (
     BACKFILL_STATES,
     BACKFILL_STOPS,
     BACKFILL_STOPS_ALIKE,
+    CUTOVER_GATES,
+    CUTOVER_GATES_ELSEWHERE,
     ELSEWHERE,
     RETURN_STATES,
     RUNS,
@@ -58,12 +60,32 @@ def test_every_state_of_a_return_after_a_disaster_has_a_test() -> None:
     assert set(disaster_states.DisasterState) == set(RETURN_STATES)
 
 
+def test_every_gate_of_a_cutover_that_can_fail_has_a_test_or_a_reason() -> None:
+    assert gates_that_can_fail() == set(CUTOVER_GATES) | set(CUTOVER_GATES_ELSEWHERE)
+    assert set(CUTOVER_GATES).isdisjoint(CUTOVER_GATES_ELSEWHERE)
+
+
+def gates_that_can_fail() -> set[str]:
+    """Names of gates in the program's text, but for those that it creates as passed."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (PROJECT / "mirror_lib/runbook").rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {name for call in calls if (name := _gate_that_can_fail(call)) is not None}
+
+
+def _gate_that_can_fail(call: ast.Call) -> str | None:
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", None)
+    if function not in ("Gate", "counts") or not call.args or not isinstance(call.args[0], ast.Constant):
+        return None
+    is_passed = isinstance(call.args[1], ast.Constant) and call.args[1].value is True
+    return None if is_passed else str(call.args[0].value)
+
+
 @pytest.mark.parametrize(
     "named",
     sorted(
         {
             each
-            for ways in (WAYS_ON, RUNS, BACKFILL_STATES, BACKFILL_STOPS, RETURN_STATES)
+            for ways in (WAYS_ON, RUNS, BACKFILL_STATES, BACKFILL_STOPS, RETURN_STATES, CUTOVER_GATES)
             for tests in ways.values()
             for each in tests
         }

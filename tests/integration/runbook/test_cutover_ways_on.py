@@ -1,0 +1,226 @@
+"""Whoever does what a failed gate of a cutover says, and takes it on again, comes to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.config.loader import load
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Gate, Step, Style
+from mirror_lib.runbook.order import last_attempts
+from mirror_lib.runbook.steps.rollback import roll_back
+from tests.support.clusters import KafkaPair
+from tests.support.cutovers import Migration, Reader, commit, has_members, moving_topic, numbered, wait_for
+from tests.support.flows import Flow
+from tests.support.kafka import add_partitions, consume, delete_records, delete_topic, produce, set_config
+
+PARTITIONS = 2
+
+
+@pytest.fixture
+def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+    """A topic of the source with 100 records, and both flows for it."""
+    with moving_topic(tmp_path, kafka_pair, topic_name, partitions=PARTITIONS) as made:
+        yield made
+
+
+def stopped_by(moving: Migration, scope: CutoverDefinition, step: Step, name: str, **how: Any) -> Gate:
+    """Take it on until a gate stops it, which is the only one."""
+    done = moving.run_to_the_end(scope, **how)
+    failed = [gate for gate in last_attempts(done.attempts)[done.step].gates if not gate.passed]
+    assert (done.state, done.step) == (CutoverState.FAILED, step), failed
+    assert [gate.name for gate in failed] == [name]
+    return failed[0]
+
+
+def edit(moving: Migration, was: str, now: str) -> None:
+    """Change the configuration file."""
+    text = moving.there.path.read_text()
+    assert was in text
+    moving.there.path.write_text(text.replace(was, now))
+    moving.config = load(moving.there.path)
+
+
+def comes_to_its_end(moving: Migration, scope: CutoverDefinition) -> None:
+    done = moving.run_to_the_end(scope)
+    assert done.state is CutoverState.FINISHED, [str(gate) for gate in done.attempts[-1].gates]
+
+
+def test_topics_that_do_not_exist(moving: Migration, topic_name: str) -> None:
+    scope = moving.define("scope", f"{topic_name}-nothing")
+    gate = stopped_by(moving, scope, Step.INVENTORY, "topics")
+
+    assert "roll this cutover back and start a new one with another name" in gate.action
+    roll_back(moving.context(scope))
+    comes_to_its_end(moving, moving.define("scope-2", topic_name))
+
+
+def test_partitions_that_the_target_does_not_have(moving: Migration, topic_name: str) -> None:
+    scope = moving.define("scope", topic_name)
+    add_partitions(moving.pair.source, topic_name, PARTITIONS + 1)
+    stopped_by(moving, scope, Step.PREFLIGHT, "target topics")
+
+    moving.there.run()
+    comes_to_its_end(moving, scope)
+
+
+def test_a_target_that_takes_only_small_records(moving: Migration, topic_name: str) -> None:
+    produce(moving.pair.source, topic_name, numbered(100, 102, PARTITIONS))
+    set_config(moving.pair.target, topic_name, "max.message.bytes", "1000")
+    scope = moving.define("scope", topic_name)
+    stopped_by(moving, scope, Step.PREFLIGHT, "limits")
+
+    set_config(moving.pair.target, topic_name, "max.message.bytes", "1048588")
+    comes_to_its_end(moving, scope)
+
+
+def test_a_flow_that_does_not_translate_groups(moving: Migration, topic_name: str) -> None:
+    off = "emit.checkpoints.enabled = false\nclusters"
+    edit(moving, "clusters", off)
+    scope = moving.define("scope", topic_name)
+    stopped_by(moving, scope, Step.PREFLIGHT, "group translation")
+
+    edit(moving, off, "clusters")
+    comes_to_its_end(moving, scope)
+
+
+def test_a_file_without_the_failback_flow(moving: Migration, topic_name: str) -> None:
+    edit(moving, "B->A.enabled = true", "B->A.enabled = false")
+    scope = moving.define("scope", topic_name)
+    stopped_by(moving, scope, Step.PREFLIGHT, "failback")
+
+    edit(moving, "B->A.enabled = false", "B->A.enabled = true")
+    comes_to_its_end(moving, scope)
+
+
+def test_a_transaction_that_is_open_on_the_source(moving: Migration, topic_name: str) -> None:
+    scope = moving.define("scope", topic_name, drain_seconds=1.0, may_split=(".*",))
+    producer = Producer({"bootstrap.servers": moving.pair.source.bootstrap_servers, "transactional.id": topic_name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic_name, b"open", partition=0)
+    producer.flush(30)
+    done = moving.run_to_the_end(scope)
+    gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.DRAIN].gates}
+    assert not gates["transactions"].passed
+
+    producer.abort_transaction(30)
+    comes_to_its_end(moving, scope)
+
+
+def test_readers_that_have_not_read_the_source_to_its_end(moving: Migration, topic_name: str) -> None:
+    commit(moving.pair.source, f"g-{topic_name}", topic_name, {0: 40, 1: 50})
+    scope = moving.define("scope", topic_name, style=Style.PRODUCERS_FIRST)
+    stopped_by(moving, scope, Step.TRANSLATE, "source read to the end")
+
+    commit(moving.pair.source, f"g-{topic_name}", topic_name, {0: 50, 1: 50})
+    comes_to_its_end(moving, scope)
+
+
+def test_a_group_with_members_on_the_target(moving: Migration, topic_name: str) -> None:
+    group = f"g-{topic_name}"
+    commit(moving.pair.source, group, topic_name, {0: 40, 1: 50})
+    reader = Reader(moving.pair.target, group, topic_name)
+    try:
+        wait_for(lambda: has_members(moving.pair.target, group))
+        scope = moving.define("scope", topic_name)
+        stopped_by(moving, scope, Step.REHEARSE, "groups ready")
+    finally:
+        reader.stop()
+    # It has read further than the source's group, which a person resets.
+    commit(moving.pair.target, group, topic_name, {0: 40, 1: 50})
+
+    comes_to_its_end(moving, scope)
+
+
+def test_clients_that_have_not_arrived(moving: Migration, topic_name: str) -> None:
+    group = f"g-{topic_name}"
+    commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
+    there = Reader(moving.pair.source, group, topic_name)
+    wait_for(lambda: has_members(moving.pair.source, group))
+    scope = moving.define("scope", topic_name, watch_seconds=0.1)
+    moving.run(scope, until=Step.REHEARSE)
+    there.stop()
+    done = moving.run_to_the_end(scope)
+    failed = {gate.name for gate in last_attempts(done.attempts)[Step.WATCH].gates if not gate.passed}
+    assert failed == {"writers arrived", "readers arrived"}
+
+    produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
+    arrived = Reader(moving.pair.target, group, topic_name)
+    try:
+        wait_for(lambda: has_members(moving.pair.target, group))
+        comes_to_its_end(moving, scope)
+    finally:
+        arrived.stop()
+
+
+def test_records_that_the_source_lost_before_they_were_copied(moving: Migration, topic_name: str) -> None:
+    produce(moving.pair.source, topic_name, numbered(100, 110, PARTITIONS))
+    delete_records(moving.pair.source, topic_name, before=52)
+    assert moving.there.run().exit_code != 0
+    scope = moving.define("scope", topic_name)
+    done = moving.run(scope)
+    failed = {gate.name for gate in last_attempts(done.attempts)[Step.PREFLIGHT].gates if not gate.passed}
+    assert failed == {"partitions copy", "gaps", "retention"}
+
+    mirror(moving, "gaps", "accept", "--topic", topic_name)
+    comes_to_its_end(moving, scope)
+
+
+def test_records_that_a_group_would_skip(moving: Migration, topic_name: str) -> None:
+    group = f"g-{topic_name}"
+    commit(moving.pair.source, group, topic_name, {0: 40, 1: 50})
+    delete_records(moving.pair.target, topic_name, before=45)
+    scope = moving.define("scope", topic_name)
+    stopped_by(moving, scope, Step.REHEARSE, "skipped")
+
+    commit(moving.pair.source, group, topic_name, {0: 50, 1: 50})
+    comes_to_its_end(moving, scope)
+
+
+def test_a_writer_that_stayed_on_the_source(moving: Migration, topic_name: str) -> None:
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.RELEASE)
+    produce(moving.pair.source, topic_name, numbered(100, 110, PARTITIONS))
+    gate = stopped_by(moving, scope, Step.WATCH, "no writer on the source")
+
+    # When it was moved, and an operator takes what the next run of the flow names
+    assert "The next run of the flow names the commands" in gate.action
+    _, flow = load_flow_as_it_runs(moving.there.path, "A->B")
+    (told, *_) = Flow(flow, moving.ledger, moving.there.path).run(sync=False).errors
+    assert f"mirror gaps accept --flow 'A->B' --topic {topic_name}" in told.action
+    mirror(moving, "gaps", "accept", "--topic", topic_name)
+
+    comes_to_its_end(moving, scope)
+
+
+def test_a_foreign_record_on_the_target(moving: Migration, topic_name: str) -> None:
+    scope = moving.define("scope", topic_name)
+    moving.run_to_the_end(scope, until=Step.TRANSLATE)
+    produce(moving.pair.target, topic_name, numbered(7000, 7001))
+    done = moving.run_to_the_end(scope)
+    gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.VERIFY].gates}
+    assert (done.state, done.step) == (CutoverState.FAILED, Step.VERIFY)
+    assert "roll the cutover back, delete the topic on the target, copy it again" in gates["equal"].action
+
+    roll_back(moving.context(scope))
+    delete_topic(moving.pair.target, topic_name)
+    assert {error.reason for error in moving.there.run().errors} == {"target-deleted"}
+    mirror(moving, "gaps", "recopy", "--topic", topic_name)
+    assert moving.there.run().errors == ()
+    comes_to_its_end(moving, moving.define("scope-2", topic_name))
+
+    assert len(consume(moving.pair.target, topic_name)) == 100
+
+
+def mirror(moving: Migration, *words: str) -> None:
+    """A command about the flow A->B, to which the operator says yes."""
+    told = CliRunner().invoke(app, [*words, "--yes", "--config", str(moving.there.path), "--flow", "A->B"])
+    assert told.exit_code == 0, told.output
