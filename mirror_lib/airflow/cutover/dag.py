@@ -94,8 +94,8 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             subject=f"Cutover {_NAME}: all records are on {untemplated(target)}. Approve the switch of producers and "
             f"consumers to {untemplated(target)}?",
             effect="**Yes**: this flow stops copying these topics, and grants to write are created on "
-            f"{untemplated(target)}. Start the clients there when the step `release` has passed. **No**: this run ends; the producers stay stopped "
-            "until the cutover is continued or rolled back.",
+            f"{untemplated(target)}. Start the clients there when the step `release` has passed. **No**: this run "
+            "ends; the producers stay stopped until the cutover is continued or rolled back.",
         )
         report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
         begin >> prepare >> [carry_out, frozen[0]]
