@@ -1,0 +1,93 @@
+"""Everything that depends on the version of Airflow or of its Spark provider, in one place.
+
+Written for Airflow 3.3 and provider 6.3; an upgrade starts by reading this file. Other modules import these names from
+`compatibility`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import (  # type: ignore[attr-defined]  # its stub lacks what belongs to deadlines
+    DAG,
+    Asset,
+    AssetAlias,
+    AsyncCallback,
+    BaseHook,
+    Context,
+    DeadlineAlert,
+    DeadlineReference,
+    Param,
+    ParamsDict,
+    RetryDecision,
+    RetryPolicy,
+    TriggerRule,
+    Variable,
+    get_parsing_context,
+)
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowRuntimeError,
+    AirflowSkipException,
+    DownstreamTasksSkipped,
+    ErrorType,
+)
+from airflow.sdk.log import mask_secret
+
+__all__ = [
+    "DAG",
+    "AirflowException",
+    "AirflowFailException",
+    "AirflowNotFoundException",
+    "AirflowRuntimeError",
+    "AirflowSkipException",
+    "Asset",
+    "AssetAlias",
+    "AsyncCallback",
+    "BaseHook",
+    "Context",
+    "DeadlineAlert",
+    "DeadlineReference",
+    "DownstreamTasksSkipped",
+    "ErrorType",
+    "HITLOperator",
+    "Param",
+    "ParamsDict",
+    "PythonOperator",
+    "RetryDecision",
+    "RetryPolicy",
+    "SparkSubmitOperator",
+    "TriggerRule",
+    "Variable",
+    "get_parsing_context",
+    "mask_secret",
+    "put_question",
+]
+
+
+def put_question(operator: HITLOperator, task_instance_id: Any) -> tuple[str, str | None]:
+    """Store a task's question, as its own `execute` does once more; return the subject and the body that Airflow shows.
+
+    A cleared task has those of the first time (`upsert_hitl_detail` of Airflow 3.3).
+    """
+    from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
+    from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+
+    stored = SUPERVISOR_COMMS.send(
+        CreateHITLDetailPayload(
+            ti_id=task_instance_id,
+            options=operator.options,
+            subject=operator.subject,
+            body=operator.body,
+            defaults=operator.defaults,
+            multiple=operator.multiple,
+            params=operator.serialized_params,
+            assigned_users=[],
+        )
+    )
+    return stored.subject, stored.body
