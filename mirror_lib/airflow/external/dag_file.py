@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 
 try:  # Airflow 3
     from airflow.sdk import DAG, Asset, AssetAlias, BaseOperator, Param, Variable, get_parsing_context
+
+    _SDK = True
 except ImportError:  # Airflow 2
     from airflow import DAG
     from airflow.datasets import Dataset as Asset
@@ -22,6 +24,8 @@ except ImportError:  # Airflow 2
     from airflow.models.baseoperator import BaseOperator
     from airflow.models.param import Param
     from airflow.utils.dag_parsing_context import get_parsing_context
+
+    _SDK = False
 try:
     from airflow.sdk import BaseHook
 except ImportError:
@@ -178,7 +182,11 @@ class MirrorOperator(BaseOperator):
 
     def _op_asset_event(self, context, message):
         events = context["outlet_events"][AssetAlias(message["alias"])]
-        events.add(Asset(message["uri"]), extra=message["extra"])
+        extra = message["extra"]
+        if not _SDK:
+            # Airflow 2 puts the values of an event into a set.
+            extra = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in extra.items()}
+        events.add(Asset(message["uri"]), extra=extra)
 
     def _ended(self, context, end, code):
         if end is None:
@@ -325,7 +333,9 @@ def _param(field):
 
 
 def _task(given):
-    more = {name: given[name] for name in ("pool", "trigger_rule", "retries", "retry_exponential_backoff") if name in given}
+    more = {
+        name: given[name] for name in ("pool", "trigger_rule", "retries", "retry_exponential_backoff") if name in given
+    }
     for name in ("retry_delay", "max_retry_delay", "execution_timeout"):
         if given.get(name) is not None:
             more[name] = _seconds(given[name])

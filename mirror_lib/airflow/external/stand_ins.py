@@ -200,9 +200,7 @@ class PythonOperator(BaseOperator):
 class SparkSubmitOperator(BaseOperator):
     """Runs `spark-submit` of this environment on the master of Airflow's connection."""
 
-    def __init__(
-        self, *, application: str, conn_id: str, conf: Mapping[str, Any], name: str = "", **more: Any
-    ) -> None:
+    def __init__(self, *, application: str, conn_id: str, conf: Mapping[str, Any], name: str = "", **more: Any) -> None:
         super().__init__(**more)
         self.application = application
         self.conf = dict(conf)
@@ -357,7 +355,9 @@ def _connection(given: Mapping[str, Any]) -> Any:
     names = ("conn_type", "host", "login", "password", "schema")
     fields = {name: given.get(name) for name in names}
     port = given.get("port")
-    return SimpleNamespace(**fields, port=None if port is None else int(port), extra=json.dumps(extra), extra_dejson=extra)
+    return SimpleNamespace(
+        **fields, port=None if port is None else int(port), extra=json.dumps(extra), extra_dejson=extra
+    )
 
 
 def _error_type(error: RefusedByAirflowError) -> ErrorType:

@@ -41,8 +41,10 @@ def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict
             continue
         name = heartbeat_dag_id(path)
         # One execution runs it: the external one if that runs all flows of the file.
-        here = all(runs_here(flow) for flow in config.enabled_flows) if is_external() else any(
-            runs_here(flow) for flow in config.enabled_flows
+        here = (
+            all(runs_here(flow) for flow in config.enabled_flows)
+            if is_external()
+            else any(runs_here(flow) for flow in config.enabled_flows)
         )
         if here and name not in dags and emitting_flows(config) and only in (None, name):
             dags[name] = build_heartbeat_dag(config, path.absolute())

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mirror_lib.config.model import AirflowExecution, CopySettings, ExistingTarget, Fencing, GroupTranslation, PoisonPolicy, Rename
+from mirror_lib.config.model import (
+    AirflowExecution,
+    CopySettings,
+    ExistingTarget,
+    Fencing,
+    GroupTranslation,
+    PoisonPolicy,
+    Rename,
+)
 from mirror_lib.config.settings.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
 from mirror_lib.config.settings.rate_keys import CLUSTER_KEYS, RATE_FLOW_KEYS
 from mirror_lib.config.settings.sync_keys import SYNC_KEYS
