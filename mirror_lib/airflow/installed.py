@@ -1,11 +1,12 @@
 """Everything that depends on the version of Airflow or of its Spark provider, in one place.
 
-Written for Airflow 3.3 and provider 6.3; an upgrade starts by reading this file. Other modules import these names from
-`compatibility`.
+Written for Airflow 3.2 and 3.3 and provider 6.3; an upgrade starts by reading this file. Other modules import these
+names from `compatibility`.
 """
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -22,8 +23,6 @@ from airflow.sdk import (  # type: ignore[attr-defined]  # its stub lacks what b
     DeadlineReference,
     Param,
     ParamsDict,
-    RetryDecision,
-    RetryPolicy,
     TriggerRule,
     Variable,
     get_parsing_context,
@@ -39,8 +38,19 @@ from airflow.sdk.exceptions import (
 )
 from airflow.sdk.log import mask_secret
 
+try:
+    from airflow.sdk import RetryDecision, RetryPolicy
+
+    HAS_RETRY_POLICIES = True
+except ImportError:
+    # Airflow 3.2: `retries.failing_at_once` raises what Airflow does not retry.
+    from mirror_lib.airflow.external.stand_ins import RetryDecision, RetryPolicy
+
+    HAS_RETRY_POLICIES = False
+
 __all__ = [
     "DAG",
+    "HAS_RETRY_POLICIES",
     "AirflowException",
     "AirflowFailException",
     "AirflowNotFoundException",
@@ -65,9 +75,17 @@ __all__ = [
     "TriggerRule",
     "Variable",
     "get_parsing_context",
+    "make_deadline",
     "mask_secret",
     "put_question",
 ]
+
+
+def make_deadline(*, name: str, **arguments: Any) -> DeadlineAlert:
+    """Return a deadline's alert; with its name since Airflow 3.3."""
+    if "name" in signature(DeadlineAlert).parameters:
+        arguments["name"] = name
+    return DeadlineAlert(**arguments)
 
 
 def put_question(operator: HITLOperator, task_instance_id: Any) -> tuple[str, str | None]:

@@ -24,7 +24,7 @@ Context = Mapping[str, Any]
 # ------------------------------------------------------------ exceptions
 
 
-class AirflowException(Exception):  # noqa: N818 - Airflow's name
+class AirflowException(Exception):
     """The task failed, and may be retried."""
 
 
@@ -259,6 +259,10 @@ class RetryPolicy:
     """Decides about retries."""
 
 
+#: `task.run_task` asks the policy's rule itself.
+HAS_RETRY_POLICIES = True
+
+
 # ------------------------------------------------------------ deadlines: described as what is not carried over
 
 
@@ -278,8 +282,11 @@ class AsyncCallback:
 class DeadlineAlert:
     """A deadline of a DAG."""
 
-    def __init__(self, **arguments: Any) -> None:
-        self.arguments = arguments
+
+def make_deadline(**arguments: Any) -> DeadlineAlert:
+    """Return a deadline without effect: `describe.notes` says so."""
+    del arguments
+    return DeadlineAlert()
 
 
 # ------------------------------------------------------------ what Airflow knows

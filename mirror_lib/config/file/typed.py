@@ -9,8 +9,8 @@ from typing import Any
 from mirror_lib.config.file.derive import FlowSettings, Settings
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
 from mirror_lib.config.model import (
-    ClientSettings,
     AirflowExecution,
+    ClientSettings,
     ExistingTarget,
     Fencing,
     FlowClients,
