@@ -37,6 +37,7 @@ from airflow.sdk.exceptions import (
     ErrorType,
 )
 from airflow.sdk.log import mask_secret
+from airflow.utils.types import DagRunType
 
 try:
     from airflow.sdk import RetryDecision, RetryPolicy
@@ -44,9 +45,12 @@ try:
     HAS_RETRY_POLICIES = True
 except ImportError:
     # Airflow 3.2: `retries.failing_at_once` raises what Airflow does not retry.
-    from mirror_lib.airflow.external.stand_ins import RetryDecision, RetryPolicy
+    from mirror_lib.airflow.external import RetryDecision, RetryPolicy
 
     HAS_RETRY_POLICIES = False
+
+#: Values of `DAG(allowed_run_types=...)`.
+KNOWN_RUN_TYPES = frozenset(each.value for each in DagRunType)
 
 __all__ = [
     "DAG",

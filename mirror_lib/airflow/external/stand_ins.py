@@ -96,6 +96,10 @@ class TriggerRule(enum.StrEnum):
     NONE_FAILED = "none_failed"
 
 
+#: The DAG file gives none to its DAGs, since Airflow 2 has none: `task.run_task` refuses backfills.
+KNOWN_RUN_TYPES: Final = frozenset[str]()
+
+
 class Asset:
     """An asset's address."""
 
