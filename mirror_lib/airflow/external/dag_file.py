@@ -134,8 +134,9 @@ class MirrorOperator(BaseOperator):
                 continue
 
     def _print(self, output):
-        for line in output:
-            self.log.info("%s", line.decode("utf-8", "replace").rstrip())
+        with output:
+            for line in output:
+                self.log.info("%s", line.decode("utf-8", "replace").rstrip())
 
     def _answer(self, message, context):
         """Answer a question; errors are named only, since their texts may hold secrets."""
