@@ -15,16 +15,15 @@ import threading
 from collections.abc import Mapping
 from typing import IO, Any
 
-from mirror_lib.errors import TransientError
-
 #: The version of the messages; the DAG file names its own in its first line.
 PROTOCOL = 1
 
 
-class LostAirflowError(TransientError):
+class LostAirflowError(ConnectionError):
     """The Airflow task that started this process is gone."""
 
-    reason = "airflow-gone"
+    def __init__(self) -> None:
+        super().__init__("the Airflow task that started this process is gone")
 
 
 class RefusedByAirflowError(Exception):
@@ -57,7 +56,7 @@ class Channel:
             self.tell(op, **fields)
             answer = self._answers.get()
         if answer is None:
-            raise LostAirflowError("the Airflow task that started this process is gone.")
+            raise LostAirflowError
         if (error := answer.get("error")) is not None:
             raise RefusedByAirflowError(str(error))
         return answer.get("value")
@@ -74,7 +73,7 @@ class Channel:
                 self._requests.write(f"{line}\n")
                 self._requests.flush()
         except (OSError, ValueError) as error:
-            raise LostAirflowError("the Airflow task that started this process is gone.") from error
+            raise LostAirflowError from error
 
     def end(self, **fields: Any) -> None:
         """Report the result; from then on the other side may go."""

@@ -351,6 +351,7 @@ def _task(given):
     )
 
 
-for _given in _describe()["dags"]:
+# Without files it is the module of batch-mirror that `mirror airflow dag-file` copies.
+for _given in _describe()["dags"] if FILES else ():
     if get_parsing_context().dag_id in (None, _given["dag_id"]):
         globals()[_given["dag_id"]] = _dag(_given)

@@ -12,7 +12,7 @@ from types import FrameType, SimpleNamespace
 from typing import Any
 
 from mirror_lib.airflow.dags import mirror_dags
-from mirror_lib.airflow.external.channel import PROTOCOL, Channel
+from mirror_lib.airflow.external.channel import PROTOCOL, Channel, LostAirflowError
 from mirror_lib.airflow.external.describe import KINDS
 from mirror_lib.airflow.external.stand_ins import (
     DAG,
@@ -37,25 +37,32 @@ def run_task(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel)
     """Run a task, and report its result to the Airflow task; return the exit code of the process."""
     with _log_to(channel), _terminating():
         try:
-            task = _task(paths, dag_id, task_id, channel.first)
-            context = _context(task, channel)
-            task.pre_execute(context)
-            value = task.execute(context)
-        except AirflowSkipException as skip:
-            channel.end(outcome="skip", message=str(skip))
-        except DownstreamTasksSkipped as skip:
-            channel.end(outcome="skip-others", tasks=skip.tasks)
-        except Terminated:
+            return _run(paths, dag_id, task_id, channel)
+        except (Terminated, LostAirflowError):
             return 128 + signal.SIGTERM
-        except Exception as error:
-            hopeless = isinstance(error, AirflowFailException) or is_hopeless(error)
-            if not isinstance(error, MirrorError | AirflowFailException):
-                _log.exception("The task %s failed", task_id)
-            told = str(error) or type(error).__name__
-            channel.end(outcome="fail" if hopeless else "retry", message=told)
-            return error.exit_code if isinstance(error, MirrorError) else 1
-        else:
-            channel.end(outcome="success", value=value)
+
+
+def _run(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel) -> int:
+    try:
+        task = _task(paths, dag_id, task_id, channel.first)
+        context = _context(task, channel)
+        task.pre_execute(context)
+        value = task.execute(context)
+    except AirflowSkipException as skip:
+        channel.end(outcome="skip", message=str(skip))
+    except DownstreamTasksSkipped as skip:
+        channel.end(outcome="skip-others", tasks=skip.tasks)
+    except LostAirflowError:
+        raise
+    except Exception as error:
+        hopeless = isinstance(error, AirflowFailException) or is_hopeless(error)
+        if not isinstance(error, MirrorError | AirflowFailException):
+            _log.exception("The task %s failed", task_id)
+        told = str(error) or type(error).__name__
+        channel.end(outcome="fail" if hopeless else "retry", message=told)
+        return error.exit_code if isinstance(error, MirrorError) else 1
+    else:
+        channel.end(outcome="success", value=value)
     return 0
 
 
@@ -152,8 +159,8 @@ class _ChannelHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._channel.tell("log", level=record.levelno, message=self.format(record))
-        except MirrorError:
-            # The other side is gone, which ends this process.
+        except LostAirflowError:
+            # It ends this process.
             return
 
 
