@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -95,6 +96,8 @@ class _Flow(TwoTopics):
             "AIRFLOW_HOME": str(self.home / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            # `dags test` of Airflow 3.2 makes none itself.
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
             "PATH": os.pathsep.join([str(made.folder / "bin"), os.environ.get("PATH", os.defpath)]),
         }
         self._is_ready = False
