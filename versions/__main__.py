@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from types import FrameType
 
 from rich.console import Console
 from rich.text import Text
 
 from mirror_lib.errors import MirrorError
-from versions import spark
+from versions import airflow, spark, two_topics
 from versions.clusters import KFAKE, RELEASES, SOURCES, TARGETS
 from versions.matrix import run
 from versions.report import print_report
@@ -47,6 +49,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help=f"Run a copy and a transform with these versions of Spark instead: {', '.join(spark.SPARKS)}, or all. "
         "Makes an environment for each in the state folder.",
     )
+    parser.add_argument(
+        "--airflow",
+        type=_airflows,
+        metavar="A,B",
+        help=f"Run the flow DAG in these versions of Airflow instead: {', '.join(airflow.AIRFLOWS)}, or all. Makes an "
+        "environment for each in the state folder.",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write all findings to this file, as JSON.")
     arguments = parser.parse_args(argv)
     other = (arguments.brokers, _NEWEST) if arguments.brokers else None
@@ -69,38 +78,55 @@ def main(argv: Sequence[str] | None = None) -> int:
         line = Text.assemble((f"{time.monotonic() - began:5.0f} s  ", "dim"), text)
         progress.print(line, highlight=False, soft_wrap=True)
 
+    # As Ctrl-C: brokers lead their own sessions, and would outlive this process.
+    signal.signal(signal.SIGTERM, _interrupt)
     results: list[PairResult] = []
-    by_spark: list[spark.SparkResult] = []
+    by_version: list[two_topics.FlowResult] = []
     stopped: str | None = None
     try:
         with tempfile.TemporaryDirectory(prefix="mirror-versions-") as folder:
             if arguments.spark:
-                spark.run(arguments.spark, Path(folder), by_spark, log)
+                spark.run(arguments.spark, Path(folder), by_version, log)
+            elif arguments.airflow:
+                airflow.run(arguments.airflow, Path(folder), by_version, log)
             else:
                 run(arguments.sources, arguments.targets, Path(folder), results, log)
     except MirrorError as error:
         stopped = str(error)
     except KeyboardInterrupt:
         stopped = "interrupted; all processes are stopped."
-    if arguments.spark:
-        spark.print_report(console, by_spark)
+    chosen = arguments.spark or arguments.airflow
+    if chosen:
+        two_topics.print_report(console, spark.TITLE if arguments.spark else airflow.TITLE, by_version)
     else:
         print_report(console, results)
     if stopped is not None:
         console.print(Text(f"Ended early: {stopped}", style="bold red"), soft_wrap=True)
-    all_results: list[PairResult] | list[spark.SparkResult] = by_spark if arguments.spark else results
+    all_results: list[PairResult] | list[two_topics.FlowResult] = by_version if chosen else results
     if arguments.json is not None:
         text = json.dumps([result.to_dict() for result in all_results], indent=2)
         arguments.json.write_text(text + "\n", encoding="utf-8")
-    wanted = len(arguments.spark or ()) or len(arguments.sources) * len(arguments.targets)
+    wanted = len(chosen or ()) or len(arguments.sources) * len(arguments.targets)
     complete = len(all_results) == wanted
     return 0 if stopped is None and complete and all(result.ok for result in all_results) else 1
 
 
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
 def _sparks(text: str) -> tuple[str, ...]:
-    named = tuple(spark.SPARKS) if text == "all" else tuple(dict.fromkeys(text.split(",")))
-    if not set(named) <= set(spark.SPARKS):
-        raise argparse.ArgumentTypeError(f"{text} is not some of {', '.join(spark.SPARKS)}, or all")
+    return _some_of(text, spark.SPARKS)
+
+
+def _airflows(text: str) -> tuple[str, ...]:
+    return _some_of(text, airflow.AIRFLOWS)
+
+
+def _some_of(text: str, known: Collection[str]) -> tuple[str, ...]:
+    named = tuple(known) if text == "all" else tuple(dict.fromkeys(text.split(",")))
+    if not set(named) <= set(known):
+        raise argparse.ArgumentTypeError(f"{text} is not some of {', '.join(known)}, or all")
     return named
 
 

@@ -49,11 +49,32 @@ def environment(name: str, python: str, packages: Sequence[str], *, free: Collec
     made.folder.parent.mkdir(parents=True, exist_ok=True)
     constraints = made.folder.with_suffix(".constraints")
     constraints.write_text("".join(f"{line}\n" for line in _locked(free)), encoding="utf-8")
-    if not made.program("python").exists():
-        _uv(["venv", "--quiet", "--python", _python(python), str(made.folder)])
+    _make(made, python)
     install = ["pip", "install", "--quiet", "--python", str(made.program("python")), "--constraint", str(constraints)]
     _uv([*install, "--editable", str(project_root()), *packages])
     return made
+
+
+def own_environment(name: str, python: str, packages: Sequence[str], *, until: str) -> Environment:
+    """Make or complete an environment without this project.
+
+    Args:
+        until: day up to which packages were released that are taken, such as `2025-02-20`: those of that time fit.
+
+    Raises:
+        EnvironmentNotMadeError: as `environment`.
+    """
+    made = Environment(state_dir() / "versions" / name)
+    made.folder.parent.mkdir(parents=True, exist_ok=True)
+    _make(made, python)
+    install = ["pip", "install", "--quiet", "--python", str(made.program("python")), "--exclude-newer", until]
+    _uv([*install, *packages])
+    return made
+
+
+def _make(made: Environment, python: str) -> None:
+    if not made.program("python").exists():
+        _uv(["venv", "--quiet", "--python", _python(python), str(made.folder)])
 
 
 def _python(version: str) -> str:

@@ -1,92 +1,41 @@
-"""Everything that depends on the version of Airflow or of its Spark provider, in one place.
+"""Airflow's names for this package: from the installed Airflow, or stand-ins where Airflow runs in another environment.
 
-Written for Airflow 3.3 and provider 6.3; an upgrade starts by reading this file.
+With `mirror.airflow.execution = external`, Airflow starts `mirror airflow task` in this environment. The DAGs and tasks
+of this package run there unchanged, with `external.stand_ins` in place of Airflow.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.providers.standard.operators.python import PythonOperator
-from airflow.sdk import (  # type: ignore[attr-defined]  # its stub lacks what belongs to deadlines
-    DAG,
-    Asset,
-    AssetAlias,
-    AsyncCallback,
-    BaseHook,
-    Context,
-    DeadlineAlert,
-    DeadlineReference,
-    Param,
-    ParamsDict,
-    RetryDecision,
-    RetryPolicy,
-    TriggerRule,
-    Variable,
-    get_parsing_context,
-)
-from airflow.sdk.exceptions import (
-    AirflowException,
-    AirflowFailException,
-    AirflowNotFoundException,
-    AirflowRuntimeError,
-    AirflowSkipException,
-    DownstreamTasksSkipped,
-    ErrorType,
-)
-from airflow.sdk.log import mask_secret
+if TYPE_CHECKING:
+    from mirror_lib.airflow.installed import *  # noqa: F403
 
-__all__ = [
-    "DAG",
-    "AirflowException",
-    "AirflowFailException",
-    "AirflowNotFoundException",
-    "AirflowRuntimeError",
-    "AirflowSkipException",
-    "Asset",
-    "AssetAlias",
-    "AsyncCallback",
-    "BaseHook",
-    "Context",
-    "DeadlineAlert",
-    "DeadlineReference",
-    "DownstreamTasksSkipped",
-    "ErrorType",
-    "HITLOperator",
-    "Param",
-    "ParamsDict",
-    "PythonOperator",
-    "RetryDecision",
-    "RetryPolicy",
-    "SparkSubmitOperator",
-    "TriggerRule",
-    "Variable",
-    "get_parsing_context",
-    "mask_secret",
-    "put_question",
-]
+_INSTALLED = "mirror_lib.airflow.installed"
+_STAND_INS = "mirror_lib.airflow.external.stand_ins"
+_chosen: list[str] = []
 
 
-def put_question(operator: HITLOperator, task_instance_id: Any) -> tuple[str, str | None]:
-    """Store a task's question, as its own `execute` does once more; return the subject and the body that Airflow shows.
+def use_stand_ins() -> None:
+    """Do without Airflow in this process. Call it before anything else of this package is imported.
 
-    A cleared task has those of the first time (`upsert_hitl_detail` of Airflow 3.3).
+    Raises:
+        RuntimeError: a module has the names of the installed Airflow already.
     """
-    from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
-    from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+    if _chosen == [_INSTALLED]:
+        raise RuntimeError("this process uses the installed Airflow already")
+    _chosen[:] = [_STAND_INS]
 
-    stored = SUPERVISOR_COMMS.send(
-        CreateHITLDetailPayload(
-            ti_id=task_instance_id,
-            options=operator.options,
-            subject=operator.subject,
-            body=operator.body,
-            defaults=operator.defaults,
-            multiple=operator.multiple,
-            params=operator.serialized_params,
-            assigned_users=[],
-        )
-    )
-    return stored.subject, stored.body
+
+def is_external() -> bool:
+    """Return True if Airflow runs in another environment."""
+    return _chosen == [_STAND_INS]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if not _chosen:
+        _chosen.append(_INSTALLED)
+    return getattr(import_module(_chosen[0]), name)

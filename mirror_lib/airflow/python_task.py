@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from mirror_lib.airflow.compatibility import Context, PythonOperator
 from mirror_lib.airflow.forms import CheckedConf
+from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.templates import Template, untemplated
 
@@ -37,5 +38,5 @@ class PythonTask(CheckedConf, PythonOperator):  # type: ignore[misc]  # Airflow 
 
     def execute(self, context: Context) -> Any:
         """Call the function."""
-        with task_secrets():
+        with failing_at_once(), task_secrets():
             return super().execute(context)

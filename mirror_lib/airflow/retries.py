@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from mirror_lib.airflow.compatibility import Context, RetryDecision, RetryPolicy
+from mirror_lib.airflow.compatibility import (
+    HAS_RETRY_POLICIES,
+    AirflowFailException,
+    Context,
+    RetryDecision,
+    RetryPolicy,
+)
 from mirror_lib.errors import AuthenticationError, MirrorError
 
 #: Exit codes that no retry can fix (design section 7): wrong configuration, and a manual decision.
@@ -44,3 +52,19 @@ class ErrorClassRetryPolicy(RetryPolicy):  # type: ignore[misc]  # Airflow is un
         """The inverse of `serialize`."""
         del data
         return cls()
+
+
+def retry_policy() -> dict[str, Any]:
+    """Return the argument of operators for the policy, none for an Airflow without retry policies (3.2)."""
+    return {"retry_policy": ErrorClassRetryPolicy()} if HAS_RETRY_POLICIES else {}
+
+
+@contextmanager
+def failing_at_once() -> Iterator[None]:
+    """Within this context of a task, do what the policy does in an Airflow without retry policies."""
+    try:
+        yield
+    except MirrorError as error:
+        if HAS_RETRY_POLICIES or not is_hopeless(error):
+            raise
+        raise AirflowFailException(str(error)) from error

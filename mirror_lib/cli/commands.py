@@ -76,6 +76,10 @@ COMMANDS: Mapping[str, Command] = {
         "Print metrics of all flows in Prometheus text format. Reads only the ledger.",
     ),
     "spark": Command("mirror_lib.cli.spark", "Package what a Spark cluster needs to run the jobs."),
+    "airflow": Command(
+        "mirror_lib.airflow.external.command",
+        "Run flows in an Airflow of another environment (`mirror.airflow.execution = external`).",
+    ),
     "dev": Command("mirror_lib.cli.dev", "Run two local Kafka clusters, A and B."),
     "demo": Command(
         "mirror_lib.cli.demo",

@@ -18,6 +18,7 @@ from .local_state import local_config as local_config
 from .local_state import project_root as project_root
 from .local_state import state_dir as state_dir
 from .local_state import STATE_DIR_VARIABLE as STATE_DIR_VARIABLE
+from .model import AirflowExecution as AirflowExecution
 from .model import ClientSettings as ClientSettings
 from .model import CopySettings as CopySettings
 from .model import ExistingTarget as ExistingTarget

@@ -45,6 +45,13 @@ class Fencing(StrEnum):
     NONE = "none"
 
 
+class AirflowExecution(StrEnum):
+    """`mirror.airflow.execution`: where Airflow runs the flow's tasks."""
+
+    IN_PROCESS = "in-process"
+    EXTERNAL = "external"
+
+
 class ExistingTarget(StrEnum):
     """What the first start of a partition does if its target already has records."""
 
@@ -317,6 +324,8 @@ class FlowConfig(_Frozen):
     handovers: Handovers = NO_HANDOVERS
     #: `mirror.airflow.pool`: the Airflow pool whose slots the flow's Spark jobs take; None: the default one.
     airflow_pool: str | None = None
+    #: `mirror.airflow.execution`.
+    airflow_execution: AirflowExecution = AirflowExecution.IN_PROCESS
     #: `mirror.airflow.deadline.seconds`: a DAG run that takes longer raises a deadline alert; 0: none.
     airflow_deadline_seconds: float = 0.0
     #: `mirror.spark.connection`: the Airflow connection that names the Spark master.

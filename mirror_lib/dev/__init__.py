@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "demo": ["DemoOutcome", "Steps", "run_demo", "stop_demo"],
         "jars": ["FetchProgress"],
         "java": ["find_java"],
-        "processes": ["session_members", "tail"],
+        "processes": ["end_session", "tail"],
         "stack": ["ClusterStatus"],
     },
 )

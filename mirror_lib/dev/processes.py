@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from mirror_lib.dev.state import write_atomically
 from mirror_lib.errors import MirrorError
@@ -82,6 +84,22 @@ def session_members(session: int) -> tuple[int, ...]:
         if facts is not None and facts.session == session and facts.is_alive:
             found.append(facts.pid)
     return tuple(found)
+
+
+def end_session(process: subprocess.Popen[Any], number: signal.Signals, seconds: float) -> bool:
+    """Send a signal to every process of a child's own session; return True if all have ended within this time."""
+    deadline = time.monotonic() + seconds
+    for pid in session_members(process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+    while session_members(process.pid):
+        if time.monotonic() > deadline:
+            return False
+        # Reaps the leader; as a zombie it is not a member any more.
+        process.poll()
+        time.sleep(_POLL_SECONDS)
+    process.wait()
+    return True
 
 
 @cache

@@ -12,7 +12,7 @@ from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.python_task import PythonTask
-from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.config import FlowConfig
 from mirror_lib.observe import dag_id_of
@@ -41,7 +41,7 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         tags=sorted({"mirror", "backfill", source, target}),
         default_args={
             "owner": "mirror",
-            "retry_policy": ErrorClassRetryPolicy(),
+            **retry_policy(),
             "retries": 3,
             "retry_delay": timedelta(minutes=1),
         },

@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "broken_dags": ["mark"],
         "broken_files": ["broken_files_dag", "problems_of", "raise_for_broken_files"],
-        "flow_dags": ["build_flow_dags", "config_files", "dags_of_flows"],
+        "flow_dags": ["build_flow_dags", "config_files", "dags_of_flows", "runs_here"],
         "loaded_files": ["load_readable"],
     },
 )

@@ -5,4 +5,5 @@ from .broken_files import raise_for_broken_files as raise_for_broken_files
 from .flow_dags import build_flow_dags as build_flow_dags
 from .flow_dags import config_files as config_files
 from .flow_dags import dags_of_flows as dags_of_flows
+from .flow_dags import runs_here as runs_here
 from .loaded_files import load_readable as load_readable

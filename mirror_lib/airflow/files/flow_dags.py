@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.compatibility import DAG, is_external
 from mirror_lib.airflow.files.broken_dags import failing_dag, mark
 from mirror_lib.airflow.files.loaded_files import load_readable, pause_gc
 from mirror_lib.airflow.flow import build_flow_dag
-from mirror_lib.config import FlowConfig, MirrorConfig
+from mirror_lib.config import AirflowExecution, FlowConfig, MirrorConfig
 from mirror_lib.config.file import served_files
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe import dag_id_of
@@ -61,7 +61,7 @@ def dags_of_flows(
                 problems.append(str(broken))
             for flow in config.enabled_flows:
                 name = dag_id(flow)
-                if name in taken or not takes(config, flow):
+                if name in taken or not takes(config, flow) or not runs_here(flow):
                     continue
                 taken.add(name)
                 if only in (None, name):
@@ -72,6 +72,11 @@ def dags_of_flows(
         # The process of a task: no other DAGs are affected, and its log should say why there is no DAG.
         raise ConfigurationError("\n".join(problems))
     return dags
+
+
+def runs_here(flow: FlowConfig) -> bool:
+    """Return True if this kind of execution runs the flow's DAGs (`mirror.airflow.execution`)."""
+    return is_external() == (flow.airflow_execution is AirflowExecution.EXTERNAL)
 
 
 def _build_or_report(dag_id: str, flow: FlowConfig, path: Path, build: Callable[[FlowConfig, Path], DAG]) -> DAG:

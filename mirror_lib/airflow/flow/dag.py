@@ -18,7 +18,7 @@ from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.flow.step_operator import StepOperator
 from mirror_lib.airflow.forms import put_form
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
-from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.airflow.watch import flow_schedule
@@ -67,7 +67,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         dagrun_timeout=_timeout(flow),
         deadline=deadline_alert(flow, path),
         tags=sorted({"mirror", source, target}),
-        default_args={"owner": "mirror", "retry_policy": ErrorClassRetryPolicy(), **_RETRIES},
+        default_args={"owner": "mirror", **retry_policy(), **_RETRIES},
     ) as dag:
         preflight = _python(idle_run.preflight, name, path, execution_timeout=_CHECK_TIMEOUT + _SYNC_TIMEOUT)
         # Before the topics, since the first heartbeat creates one. The copy continues even if this task is skipped.

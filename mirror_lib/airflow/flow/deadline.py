@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow.compatibility import AsyncCallback, DeadlineAlert, DeadlineReference
+from mirror_lib.airflow.compatibility import AsyncCallback, DeadlineAlert, DeadlineReference, make_deadline
 from mirror_lib.config import FlowConfig
 
 _log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ def deadline_alert(flow: FlowConfig, config_path: str) -> DeadlineAlert | None:
     seconds = flow.airflow_deadline_seconds
     if not seconds:
         return None
-    return DeadlineAlert(
+    return make_deadline(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=timedelta(seconds=seconds),
         callback=AsyncCallback(

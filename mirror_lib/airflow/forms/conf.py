@@ -14,6 +14,7 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import Context, ParamsDict
 from mirror_lib.airflow.forms.values import value_problems
+from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.job import ASK
 
@@ -31,7 +32,8 @@ class CheckedConf:
         """Called by Airflow in the task's process, right before `execute`; an exception here ends the task in the same
         way.
         """
-        check_conf(context)
+        with failing_at_once():
+            check_conf(context)
         super().pre_execute(context)  # type: ignore[misc]  # of Airflow's operator
 
 

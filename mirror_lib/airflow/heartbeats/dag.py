@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from mirror_lib.airflow.compatibility import DAG
-from mirror_lib.airflow.files import load_readable, mark
+from mirror_lib.airflow.compatibility import DAG, is_external
+from mirror_lib.airflow.files import load_readable, mark, runs_here
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.schedule import RUN_TYPES
@@ -40,7 +40,13 @@ def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict
         except MirrorError:
             continue
         name = heartbeat_dag_id(path)
-        if name not in dags and emitting_flows(config) and only in (None, name):
+        # One execution runs it: the external one if that runs all flows of the file.
+        here = (
+            all(runs_here(flow) for flow in config.enabled_flows)
+            if is_external()
+            else any(runs_here(flow) for flow in config.enabled_flows)
+        )
+        if here and name not in dags and emitting_flows(config) and only in (None, name):
             dags[name] = build_heartbeat_dag(config, path.absolute())
             if broken is not None:
                 mark(dags[name], broken)

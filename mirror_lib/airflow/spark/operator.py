@@ -10,6 +10,7 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, Context, SparkSubmitOperator
 from mirror_lib.airflow.forms import USUAL_LOG_LEVEL, CheckedConf
+from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON, ConnectDriver
 from mirror_lib.airflow.spark.connection import (
@@ -66,6 +67,10 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
             TransientError: Airflow does not return its values.
             MirrorError: raised by `_judge`.
         """
+        with failing_at_once():
+            self._run(context)
+
+    def _run(self, context: Context) -> None:
         handed_over, transforms = self._asked_of_the_file()
         self.log.info("%s", describe_master(self.spark_conn_id))
         server = connect_address(self.spark_conn_id)

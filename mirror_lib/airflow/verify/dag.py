@@ -9,7 +9,7 @@ from pathlib import Path
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
 from mirror_lib.airflow.spark import pool_of
 from mirror_lib.airflow.verify.form import verify_form
@@ -63,7 +63,7 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             pool=pool_of(flow),
             doc_md="The Spark job: plans, compares, stores the result in the ledger.",
             retries=3,
-            retry_policy=ErrorClassRetryPolicy(),
+            **retry_policy(),
             retry_delay=timedelta(minutes=1),
             retry_exponential_backoff=2,
             max_retry_delay=timedelta(minutes=10),

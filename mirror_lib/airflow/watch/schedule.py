@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mirror_lib.airflow.compatibility import Asset
+from mirror_lib.airflow.compatibility import Asset, is_external
 from mirror_lib.airflow.schedule import airflow_schedule
 from mirror_lib.config import FlowConfig
 from mirror_lib.topology import FlowId
@@ -27,9 +27,11 @@ def flow_schedule(flow: FlowConfig, config_path: Path | str) -> Any:
     longest = airflow_schedule(flow.schedule_longest)
     if not has_watchers():
         _log.warning(
-            "flow %s: this Airflow has no asset watchers, so mirror.schedule = on-new-records has no effect: runs "
-            "start every %s (mirror.schedule.longest). Set an interval as mirror.schedule, or upgrade Airflow to 3.3.",
+            "flow %s: %s no asset watchers, so mirror.schedule = on-new-records has no effect: runs "
+            "start every %s (mirror.schedule.longest). Set an interval as mirror.schedule, or use Airflow 3.3 with "
+            "mirror.airflow.execution = in-process.",
             flow.flow,
+            "external execution has" if is_external() else "this Airflow has",
             flow.schedule_longest,
         )
         return longest
@@ -45,6 +47,8 @@ def flow_schedule(flow: FlowConfig, config_path: Path | str) -> Any:
 
 def has_watchers() -> bool:
     """True if this Airflow has asset watchers whose triggers can share a poller (Airflow 3.3)."""
+    if is_external():
+        return False
     # Only here, since most files need none of it.
     try:
         from airflow.sdk import AssetWatcher

@@ -10,16 +10,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Self
 
 from mirror_lib.config import state_dir
-from mirror_lib.dev import find_java, session_members
+from mirror_lib.dev import end_session, find_java
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.job import JobArguments
 from mirror_lib.spark import (
@@ -37,7 +36,6 @@ from mirror_lib.spark import (
 #: Time for the job to record in the ledger that it was interrupted.
 _GRACE_SECONDS = 10.0
 _KILL_SECONDS = 10.0
-_POLL_SECONDS = 0.05
 
 
 class InterruptedRunError(MirrorError):
@@ -126,26 +124,11 @@ class Child:
         immediate.
         """
         try:
-            if self._signal(signal.SIGINT, _GRACE_SECONDS):
+            if end_session(self._process, signal.SIGINT, _GRACE_SECONDS):
                 return
         except KeyboardInterrupt:
             pass
-        self._signal(signal.SIGKILL, _KILL_SECONDS)
-
-    def _signal(self, number: signal.Signals, seconds: float) -> bool:
-        """Send to every process of the session: Spark's JVM, the driver, its workers; return True when all are gone."""
-        deadline = time.monotonic() + seconds
-        for pid in session_members(self._process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-        while session_members(self._process.pid):
-            if time.monotonic() > deadline:
-                return False
-            # Reaps the leader; as a zombie it is not a member any more.
-            self._process.poll()
-            time.sleep(_POLL_SECONDS)
-        self._process.wait()
-        return True
+        end_session(self._process, signal.SIGKILL, _KILL_SECONDS)
 
 
 @contextmanager

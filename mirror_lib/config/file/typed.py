@@ -9,6 +9,7 @@ from typing import Any
 from mirror_lib.config.file.derive import FlowSettings, Settings
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
 from mirror_lib.config.model import (
+    AirflowExecution,
     ClientSettings,
     ExistingTarget,
     Fencing,
@@ -143,6 +144,7 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         "verify_schedule": " ".join(verify_schedule.split()) or None,
         "way_back": parse_raw_boolean(text("mirror.way.back")),
         "airflow_pool": text("mirror.airflow.pool") or None,
+        "airflow_execution": AirflowExecution(text("mirror.airflow.execution")),
         "airflow_deadline_seconds": float(text("mirror.airflow.deadline.seconds")),
         "spark_connection": text("mirror.spark.connection"),
     }

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mirror_lib.config.model import CopySettings, ExistingTarget, Fencing, GroupTranslation, PoisonPolicy, Rename
+from mirror_lib.config.model import (
+    AirflowExecution,
+    CopySettings,
+    ExistingTarget,
+    Fencing,
+    GroupTranslation,
+    PoisonPolicy,
+    Rename,
+)
 from mirror_lib.config.settings.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
 from mirror_lib.config.settings.rate_keys import CLUSTER_KEYS, RATE_FLOW_KEYS
 from mirror_lib.config.settings.sync_keys import SYNC_KEYS
@@ -268,6 +276,17 @@ FLOW_KEYS: tuple[Definition, ...] = (
         _SINCE,
         "Airflow pool for the Spark jobs of the flow, to limit the number of parallel jobs. The pool must exist. "
         "Empty: Airflow's default pool.",
+    ),
+    Definition(
+        "mirror.airflow.execution",
+        STRING,
+        AirflowExecution.IN_PROCESS,
+        Scope.FLOW,
+        _SINCE,
+        "`in-process`: this package is installed in Airflow's environment (Airflow 3.2 or newer). `external`: it is "
+        "not, and the DAG file of `mirror airflow dag-file` runs the tasks by the program `mirror` of another "
+        "environment.",
+        choices=tuple(AirflowExecution),
     ),
     Definition(
         "mirror.airflow.deadline.seconds",

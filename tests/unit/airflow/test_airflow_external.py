@@ -1,0 +1,279 @@
+"""Flows with `mirror.airflow.execution = external`: the DAG file in this Airflow, its tasks in a process without it."""
+
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from mirror_lib.airflow.dags import mirror_dags
+
+_MIRROR = Path(sys.executable).with_name("mirror")
+_CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = {servers}
+B.bootstrap.servers = {servers}
+A->B.enabled = true
+A->B.topics = orders, payments-.*
+A->B.mirror.airflow.pool = kafka
+mirror.schedule = */5 * * * *
+mirror.airflow.execution = {execution}
+mirror.ledger.url = sqlite:///{folder}/ledger.sqlite3
+"""
+_SECRET = """\
+config.providers = airflow
+config.providers.airflow.class = mirror_lib.AirflowSecretProvider
+B.ssl.truststore.password = ${airflow:variable:STORE}
+"""
+#: What Airflow serializes of a task, as far as both ways of execution set it.
+_ARGUMENTS = ("retries", "retry_delay", "max_retry_delay", "execution_timeout", "pool", "owner", "doc_md")
+
+
+def _write(folder: Path, execution: str, *, servers: str = "localhost:1", more: str = "") -> Path:
+    path = folder / "mirror.properties"
+    path.write_text(_CONFIG.format(execution=execution, servers=servers, folder=folder) + more)
+    return path
+
+
+def _load(folder: Path, config: Path) -> dict:
+    """Write the DAG file of a configuration file and load it, as Airflow does: return the DAGs by id."""
+    file = folder / "mirror_dags.py"
+    command = [_MIRROR, "airflow", "dag-file", "--config", config]
+    file.write_text(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
+        found = runpy.run_path(str(file))
+    return {name: dag for name, dag in found.items() if name.startswith("mirror_")}
+
+
+@pytest.fixture
+def write(tmp_path):
+    return partial(_write, tmp_path)
+
+
+@pytest.fixture
+def load(tmp_path):
+    return partial(_load, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def external(tmp_path_factory):
+    """The DAGs of a file with `external`, made once."""
+    folder = tmp_path_factory.mktemp("external")
+    return _load(folder, _write(folder, "external"))
+
+
+class _Instance:
+    """The Airflow side of a task: what it has stored."""
+
+    try_number = 1
+
+    def __init__(self) -> None:
+        self.pushed = {}
+
+    def xcom_pull(self, *, task_ids, key):
+        return self.pushed.get((task_ids, key))
+
+    def xcom_push(self, *, key, value):
+        self.pushed[key] = value
+
+
+def _context(dag, *, run_type="manual", **conf):
+    defaults = {name: dag.params[name] for name in dag.params}
+    run = SimpleNamespace(
+        dag_id=dag.dag_id, run_id="manual__1", run_type=run_type, conf=conf, run_after=datetime.now(UTC)
+    )
+    return {"dag_run": run, "ti": _Instance(), "params": {**defaults, **conf}}
+
+
+def test_external_dags_are_those_of_the_other_execution(write, load):
+    inside = mirror_dags(write("in-process"))
+
+    outside = load(write("external"))
+
+    # Cutovers ask questions on Airflow's page of required actions.
+    assert set(inside) - set(outside) == {"mirror_cutover__A__B"}
+    assert set(outside) < set(inside)
+    for dag_id, dag in outside.items():
+        wanted = inside[dag_id]
+        assert (dag.schedule, dag.description, dag.tags) == (wanted.schedule, wanted.description, wanted.tags)
+        assert (dag.max_active_runs, dag.dagrun_timeout) == (wanted.max_active_runs, wanted.dagrun_timeout)
+        assert set(dag.task_ids) == set(wanted.task_ids)
+        for task in dag.tasks:
+            other = wanted.get_task(task.task_id)
+            assert task.upstream_task_ids == other.upstream_task_ids
+            assert task.trigger_rule == other.trigger_rule
+            found = {name: getattr(task, name) for name in _ARGUMENTS}
+            assert found == {name: getattr(other, name) for name in _ARGUMENTS}
+        assert {name: dag.params.get_param(name).dump() for name in dag.params} == {
+            name: wanted.params.get_param(name).dump() for name in wanted.params
+        }
+
+
+def test_each_execution_leaves_the_flows_of_the_other_alone(write):
+    assert mirror_dags(write("external")) == {}
+
+    done = subprocess.run(
+        [_MIRROR, "airflow", "describe", "--config", write("in-process")], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "mirror.airflow.execution = external" in done.stderr
+
+
+def test_the_process_of_a_task_does_not_import_airflow(write):
+    code = (
+        "import sys; from pathlib import Path; from mirror_lib.airflow.compatibility import use_stand_ins;"
+        "use_stand_ins(); from mirror_lib.airflow.external.describe import describe; from mirror_lib.airflow.external "
+        "import task; describe([Path(sys.argv[1])]); print([n for n in sys.modules if n.split('.')[0] == 'airflow'])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code, write("external")], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_description_is_made_again_when_the_file_has_changed(write, load):
+    assert load(write("external"))["mirror__A__B"].schedule == "*/5 * * * *"
+
+    changed = load(write("external", more="A->B.mirror.schedule = @daily\n"))
+
+    assert changed["mirror__A__B"].schedule == "@daily"
+
+
+def test_settings_without_effect_are_named(write):
+    path = write("external", more="mirror.airflow.deadline.seconds = 900\n")
+
+    done = subprocess.run(
+        [_MIRROR, "airflow", "describe", "--config", path], capture_output=True, text=True, check=True
+    )
+
+    assert "mirror.airflow.deadline.seconds of A->B has no effect" in done.stderr
+    assert json.loads(done.stdout)["dags"]
+
+
+def test_a_form_without_the_step_skips_it(external):
+    dag = external["mirror__A__B"]
+    context = _context(dag, steps=["sync_topics"])
+
+    with pytest.raises(AirflowSkipException, match="without this step"):
+        dag.get_task("emit_heartbeats").execute(context)
+
+    assert context["ti"].pushed["step"]["skipped"]
+
+
+@pytest.mark.parametrize(
+    ("run_type", "conf", "reason"),
+    [
+        ("manual", {"dry_rnu": True}, "did you mean dry_run"),
+        ("manual", {"topics": ["(a+)+"]}, "nested repetitions"),
+        ("backfill", {}, "one of Airflow's backfills"),
+        ("backfill_job", {}, "one of Airflow's backfills"),
+    ],
+)
+def test_what_no_retry_can_help_fails_at_once(external, run_type, conf, reason):
+    dag = external["mirror__A__B"]
+
+    with pytest.raises(AirflowFailException, match=reason):
+        dag.get_task("preflight").execute(_context(dag, run_type=run_type, **conf))
+
+
+def test_a_file_that_broke_fails_its_tasks_at_once(write, load):
+    dag = load(write("external"))["mirror__A__B"]
+    write("external", more="tasks.max = many\n")
+
+    with pytest.raises(AirflowFailException, match=r"tasks\.max"):
+        dag.get_task("sync_topics").execute(_context(dag))
+
+
+def test_a_program_that_is_missing_is_named(external):
+    dag = external["mirror__A__B"]
+    task = dag.get_task("preflight")
+    task.mirror = "/nowhere/mirror"
+
+    with pytest.raises(AirflowException, match="/nowhere/mirror cannot be started"):
+        task.execute(_context(dag))
+
+
+def test_secrets_come_from_airflow_and_are_masked(write, load, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_VAR_STORE", "sly-badger")
+    path = write("external", more=_SECRET)
+    task = load(path)["mirror__A__B"].get_task("sync_topics")
+    asked = []
+    answer = task._answer
+    monkeypatch.setattr(task, "_answer", lambda message, context: asked.append(message) or answer(message, context))
+
+    # Nothing listens there.
+    with pytest.raises(AirflowException):
+        task.execute(_context(task.dag))
+
+    assert {"op": "variable", "name": "STORE"} in asked
+    assert {"op": "mask", "text": "sly-badger"} in asked
+
+
+@pytest.fixture
+def silent_broker():
+    """A server that takes connections and never answers."""
+    with socket.create_server(("localhost", 0)) as server:
+        yield server
+
+
+def _members(leader: int) -> list[int]:
+    from mirror_lib.dev.processes import session_members
+
+    return list(session_members(leader))
+
+
+def test_a_killed_task_ends_its_process(write, load, silent_broker):
+    dag = load(write("external", servers=f"localhost:{silent_broker.getsockname()[1]}"))["mirror__A__B"]
+    task = dag.get_task("preflight")
+
+    def kill() -> None:
+        # The task waits for an answer of the broker.
+        connection, _ = silent_broker.accept()
+        with connection:
+            task.on_kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(AirflowException, match="exit code 143"):
+        task.execute(_context(dag))
+    killer.join()
+
+    assert _members(task._child.pid) == []
+
+
+def test_a_process_whose_airflow_task_is_gone_ends_itself(write, silent_broker):
+    path = write("external", servers=f"localhost:{silent_broker.getsockname()[1]}")
+    answers, answered = os.pipe()
+    asked, requests = os.pipe()
+    command = [_MIRROR, "airflow", "task", "--config", path, "--dag", "mirror__A__B", "--task", "preflight"]
+    with subprocess.Popen([*command, "--pipes", f"{answers},{requests}"], pass_fds=(answers, requests)) as process:
+        os.close(answers)
+        os.close(requests)
+        about = {
+            "protocol": 1,
+            "dag_id": "mirror__A__B",
+            "run_id": "r",
+            "run_type": "manual",
+            "conf": {},
+            "params": {},
+            "try_number": 1,
+        }
+        os.write(answered, f"{json.dumps(about)}\n".encode())
+        connection, _ = silent_broker.accept()
+        os.close(answered)
+        os.close(asked)
+
+        with connection:
+            assert process.wait() == 128 + signal.SIGTERM
