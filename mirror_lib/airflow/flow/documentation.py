@@ -50,6 +50,7 @@ def _settings(flow: FlowConfig, config_path: str) -> str:
         "mirror.run.max.seconds": f"{budget:g}" if budget else "one round per run",
         "mirror.airflow.deadline.seconds": f"{deadline:g}" if deadline else "none",
         "mirror.airflow.pool": _code(pool_of(flow)),
+        "mirror.airflow.deferrable": _code(str(flow.airflow_deferrable).lower()),
         "mirror.spark.connection": _code(flow.spark_connection),
         "file": _code(config_path),
     }

@@ -279,6 +279,15 @@ FLOW_KEYS: tuple[Definition, ...] = (
         minimum=0,
     ),
     Definition(
+        "mirror.airflow.deferrable",
+        BOOLEAN,
+        "false",
+        Scope.FLOW,
+        _SINCE,
+        "Defers the task `replicate` while Spark copies: it then needs no worker slot. Needs a Spark Connect server, a "
+        "driver host next to each worker, and a triggerer.",
+    ),
+    Definition(
         "mirror.first.start",
         STRING,
         "",

@@ -44,6 +44,8 @@ class JobArguments:
     max_bytes: int | None = None
     #: Maximum bytes per second to read from the source, over all tasks.
     bytes_per_second: int | None = None
+    #: No task waits for the job's process: the ledger has a row with the run's id, to which the job reports.
+    detached: bool = False
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> JobArguments:
@@ -64,6 +66,7 @@ class JobArguments:
             backfill=found.backfill,
             max_bytes=found.max_bytes,
             bytes_per_second=found.bytes_per_second,
+            detached=found.detached,
         )
 
     def command_line(self) -> list[str]:
@@ -84,7 +87,8 @@ class JobArguments:
             ("bytes-per-second", self.bytes_per_second),
         ]
         words = [f"--{name}={value}" for name, value in given if value is not None]
-        return [*words, "--dry-run"] if self.dry_run else words
+        flags = (("dry-run", self.dry_run), ("detached", self.detached))
+        return [*words, *(f"--{name}" for name, is_set in flags if is_set)]
 
 
 def _seconds(value: float | None) -> str | None:
@@ -116,5 +120,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="plan only: write the plan to the report file, or print it"
+    )
+    parser.add_argument(
+        "--detached", action="store_true", help="report to the driver's row in the ledger, which has the id of the run"
     )
     return parser
