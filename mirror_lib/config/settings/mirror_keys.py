@@ -97,8 +97,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "600",
         Scope.FLOW,
         _SINCE,
-        "Maximum time until Spark gives a copy its first executor; then the run fails with `no-executors`. Not with a "
-        "local master or Spark Connect. 0: no limit.",
+        "Maximum time until Spark gives a copy, a verification, a backfill or a preview of transforms its first "
+        "executor; then the job fails with `no-executors`. Not with a local master or Spark Connect. 0: no limit.",
         minimum=0,
     ),
     Definition(
