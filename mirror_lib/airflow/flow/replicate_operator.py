@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,11 @@ class ReplicateOperator(SparkJobOperator):
             folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
             driver = str(uuid.uuid4())
             arguments = replace(
-                self._arguments(context), run_id=driver, report=folder / _REPORT, detached=True
+                self._arguments(context),
+                run_id=driver,
+                report=folder / _REPORT,
+                elapsed_seconds=_elapsed_seconds(context),
+                detached=True,
             ).command_line()
             ledger.drivers.begin(
                 id=driver,
@@ -197,7 +202,8 @@ class ReplicateOperator(SparkJobOperator):
             raise failure_of(self.flow, code, found) from failure
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
-        return replace(self._arguments(context), report=report).command_line()
+        elapsed = _elapsed_seconds(context)
+        return replace(self._arguments(context), report=report, elapsed_seconds=elapsed).command_line()
 
     def _arguments(self, context: Context) -> JobArguments:
         choices = TriggerChoices.from_params(context["params"])
@@ -224,3 +230,14 @@ class ReplicateOperator(SparkJobOperator):
     def _log_plan(self, report: JobReport) -> None:
         if report.dry_run:
             self.log.info("Dry run: nothing was changed. The log of the report task shows the plan.")
+
+
+def _elapsed_seconds(context: Context) -> float | None:
+    """Return the seconds that earlier attempts have used since the start of the DAG run, from which its timeout counts.
+
+    None in the first attempt: a new limit then begins with the copy.
+    """
+    run, attempt = context.get("dag_run"), getattr(context["ti"], "try_number", 1)
+    if run is None or run.start_date is None or attempt <= 1:
+        return None
+    return max((datetime.now(UTC) - run.start_date).total_seconds(), 0.0)

@@ -86,7 +86,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "43200",
         Scope.FLOW,
         _SINCE,
-        "A run that copies a large backlog ends about this long after its start, and succeeds; the next run continues. "
+        "A run that copies a large backlog ends about this long after its start, earlier attempts of the same DAG run "
+        "included, and succeeds; the next run continues. "
         "Groups are translated in between. A DAG run may take twelve hours more before Airflow ends it. 0: no limit, "
         "also none of the DAG run.",
         minimum=0,

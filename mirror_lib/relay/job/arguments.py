@@ -35,6 +35,8 @@ class JobArguments:
     max_seconds: float | None = None
     #: Seconds after which a run that has caught up checks for new records, until `max_seconds` are over.
     poll_seconds: float | None = None
+    #: Seconds that earlier attempts have used of `mirror.run.longest.seconds`.
+    elapsed_seconds: float | None = None
     dry_run: bool = False
     #: What to do about records that the source has lost; "ask" leaves their partitions to `mirror gaps`.
     gaps: str = ASK
@@ -61,6 +63,7 @@ class JobArguments:
             tasks=found.tasks,
             max_seconds=found.max_seconds,
             poll_seconds=found.poll_seconds,
+            elapsed_seconds=found.elapsed_seconds,
             dry_run=found.dry_run,
             gaps=found.gaps,
             backfill=found.backfill,
@@ -81,6 +84,7 @@ class JobArguments:
             ("tasks", self.tasks),
             ("max-seconds", _seconds(self.max_seconds)),
             ("poll-seconds", _seconds(self.poll_seconds)),
+            ("elapsed-seconds", _seconds(self.elapsed_seconds)),
             ("gaps", None if self.gaps == ASK else self.gaps),
             ("backfill", self.backfill or None),
             ("max-bytes", self.max_bytes),
@@ -107,6 +111,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-seconds", type=float, default=None, help="start no new round after this many seconds")
     parser.add_argument(
         "--poll-seconds", type=float, default=None, help="poll interval in seconds after the run has caught up"
+    )
+    parser.add_argument(
+        "--elapsed-seconds", type=float, default=None, help="seconds that earlier attempts of the run have used"
     )
     parser.add_argument(
         "--gaps", choices=GAP_CHOICES, default=ASK, help="resolution of gaps (records lost at the source)"

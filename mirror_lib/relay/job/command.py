@@ -50,6 +50,7 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         tasks_max=arguments.tasks,
         max_seconds=arguments.max_seconds,
         poll_seconds=arguments.poll_seconds,
+        elapsed_seconds=arguments.elapsed_seconds or 0.0,
         losses=None if arguments.gaps == ASK else Decision(arguments.gaps),
         bytes_per_second=arguments.bytes_per_second,
     )
