@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import tempfile
 import uuid
@@ -138,6 +139,7 @@ class ReplicateOperator(SparkJobOperator):
                 pid = start_detached(module, shorten(arguments, folder), environment, folder)
             except NoDriverHostError as error:
                 self._started = None
+                shutil.rmtree(folder, ignore_errors=True)
                 ledger.drivers.end(driver, exit_code=1, report=None)
                 self.log.warning("The task is not deferred and keeps its worker slot: %s", error)
                 return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from asgiref.sync import sync_to_async
 from mirror_lib.airflow.triggerer import load_in_triggerer
 
 if TYPE_CHECKING:
+    from mirror_lib.config import MirrorConfig
     from mirror_lib.ledger import Ledger
 
 _log = logging.getLogger(__name__)
@@ -91,9 +92,15 @@ def _state(instance: Any) -> str | None:
 
 
 async def _open_ledger(config_path: str) -> Ledger:
+    # The import takes a second, in which no other trigger would run.
+    open_at = await asyncio.to_thread(_ledger_opener)
+    return open_at(await load_in_triggerer(Path(config_path)))
+
+
+def _ledger_opener() -> Callable[[MirrorConfig], Ledger]:
     from mirror_lib.ledger import Ledger, ledger_url
 
-    return Ledger.open(ledger_url(await load_in_triggerer(Path(config_path))))
+    return lambda config: Ledger.open(ledger_url(config))
 
 
 class _Watch:

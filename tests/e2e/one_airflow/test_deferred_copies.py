@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 
-RECORDS, SIZE = 600, 1000
-#: Ten minutes at this rate: such a copy ends because somebody ends it.
-SLOWLY = {"bytes_per_second": 1_000, "steps": ["sync_topics"]}
+#: More than one request returns.
+RECORDS, SIZE = 4000, 1000
+#: Fifteen minutes at this rate: such a copy ends because somebody ends it.
+SLOWLY = {"bytes_per_second": 4_000, "steps": ["sync_topics"]}
 #: Long enough to be seen beside the others.
-FASTER = {"bytes_per_second": 100_000, "steps": ["sync_topics"]}
+FASTER = {"bytes_per_second": 300_000, "steps": ["sync_topics"]}
 
 
 @dataclass(frozen=True, slots=True)
