@@ -56,11 +56,11 @@ def test_jobs_without_executors_end_with_a_reason_and_the_next_run_copies(
     produce(kafka_pair.source, topic_name, records(5, start=10))
     copied, compared = tmp_path / "copy.json", tmp_path / "verify.json"
     jobs = {
-        "copy": JobArguments(config=flow.path, flow="A->B", report=copied),
-        "verify": VerifyArguments(config=flow.path, flow="A->B", mode=VerifyMode.FULL, report=compared),
+        "copy": JobArguments(config=flow.path, flow="A->B", report=copied).command_line(),
+        "verify": VerifyArguments(config=flow.path, flow="A->B", mode=VerifyMode.FULL, report=compared).command_line(),
     }
-    for name, arguments in jobs.items():
-        (tmp_path / name).write_text("\n".join(arguments.command_line()))
+    for name, words in jobs.items():
+        (tmp_path / name).write_text("\n".join(words))
     (tmp_path / "jobs.py").write_text(_JOBS)
     settings = {**submit_settings(_MASTER), "spark.executor.cores": "2", "spark.executor.memory": "512m"}
 

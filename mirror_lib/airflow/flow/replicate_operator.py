@@ -242,4 +242,4 @@ def _elapsed_seconds(context: Context) -> float | None:
     run, attempt = context.get("dag_run"), getattr(context["ti"], "try_number", 1)
     if run is None or run.start_date is None or attempt <= 1:
         return None
-    return max((datetime.now(UTC) - run.start_date).total_seconds(), 0.0)
+    return max(float((datetime.now(UTC) - run.start_date).total_seconds()), 0.0)

@@ -168,7 +168,7 @@ def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task:
     one, other = (DriverTrigger(driver=each, flow=each, config_path=str(task.file)) for each in ("one", "other"))
 
     async def events() -> list[Any]:
-        first, second = (asyncio.create_task(anext(each.run())) for each in (one, other))
+        first, second = (asyncio.ensure_future(anext(each.run())) for each in (one, other))
         watch = None
         while watch is None or len(watch.waiting) < 2:
             await asyncio.sleep(0)
