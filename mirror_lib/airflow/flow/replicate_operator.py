@@ -170,7 +170,8 @@ class ReplicateOperator(SparkJobOperator):
         self._defer_until_end_of(runs.id)
 
     def _defer_until_end_of(self, driver: str) -> None:
-        from mirror_lib.airflow.spark.driver_trigger import DriverTrigger
+        # It imports the triggerer's classes.
+        from mirror_lib.airflow.spark import DriverTrigger
 
         trigger = DriverTrigger(driver=driver, flow=self.flow, config_path=self.config_path)
         self.defer(trigger=trigger, method_name=self.resume.__name__)

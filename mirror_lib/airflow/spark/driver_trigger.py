@@ -134,13 +134,16 @@ class _Watch:
                 try:
                     if self._ledger is None:
                         self._ledger = await _open_ledger(self._config_path)
+                    # Only now, since the first import takes a second.
+                    from mirror_lib.ledger import DriverState
+
                     drivers = tuple(self.waiting)
                     found = await asyncio.to_thread(self._ledger.drivers.states, drivers)
                     answered, is_logged = time.monotonic(), False
                     for driver in drivers:
-                        state = str(found.get(driver, UNKNOWN))
-                        if state != "running":
-                            self._tell(driver, state)
+                        state = found.get(driver)
+                        if state is not DriverState.RUNNING:
+                            self._tell(driver, UNKNOWN if state is None else state.value)
                 except Exception as error:  # Also of Airflow's secrets backends: the others must not wait for ever.
                     if not is_logged:
                         _log.error("%s: the ledger cannot be read, and is tried again: %s", self._config_path, error)

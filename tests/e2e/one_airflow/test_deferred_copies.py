@@ -94,7 +94,9 @@ def seen(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow, ledger: Le
     def copies(alias: str, after: str | None = None) -> Callable[[], bool]:
         def found() -> bool:
             run = newest(alias)
-            return run is not None and run.id != after and run.state == RunState.RUNNING and run.rounds > 0
+            if run is None or run.id == after or run.state != RunState.RUNNING:
+                return False
+            return bool(ledger.partition_runs(run.id))
 
         return found
 

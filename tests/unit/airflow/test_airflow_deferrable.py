@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from airflow.sdk.exceptions import TaskDeferred
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.airflow.spark import driver_trigger
+from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON
 from mirror_lib.airflow.spark.driver_trigger import DriverTrigger
 from mirror_lib.airflow.spark.outcome import ReplicationRunError
 from mirror_lib.config.model import FlowConfig
@@ -86,6 +88,7 @@ class Task:
 
 @pytest.fixture
 def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Task]:
+    monkeypatch.setenv(DRIVER_PYTHON, shutil.which("false") or "")
     monkeypatch.setenv("AIRFLOW_CONN_WARM", _CONNECT)
     monkeypatch.setenv(DRIVER_HOST_VARIABLE, str(tmp_path / "no-host" / "socket"))
     found = Task(tmp_path)
@@ -125,7 +128,7 @@ def test_a_driver_with_other_choices_or_that_was_cancelled_is_waited_for_only(
     assert "this attempt waits for its end, and copies what is left then" in capsys.readouterr().out
 
     task.ledger.drivers.end("d", exit_code=0, report=_DONE)
-    # It starts a driver of its own, for which there is no server here.
+    # It starts a driver of its own, which fails at once.
     with pytest.raises(ReplicationRunError):
         task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
     told = capsys.readouterr().out
