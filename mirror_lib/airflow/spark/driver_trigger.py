@@ -51,6 +51,8 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait for the end of the driver."""
+        # The time of `on_kill` is limited, and the first import takes seconds.
+        await asyncio.to_thread(_runtime_task_instance)
         state = await _end_of(self.config_path, self.driver)
         yield TriggerEvent({"driver": self.driver, "state": state})
 
@@ -81,10 +83,14 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
             return False
 
 
-def _state(instance: Any) -> str | None:
+def _runtime_task_instance() -> Any:
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-    found = RuntimeTaskInstance.get_task_states(
+    return RuntimeTaskInstance
+
+
+def _state(instance: Any) -> str | None:
+    found = _runtime_task_instance().get_task_states(
         dag_id=instance.dag_id, task_ids=[instance.task_id], run_ids=[instance.run_id]
     )
     state = found.get(instance.run_id, {}).get(instance.task_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -72,6 +73,9 @@ def ledger(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow) -> Itera
             yield opened
             for alias in WAITING:
                 _end_all(airflow.api, dag_of(alias))
+                for run in opened.runs(flow_of(alias)):
+                    if (row := opened.drivers.find(run.id)) is not None:
+                        shutil.rmtree(row.folder, ignore_errors=True)
     finally:
         files.drivers.stop()
         spark.stop()
