@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
+#: Masters without executors: the driver runs the tasks. `local-cluster[...]` has some.
+_HERE = re.compile(r"local(\[.*\])?")
 #: A session that has had executors may lose them: Spark replaces those.
 _seen: set[str] = set()
 
 
 @contextmanager
-def executors_within(spark: SparkSession, seconds: float, flow: str) -> Iterator[None]:
+def executors_within(spark: SparkSession, seconds: float, flow: str, *, consequence: str) -> Iterator[None]:
     """Run Spark jobs within this context, and cancel them if no executor has registered after some seconds.
 
     With dynamic allocation, Spark asks for executors only when a job waits for them, so it cannot be checked before.
@@ -30,12 +33,13 @@ def executors_within(spark: SparkSession, seconds: float, flow: str) -> Iterator
 
     Args:
         seconds: `mirror.spark.executor.wait.seconds`; 0 waits for ever.
+        consequence: what was not done and how it is repeated, for the message.
 
     Raises:
         NoExecutorsError: the jobs were cancelled.
     """
     context = _context(spark)
-    if not seconds or context is None or context.master.startswith("local") or context.applicationId in _seen:
+    if not seconds or context is None or _HERE.fullmatch(context.master) or context.applicationId in _seen:
         yield
         return
     watch = _Watch(lambda: _executors(context), context.cancelAllJobs, seconds)
@@ -45,7 +49,7 @@ def executors_within(spark: SparkSession, seconds: float, flow: str) -> Iterator
     except Exception as error:
         # Spark's own error, or the project's for it.
         if watch.has_given_up:
-            raise _no_executors(context.master, seconds, flow) from error
+            raise _no_executors(context.master, seconds, flow, consequence) from error
         raise
     finally:
         watch.end()
@@ -105,13 +109,13 @@ def _executors(context: Any) -> int:
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1  # noqa: SLF001  # PySpark has no call for it.
 
 
-def _no_executors(master: str, seconds: float, flow: str) -> NoExecutorsError:
+def _no_executors(master: str, seconds: float, flow: str, consequence: str) -> NoExecutorsError:
     return NoExecutorsError(
         f"Spark ({master}) has given the job no executor within {seconds:g} s (mirror.spark.executor.wait.seconds).",
         where=Where(flow=flow),
         action="Usual causes: the cluster has no workers, or other applications use all cores; an executor asks for "
         "more memory or cores than a worker or container may have (spark.executor.memory, spark.executor.cores); a "
         "queue or namespace has a quota; executors start and end at once because they cannot reach the driver "
-        "(spark.driver.host) or lack Java or Python. Spark's web UI and the executors' logs show which. Nothing was "
-        "copied; the next run copies everything.",
+        "(spark.driver.host) or lack Java or Python. Spark's web UI and the executors' logs show which. "
+        f"{consequence}",
     )

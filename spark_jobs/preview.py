@@ -20,6 +20,7 @@ from mirror_lib.transform import Determinism, Transform, TransformChain, Untrans
 from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
 from mirror_lib.transform.smt import model as smt
 from spark_jobs.entry import OpenSession, start
+from spark_jobs.executor_wait import executors_within
 from spark_jobs.failures import lost_its_jvm, spark_errors, spark_failure, words_of
 from spark_jobs.spark_versions import from_arrow_table, to_arrow
 from spark_jobs.transform_frame import frame_of
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from mirror_lib.config import FlowConfig
+
 _MICROSECONDS = 1000
 #: An error of this project that a worker raised without a record's mark, such as a function that cannot be imported.
 _OURS = re.compile(r"mirror_lib\.[\w.]*?(?P<name>\w+): (?P<what>.+)")
 
 
-def preview_with(spark: SparkSession, flow: str, remote_topics: Mapping[str, str]) -> PreviewRunner:
+def preview_with(
+    spark: SparkSession, flow: str, remote_topics: Mapping[str, str], *, executor_wait_seconds: float
+) -> PreviewRunner:
     """A runner that transforms rows in a session.
 
     It raises `ConfigurationError` if Spark refuses a transform, and `SparkJobError` if it fails regardless of the
@@ -42,19 +47,27 @@ def preview_with(spark: SparkSession, flow: str, remote_topics: Mapping[str, str
     Args:
         flow: the flow for messages.
         remote_topics: target topics by source topic, which Connect's transforms see.
+        executor_wait_seconds: maximum time until Spark gives the job its first executor; 0: no limit.
     """
 
     def run(chain: TransformChain, rows: pa.Table) -> PreviewResult:
-        return _Preview(spark, flow, remote_topics, chain, rows).run()
+        return _Preview(spark, flow, remote_topics, chain, rows, executor_wait_seconds).run()
 
     return run
 
 
 class _Preview:
     def __init__(
-        self, spark: SparkSession, flow: str, remote_topics: Mapping[str, str], chain: TransformChain, rows: pa.Table
+        self,
+        spark: SparkSession,
+        flow: str,
+        remote_topics: Mapping[str, str],
+        chain: TransformChain,
+        rows: pa.Table,
+        executor_wait_seconds: float,
     ) -> None:
         self._spark = spark
+        self._executor_wait_seconds = executor_wait_seconds
         self._flow = flow
         self._remote_topics = remote_topics
         self._chain = chain
@@ -82,7 +95,9 @@ class _Preview:
         import pyarrow as pa
 
         chosen = self._rows.take(pa.array(rows, pa.int64()))
-        return to_arrow(frame_of(from_arrow_table(self._spark, chosen), chain, target_topic_of=self._remote_topics))
+        wait = self._executor_wait_seconds
+        with executors_within(self._spark, wait, self._flow, consequence="No record was transformed."):
+            return to_arrow(frame_of(from_arrow_table(self._spark, chosen), chain, target_topic_of=self._remote_topics))
 
     def _without_failing(self, error: Exception, rows: list[int]) -> list[list[int]]:
         """The next groups to try; a record that has failed alone is recorded."""
@@ -224,9 +239,11 @@ def _first_of(chain: TransformChain, members: int) -> TransformChain:
 
 
 def _run(argv: Sequence[str], open_session: OpenSession) -> int:
-    def make_runner(arguments: PreviewArguments) -> PreviewRunner:
+    def make_runner(arguments: PreviewArguments, flow: FlowConfig) -> PreviewRunner:
         session = open_session(f"mirror transform preview {arguments.flow}")
-        return preview_with(session, arguments.flow, {arguments.topic: arguments.remote_topic})
+        remote_topics = {arguments.topic: arguments.remote_topic}
+        wait = flow.copy_settings.spark_executor_wait_seconds
+        return preview_with(session, arguments.flow, remote_topics, executor_wait_seconds=wait)
 
     return main(argv, make_runner)
 

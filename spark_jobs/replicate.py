@@ -25,6 +25,8 @@ from spark_jobs.spark_versions import to_arrow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_CONSEQUENCE = "Nothing was copied; the next run copies everything."
+
 
 def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]:
     """A runner that copies each bin in its own Spark task; it raises `SparkJobError` if Spark gives up.
@@ -42,7 +44,8 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
             raise spark_failure(error, "the copy", str(job.flow)) from error
 
     def run(job: CopyJob) -> list[PartitionResult]:
-        with executors_within(spark, job.settings.spark_executor_wait_seconds, str(job.flow)):
+        wait = job.settings.spark_executor_wait_seconds
+        with executors_within(spark, wait, str(job.flow), consequence=_CONSEQUENCE):
             return run_here(job)
 
     def run_here(job: CopyJob) -> list[PartitionResult]:

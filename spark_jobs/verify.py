@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mirror_lib.verify import VERDICT_DDL, PartitionVerdict, RoutedVerdict, VerifyJob, VerifyRunner, from_arrow, main
 from mirror_lib.verify.planning import split_job
 from spark_jobs.entry import OpenSession, start
+from spark_jobs.executor_wait import executors_within
 from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
 from spark_jobs.spark_versions import to_arrow
@@ -21,6 +22,8 @@ from spark_jobs.verify_task import VERIFY_CLASSES, verify_bins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_CONSEQUENCE = "Nothing was compared; repeat the verification."
 
 
 def verify_with(spark: SparkSession) -> VerifyRunner:
@@ -36,6 +39,10 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
             raise spark_failure(error, "the comparison", str(job.flow)) from error
 
     def run(job: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
+        with executors_within(spark, job.executor_wait_seconds, str(job.flow), consequence=_CONSEQUENCE):
+            return run_here(job)
+
+    def run_here(job: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
         raw, transformed = split_job(job)
         verdicts: list[PartitionVerdict | RoutedVerdict] = [*compare(raw)] if raw.bins else []
         if transformed or job.routed.checks:

@@ -328,6 +328,8 @@ class FlowConfig(_Frozen):
     airflow_execution: AirflowExecution = AirflowExecution.IN_PROCESS
     #: `mirror.airflow.deadline.seconds`: a DAG run that takes longer raises a deadline alert; 0: none.
     airflow_deadline_seconds: float = 0.0
+    #: `mirror.airflow.deferrable`: the copy needs no worker slot while Spark copies.
+    airflow_deferrable: bool = False
     #: `mirror.spark.connection`: the Airflow connection that names the Spark master.
     spark_connection: str = "spark_default"
     #: `mirror.transforms` and Connect's `transforms`: changes to the records.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import date, timedelta
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -19,6 +20,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 _MINUTE, _HOUR, _DAY, _WEEK, _YEAR = 60.0, 3600.0, 86_400.0, 604_800.0, 366 * 86_400.0
+_FIRST_DAY: Final = date(2001, 1, 1)
 _PRESET_SECONDS = {
     "@hourly": _HOUR,
     "@daily": _DAY,
@@ -87,6 +89,8 @@ def _check_cron(text: str) -> None:
     for field, (name, low, high, names) in zip(fields, (*ranges, ("weekday", 0, 7, _DAYS)), strict=True):
         if not all(_is_item(item, low, high, names) for item in field.split(",")):
             raise ValueError(f"a cron expression with {name} between {low} and {high}; {field!r} is not valid")
+    if not _days(text):
+        raise ValueError(f"a cron expression with a day that exists; {' '.join(fields[2:4])!r} is none")
 
 
 def _is_item(item: str, low: int, high: int, names: tuple[str, ...]) -> bool:
@@ -111,8 +115,6 @@ def _number(text: str, names: tuple[str, ...]) -> int | None:
 def longest_interval_seconds(schedule: str | None) -> float | None:
     """Return the longest time between two runs of a schedule, in seconds.
 
-    For a cron expression that is limited to some days of the month or some months it is an upper bound.
-
     Args:
         schedule: as for `parse_schedule`.
 
@@ -132,16 +134,31 @@ def longest_interval_seconds(schedule: str | None) -> float | None:
 
 
 def _longest_cron_interval(expression: str) -> float:
-    minute, hour, day, month, weekday = expression.split()
-    if (day, month) != ("*", "*"):
-        return _YEAR
-    minutes = sorted(_values(minute, 0, 59))
-    hours = sorted(_values(hour, 0, 23))
+    minute, hour, *_ = expression.split()
+    minutes = [at * 60 + each for at in sorted(_values(hour, 0, 23)) for each in sorted(_values(minute, 0, 59))]
+    within = max((later - earlier for earlier, later in pairwise(minutes)), default=0)
+    days = max(later - earlier for earlier, later in pairwise(_days(expression)))
+    return max(within * _MINUTE, days * _DAY - (minutes[-1] - minutes[0]) * _MINUTE)
+
+
+@cache
+def _days(expression: str) -> tuple[int, ...]:
+    """Return the days of a cron expression in 28 years, after which weekdays fall on the same dates again.
+
+    As in croniter, which Airflow uses: if both days of the month and weekdays are limited, one of them is enough.
+    """
+    _, _, day, month, weekday = expression.split()
+    of_month, of_year = _values(day, 1, 31), _values(month, 1, 12, _MONTHS)
     # Sunday has two numbers.
-    days = sorted({value % 7 for value in _values(weekday, 0, 7, _DAYS)})
-    times = [(day * 24 + hour) * 60 + minute for day in days for hour in hours for minute in minutes]
-    week = [*times, times[0] + 7 * 24 * 60]
-    return max(later - earlier for earlier, later in pairwise(week)) * _MINUTE
+    of_week = {value % 7 for value in _values(weekday, 0, 7, _DAYS)}
+    limits_both = len(of_month) < 31 and len(of_week) < 7
+    found = []
+    for ordinal in range(_FIRST_DAY.toordinal(), _FIRST_DAY.replace(year=_FIRST_DAY.year + 28).toordinal() + 366):
+        at = date.fromordinal(ordinal)
+        matches = at.day in of_month, at.isoweekday() % 7 in of_week
+        if at.month in of_year and (any(matches) if limits_both else all(matches)):
+            found.append(ordinal)
+    return tuple(found)
 
 
 def _values(field: str, low: int, high: int, names: tuple[str, ...] = ()) -> set[int]:

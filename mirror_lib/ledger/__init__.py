@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "cutover_rows": ["CarrierRow", "CutRow", "CutoverRow", "CutoverStepRow", "HandedOverRow", "QuestionRow"],
         "directions": ["MapPart", "inverse_run_id", "map_parts", "run_id_in", "with_ends"],
+        "driver_rows": ["DriverRow", "DriverState"],
         "flow_figures": ["FlowFigures", "GroupTotals"],
         "handovers": [
             "all_with_handovers",

@@ -9,6 +9,8 @@ from .directions import map_parts as map_parts
 from .directions import MapPart as MapPart
 from .directions import run_id_in as run_id_in
 from .directions import with_ends as with_ends
+from .driver_rows import DriverRow as DriverRow
+from .driver_rows import DriverState as DriverState
 from .flow_figures import FlowFigures as FlowFigures
 from .flow_figures import GroupTotals as GroupTotals
 from .handovers import all_with_handovers as all_with_handovers

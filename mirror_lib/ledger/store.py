@@ -33,6 +33,7 @@ from mirror_lib.ledger.tables import (
     ClusterPairs,
     CutoverCarriers,
     Cutovers,
+    DetachedDrivers,
     History,
     LastCopy,
     Observations,
@@ -65,6 +66,8 @@ class Ledger:
         self.cutovers = Cutovers(database)
         self.carriers = CutoverCarriers(database)
         self.backfills = Backfills(database)
+        #: Drivers for which no task waits in a worker slot.
+        self.drivers = DetachedDrivers(database)
         #: The cluster ids that a flow's rows belong to.
         self.cluster_pairs = ClusterPairs(database)
         #: Queries of metrics.

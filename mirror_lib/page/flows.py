@@ -7,14 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config import FlowConfig, InvalidConfigurationError, MirrorConfig, ReadablePart, load_readable
+from mirror_lib.config import (
+    FlowConfig,
+    InvalidConfigurationError,
+    MirrorConfig,
+    ReadablePart,
+    load_readable,
+    longest_interval_seconds,
+)
 from mirror_lib.config.file import are_unchanged, served_files
 from mirror_lib.config.secrets import without_lookups
 from mirror_lib.config.settings import LEDGER_URL
 from mirror_lib.errors import LedgerError, MirrorError
 from mirror_lib.ledger import Ledger, existing_ledger, ledger_url, open_ledger
 from mirror_lib.observe import BROKEN_FILES_DAG, dag_id_of, verify_dag_id_of
-from mirror_lib.page.intervals import interval_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class ServedFlow:
         return 3 * (self.interval_seconds if self.interval_seconds is not None else _BY_HAND_SECONDS)
 
 
+#: Runs that follow each other take some time, too.
+_SHORTEST_INTERVAL_SECONDS = 60.0
 #: Operators who start runs by hand check the page about once a day.
 _BY_HAND_SECONDS = 86_400.0
 
@@ -114,7 +122,7 @@ class FlowSource:
                         config=config,
                         dag_id=dag_id,
                         verify_dag_id=verify_dag_id_of(settings.flow),
-                        interval_seconds=interval_seconds(settings.periodic_schedule),
+                        interval_seconds=longest_wait_seconds(settings.periodic_schedule),
                         broken=broken is not None,
                     ),
                 )
@@ -167,3 +175,9 @@ def _missing_sqlite_file(url: str) -> Path | None:
     prefix = "sqlite:///"
     path = Path(url.removeprefix(prefix)) if url.startswith(prefix) else None
     return path if path is not None and not path.exists() else None
+
+
+def longest_wait_seconds(schedule: str | None) -> float | None:
+    """Return the longest time between two runs of `mirror.schedule`, at least a minute; None for runs by hand."""
+    longest = 0.0 if schedule == "@continuous" else longest_interval_seconds(schedule)
+    return None if longest is None else max(longest, _SHORTEST_INTERVAL_SECONDS)

@@ -85,6 +85,10 @@ class PartitionFacts:
         return self.first_partitions is not None and self.source.partition >= self.first_partitions
 
 
+#: If the cluster does not report the sizes of its logs.
+ASSUMED_BYTES_PER_OFFSET = 1024
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
     """One partition's share of a run: copy [start, end) of the source, in order."""

@@ -364,7 +364,7 @@ class _Run:
         if self._may_continue:
             # An operator's request is copied to its end.
             longest = math.inf if self._planner else self._flow.copy_settings.run_longest_seconds or math.inf
-            return time.monotonic() < max(self._began + longest, until)
+            return time.monotonic() < max(self._began + longest - self._options.elapsed_seconds, until)
         start = self._pace.next_start()
         if max(start, time.monotonic()) >= until:
             return False
@@ -516,8 +516,8 @@ class _Run:
             return ()
         longest = self._flow.copy_settings.run_longest_seconds
         return (
-            f"The run has ended after {longest:g} s (mirror.run.longest.seconds) before the end of its plan: "
-            f"{self._rate.left} offsets are left. The next run continues there.",
+            f"The run has ended after {longest:g} s with earlier attempts (mirror.run.longest.seconds), before the "
+            f"end of its plan: {self._rate.left} offsets are left. The next run continues there.",
         )
 
     def report(self, seconds: float) -> RunReport:

@@ -31,6 +31,8 @@ class RunOptions:
     max_seconds: float | None = None
     #: Seconds after which a run that has caught up checks for new records, until its time is over; 0: it ends.
     poll_seconds: float | None = None
+    #: Seconds that earlier attempts of the same DAG run have used of `mirror.run.longest.seconds`.
+    elapsed_seconds: float = 0.0
     #: What to do about source losses; None leaves the partition stalled until an operator decides.
     losses: Decision | None = None
     #: Maximum bytes per second to read from the source, over all tasks; None: the flow's limit.

@@ -373,6 +373,8 @@ class VerifyJob:
     ends_at: float | None = None
     retry_seconds: float = 120.0
     memory_bytes: int = 96 * 1024 * 1024
+    #: Maximum time until Spark gives the job its first executor; 0: no limit.
+    executor_wait_seconds: float = 600.0
     #: Differences of a partition that are kept; all are counted.
     keep_differences: int = 20
     routed: RoutedPlan = NOTHING_ROUTED

@@ -81,6 +81,7 @@ def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
         ends_at=None if max_seconds is None else time.time() + max_seconds,
         retry_seconds=flow.copy_settings.retry_max_seconds,
         memory_bytes=flow.copy_settings.task_memory_bytes,
+        executor_wait_seconds=flow.copy_settings.spark_executor_wait_seconds,
         routed=plan.routed,
         digest_key=os.urandom(_KEY_BYTES),
     )

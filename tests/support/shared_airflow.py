@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,8 +72,12 @@ class SharedAirflow:
 
 
 @contextmanager
-def shared_airflow(folder: Path, files: Sequence[Path]) -> Iterator[SharedAirflow]:
-    """Airflow with the DAGs of some configuration files, in a folder of its own."""
+def shared_airflow(folder: Path, files: Sequence[Path], more: Mapping[str, str]) -> Iterator[SharedAirflow]:
+    """Airflow with the DAGs of some configuration files, in a folder of its own.
+
+    Args:
+        more: variables of its environment.
+    """
     shutil.copytree(_PROJECT / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
     port, task_logs, trigger_logs = free_ports(3)
     environment = {
@@ -93,6 +97,7 @@ def shared_airflow(folder: Path, files: Sequence[Path]) -> Iterator[SharedAirflo
         "no_proxy": f"{LOOPBACK},localhost",
         "MIRROR_CONFIG": os.pathsep.join(map(str, files)),
         "MIRROR_STATE_DIR": str(folder),
+        **more,
     }
     migrate(folder / "airflow")
     with Parts(folder) as parts:

@@ -130,7 +130,7 @@ RUNS: Mapping[str, tuple[str, ...]] = {
     "configuration": (f"{_RUNS}::test_configuration",),
     "ledger": (f"{_RUNS}::test_ledger",),
     "no-executors": (
-        "tests/e2e/test_spark_no_executors.py::test_a_cluster_without_workers_ends_the_run_and_one_copies",
+        "tests/e2e/test_spark_no_executors.py::test_jobs_without_executors_end_with_a_reason_and_the_next_run_copies",
     ),
     "run-died": (f"{_RUNS}::test_run_died",),
     "run-locked": (f"{_RUNS}::test_run_locked",),

@@ -78,6 +78,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             flow=name,
             config_path=path,
             conn_id=flow.spark_connection,
+            deferrable=flow.airflow_deferrable,
             pool=pool_of(flow),
             # The form may skip the previous step.
             trigger_rule=TriggerRule.NONE_FAILED,

@@ -51,6 +51,7 @@ def _settings(flow: FlowConfig, config_path: str) -> str:
         "mirror.run.max.seconds": f"{budget:g}" if budget else "one round per run",
         "mirror.airflow.deadline.seconds": f"{deadline:g}" if deadline else "none",
         "mirror.airflow.pool": markdown_code(pool_of(flow)),
+        "mirror.airflow.deferrable": markdown_code(str(flow.airflow_deferrable).lower()),
         "mirror.spark.connection": markdown_code(flow.spark_connection),
         "file": markdown_code(config_path),
     }

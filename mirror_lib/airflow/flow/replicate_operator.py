@@ -1,19 +1,43 @@
-"""The task that copies: `spark-submit spark_jobs/replicate.py`."""
+"""The task that copies: `spark-submit spark_jobs/replicate.py`, or the same job on a Spark Connect server."""
 
 from __future__ import annotations
 
+import shutil
+import socket
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowException, AirflowSkipException, Context
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.airflow.spark import SparkJobOperator, exit_code_in, failure_of, skip_reason, xcom_value
+from mirror_lib.airflow.secret_provider import task_secrets
+from mirror_lib.airflow.spark import (
+    FOLDER_PREFIX,
+    SparkJobOperator,
+    check_deferrable,
+    discard_old_folders,
+    exit_code_in,
+    failure_of,
+    show_log,
+    skip_reason,
+    start_detached,
+    xcom_value,
+)
 from mirror_lib.observe import trigger_text
-from mirror_lib.relay.job import JobArguments, JobReport
-from mirror_lib.spark import job_file
+from mirror_lib.relay.job import LEASE_SECONDS, JobArguments, JobReport
+from mirror_lib.spark import NoDriverHostError, job_file, job_module, shorten
+
+if TYPE_CHECKING:
+    from mirror_lib.ledger import DriverRow, Ledger
 
 #: XCom key of the job's report for the `report` task, set also if the job failed.
 REPORT_KEY = "report"
+_REPORT = "report.json"
 
 
 class ReplicateOperator(SparkJobOperator):
@@ -21,14 +45,156 @@ class ReplicateOperator(SparkJobOperator):
 
     The job can be submitted again safely: it continues at the stored positions. Every attempt is its own run in the
     ledger, since the job gets no run id and makes one; the ledger rejects an id that it has seen.
+
+    If it is deferrable, a driver host runs the job, and the task waits in the triggerer until the job has ended. The
+    job's state is in the ledger, which the triggerer and all workers share.
     """
 
-    def __init__(self, *, flow: str, **kwargs: Any) -> None:
+    def __init__(self, *, flow: str, deferrable: bool = False, **kwargs: Any) -> None:
         super().__init__(application=job_file(), flow=flow, name=f"mirror {flow}", **kwargs)
+        self.deferrable = deferrable
+        #: The driver that was started and for which no trigger waits yet.
+        self._started: str | None = None
+
+    def resume(self, context: Context, event: Mapping[str, str]) -> None:
+        """Continue after the wait: report the driver's result, as without a deferral.
+
+        Args:
+            event: of `DriverTrigger`.
+
+        Raises:
+            MirrorError: the job failed.
+        """
+        driver = event["driver"]
+        with self._opened_ledger() as ledger:
+            row = ledger.drivers.find(driver)
+            runs = ledger.drivers.running(self.flow)
+        if runs is not None and runs.id == driver:
+            self.log.warning("The triggerer could not read the ledger; driver %s still runs.", driver)
+            self._defer_until_end_of(driver)
+        if row is None or row.cancelled_at is not None or not self._is_for(row, context):
+            self.log.info("Driver %s has ended; this attempt copies what is left.", driver)
+            self.execute(context)
+            return
+        folder = Path(row.folder)
+        found = JobReport.from_dict(row.report) if row.report is not None else None
+        if found is None and row.host == socket.gethostname():
+            # A driver that could not use the ledger.
+            found = JobReport.read(folder / _REPORT)
+        if row.host != socket.gethostname() or not show_log(folder):
+            self.log.info("The log of the driver is in the folder %s on %s.", folder, row.host)
+        failure = None
+        if row.ended_at is None and found is None:
+            failure = AirflowException(
+                f"driver {driver} on {row.host} has died: it gave no sign of life for {row.lease_seconds:g} s."
+            )
+        elif code := row.exit_code if found is None else found.exit_code:
+            failure = AirflowException(f"The driver {driver} failed. Error code is: {code}.")
+        self._judge_report(context, found, failure)
+
+    def on_kill(self) -> None:
+        """End the job, also one for which the task was about to be deferred."""
+        if self._started is None:
+            super().on_kill()
+            return
+        with self._opened_ledger() as ledger:
+            ledger.drivers.cancel(self._started)
+
+    def _defer(self, context: Context, environment: Mapping[str, str] | None) -> None:
+        """Start the job at the driver host and defer the task; a dry run is too short for that.
+
+        Raises:
+            TaskDeferred: the task waits.
+            ConfigurationError: the task cannot be deferred here.
+        """
+        if not self.deferrable or TriggerChoices.from_params(context["params"]).dry_run:
+            return
+        check_deferrable(self.spark_conn_id)
+        assert environment is not None
+        with self._opened_ledger() as ledger:
+            if (runs := ledger.drivers.running(self.flow)) is not None:
+                self._wait_for_earlier(runs, context)
+            discard_old_folders()
+            folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
+            driver = str(uuid.uuid4())
+            arguments = replace(
+                self._arguments(context),
+                run_id=driver,
+                report=folder / _REPORT,
+                elapsed_seconds=_elapsed_seconds(context),
+                detached=True,
+            ).command_line()
+            ledger.drivers.begin(
+                id=driver,
+                flow=self.flow,
+                trigger=self._trigger(context),
+                request=self._request(context),
+                host=socket.gethostname(),
+                folder=str(folder),
+                lease_seconds=LEASE_SECONDS,
+            )
+            self._started = driver
+            try:
+                module = job_module(Path(self.application))
+                pid = start_detached(module, shorten(arguments, folder), environment, folder)
+            except NoDriverHostError as error:
+                self._started = None
+                shutil.rmtree(folder, ignore_errors=True)
+                ledger.drivers.end(driver, exit_code=1, report=None)
+                self.log.warning("The task is not deferred and keeps its worker slot: %s", error)
+                return
+        self.log.info(
+            "The driver host runs the driver of run %s as process %d; its log is in the folder %s. The task waits in "
+            "the triggerer.",
+            driver,
+            pid,
+            folder,
+        )
+        self._defer_until_end_of(driver)
+
+    def _wait_for_earlier(self, runs: DriverRow, context: Context) -> None:
+        """Defer the task until a driver has ended that an earlier attempt has started."""
+        then = (
+            "reports its result"
+            if runs.cancelled_at is None and self._is_for(runs, context)
+            else "copies what is left then"
+        )
+        self.log.info(
+            "Driver %s of %s, started at %s on %s, still copies: this attempt waits for its end, and %s.",
+            runs.id,
+            runs.trigger,
+            f"{runs.started_at:%Y-%m-%dT%H:%M:%SZ}",
+            runs.host,
+            then,
+        )
+        self._defer_until_end_of(runs.id)
+
+    def _defer_until_end_of(self, driver: str) -> None:
+        # It imports the triggerer's classes.
+        from mirror_lib.airflow.spark import DriverTrigger
+
+        trigger = DriverTrigger(driver=driver, flow=self.flow, config_path=self.config_path)
+        self.defer(trigger=trigger, method_name=self.resume.__name__)
+
+    def _is_for(self, row: DriverRow, context: Context) -> bool:
+        """True if a driver was started for this DAG run, with the same choices."""
+        return (row.trigger, row.request) == (self._trigger(context), self._request(context))
+
+    @contextmanager
+    def _opened_ledger(self) -> Iterator[Ledger]:
+        from mirror_lib.config import load
+        from mirror_lib.ledger import open_ledger
+
+        with task_secrets():
+            config = load(Path(self.config_path))
+        with open_ledger(config) as ledger:
+            yield ledger
 
     def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
+        self._judge_report(context, JobReport.read(report), failure)
+
+    def _judge_report(self, context: Context, found: JobReport | None, failure: AirflowException | None) -> None:
         """Push the report to XCom in any case. It is not a failure if another run is active."""
-        found = JobReport.read(report)
         if found is not None:
             context["ti"].xcom_push(key=REPORT_KEY, value=xcom_value(found))
             self._log_plan(found)
@@ -39,12 +205,15 @@ class ReplicateOperator(SparkJobOperator):
             raise failure_of(self.flow, code, found) from failure
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
+        elapsed = _elapsed_seconds(context)
+        return replace(self._arguments(context), report=report, elapsed_seconds=elapsed).command_line()
+
+    def _arguments(self, context: Context) -> JobArguments:
         choices = TriggerChoices.from_params(context["params"])
         return JobArguments(
             config=Path(self.config_path),
             flow=self.flow,
-            trigger=trigger_text(context["dag"].dag_id, context["run_id"]),
-            report=report,
+            trigger=self._trigger(context),
             topics=choices.topics,
             tasks=choices.tasks,
             max_seconds=choices.max_seconds,
@@ -52,8 +221,26 @@ class ReplicateOperator(SparkJobOperator):
             dry_run=choices.dry_run,
             gaps=choices.gaps,
             bytes_per_second=choices.bytes_per_second,
-        ).command_line()
+        )
+
+    def _request(self, context: Context) -> str:
+        return "\n".join(self._arguments(context).command_line())
+
+    @staticmethod
+    def _trigger(context: Context) -> str:
+        return trigger_text(context["dag"].dag_id, context["run_id"])
 
     def _log_plan(self, report: JobReport) -> None:
         if report.dry_run:
             self.log.info("Dry run: nothing was changed. The log of the report task shows the plan.")
+
+
+def _elapsed_seconds(context: Context) -> float | None:
+    """Return the seconds that earlier attempts have used since the start of the DAG run, from which its timeout counts.
+
+    None in the first attempt: a new limit then begins with the copy.
+    """
+    run, attempt = context.get("dag_run"), getattr(context["ti"], "try_number", 1)
+    if run is None or run.start_date is None or attempt <= 1:
+        return None
+    return max(float((datetime.now(UTC) - run.start_date).total_seconds()), 0.0)

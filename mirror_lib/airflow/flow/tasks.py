@@ -14,7 +14,7 @@ from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipEx
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, failed_steps, report_text, steps_text
-from mirror_lib.airflow.spark import check_connect_server, describe_master, master_of
+from mirror_lib.airflow.spark import check_connect_server, check_deferrable, describe_master, master_of
 from mirror_lib.airflow.task_states import task_state
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe import topic_totals, trigger_text
@@ -371,6 +371,8 @@ def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
     if runs_here(master):
         find_java()
     check_connect_server(settings.spark_connection)
+    if settings.airflow_deferrable:
+        check_deferrable(settings.spark_connection)
     for note in cluster_notes(
         {**spark_defaults(os.environ), **submit_settings(master)},
         master=master,

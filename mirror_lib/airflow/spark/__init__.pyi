@@ -1,6 +1,12 @@
 from .connection import check_connect_server as check_connect_server
+from .connection import check_deferrable as check_deferrable
 from .connection import describe_master as describe_master
 from .connection import master_of as master_of
+from .detached_driver import discard_old_folders as discard_old_folders
+from .detached_driver import FOLDER_PREFIX as FOLDER_PREFIX
+from .detached_driver import show_log as show_log
+from .detached_driver import start_detached as start_detached
+from .driver_trigger import DriverTrigger as DriverTrigger
 from .operator import SparkJobOperator as SparkJobOperator
 from .outcome import exit_code_in as exit_code_in
 from .outcome import failure_of as failure_of

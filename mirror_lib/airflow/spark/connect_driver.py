@@ -32,6 +32,16 @@ _GRACE_SECONDS = 15.0
 _log = logging.getLogger(__name__)
 
 
+def driver_python() -> str:
+    """The Python that runs drivers."""
+    return os.environ.get(DRIVER_PYTHON) or sys.executable
+
+
+def driver_environment(more: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of a driver: this process's with additional variables."""
+    return {**os.environ, **checkout_path(os.environ), **more}
+
+
 class _Started(NamedTuple):
     """A running driver, and its output."""
 
@@ -48,7 +58,7 @@ class ConnectDriver:
     """
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
-        self.command = [os.environ.get(DRIVER_PYTHON) or sys.executable, "-m", module, *arguments]
+        self.command = [driver_python(), "-m", module, *arguments]
         self._process: subprocess.Popen[str] | HostedDriver | None = None
 
     def run(self, environment: Mapping[str, str]) -> None:
@@ -60,7 +70,7 @@ class ConnectDriver:
         Raises:
             AirflowException: its exit code is not 0; with the message of the provider's `SparkSubmitHook.submit`.
         """
-        whole = {**os.environ, **checkout_path(os.environ), **environment, END_WITH_INPUT_VARIABLE: "1"}
+        whole = {**driver_environment(environment), END_WITH_INPUT_VARIABLE: "1"}
         with self._start(whole) as (process, output):
             self._process = process
             try:

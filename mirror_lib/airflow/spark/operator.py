@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +79,16 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
         if os.environ.get(DRIVER_PYTHON):
             del self.conf["spark.pyspark.driver.python"]
         self.env_vars = {_LOG_LEVEL: context["params"].get("log_level") or USUAL_LOG_LEVEL}
+        environment = None if server is None else {**handed_over, **self.env_vars, REMOTE_VARIABLE: server.url}
+        self._defer(context, environment)
         with tempfile.TemporaryDirectory(prefix="mirror-report-") as folder:
             path = Path(folder, "report.json")
             self.application_args = shorten(self._command_line(context, path), path.parent)
             failure: AirflowException | None = None
             try:
-                if server is not None:
+                if environment is not None:
                     self._driver = ConnectDriver(job_module(Path(self.application)), self.application_args)
-                    self._driver.run({**handed_over, **self.env_vars, REMOTE_VARIABLE: server.url})
+                    self._driver.run(environment)
                 else:
                     with submit_environment(self.spark_conn_id, handed_over):
                         super().execute(context)
@@ -99,6 +102,14 @@ class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc] 
             self._driver.end()
         else:
             super().on_kill()
+
+    def _defer(self, context: Context, environment: Mapping[str, str] | None) -> None:
+        """Defer the task, if it can be; else return, and the task itself runs the driver.
+
+        Args:
+            environment: additional variables of a driver for a Spark Connect server; None if jobs are submitted.
+        """
+        del context, environment
 
     def _asked_of_the_file(self) -> tuple[dict[str, str], bool]:
         """Return the values that the file takes from Airflow, as an environment variable for the driver, which has no

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
-from asgiref.sync import sync_to_async
+
+from mirror_lib.airflow.triggerer import load_in_triggerer
 
 if TYPE_CHECKING:
     from mirror_lib.config import MirrorConfig
@@ -49,8 +50,7 @@ class NewRecordsTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is u
         newest: asyncio.Queue[_Starts] = asyncio.Queue()
 
         def load() -> MirrorConfig:
-            # Airflow's secrets come over the triggerer's connection, which belongs to this loop.
-            return asyncio.run_coroutine_threadsafe(sync_to_async(_load, thread_sensitive=False)(path), loop).result()
+            return asyncio.run_coroutine_threadsafe(load_in_triggerer(path), loop).result()
 
         # The import takes a second, in which no other trigger would run.
         poller_class = await asyncio.to_thread(_poller_class)
@@ -87,11 +87,3 @@ def _poller_class() -> type[FilePoller]:
 def _hand_over(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[_Starts], starts: _Starts) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(queue.put_nowait, starts)
-
-
-def _load(path: Path) -> MirrorConfig:
-    from mirror_lib.airflow.secret_provider import task_secrets
-    from mirror_lib.config import load
-
-    with task_secrets():
-        return load(path)

@@ -146,6 +146,7 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         "airflow_pool": text("mirror.airflow.pool") or None,
         "airflow_execution": AirflowExecution(text("mirror.airflow.execution")),
         "airflow_deadline_seconds": float(text("mirror.airflow.deadline.seconds")),
+        "airflow_deferrable": parse_raw_boolean(text("mirror.airflow.deferrable")),
         "spark_connection": text("mirror.spark.connection"),
     }
 

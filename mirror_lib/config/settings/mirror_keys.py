@@ -94,7 +94,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "43200",
         Scope.FLOW,
         _SINCE,
-        "A run that copies a large backlog ends about this long after its start, and succeeds; the next run continues. "
+        "A run that copies a large backlog ends about this long after its start, earlier attempts of the same DAG run "
+        "included, and succeeds; the next run continues. "
         "Groups are translated in between. A DAG run may take twelve hours more before Airflow ends it. 0: no limit, "
         "also none of the DAG run.",
         minimum=0,
@@ -105,8 +106,8 @@ FLOW_KEYS: tuple[Definition, ...] = (
         "600",
         Scope.FLOW,
         _SINCE,
-        "Maximum time until Spark gives a copy its first executor; then the run fails with `no-executors`. Not with a "
-        "local master or Spark Connect. 0: no limit.",
+        "Maximum time until Spark gives a copy, a verification, a backfill or a preview of transforms its first "
+        "executor; then the job fails with `no-executors`. Not with a local master or Spark Connect. 0: no limit.",
         minimum=0,
     ),
     Definition(
@@ -296,6 +297,15 @@ FLOW_KEYS: tuple[Definition, ...] = (
         _SINCE,
         "Deadline of a DAG run of the flow in seconds after it was queued; a later end raises an alert. 0: none.",
         minimum=0,
+    ),
+    Definition(
+        "mirror.airflow.deferrable",
+        BOOLEAN,
+        "false",
+        Scope.FLOW,
+        _SINCE,
+        "Defers the task `replicate` while Spark copies: it then needs no worker slot. Needs a Spark Connect server, a "
+        "driver host next to each worker, and a triggerer.",
     ),
     Definition(
         "mirror.first.start",

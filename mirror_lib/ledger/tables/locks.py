@@ -44,7 +44,7 @@ def acquire(
         The lock's holder now: this one or another, see `is_held_by`.
     """
     while True:
-        began = _clock(connection)
+        began = clock(connection)
         wanted = RunLockRow(
             flow=flow, run_id=run_id, holder=holder, acquired_at=began, renewed_at=began, lease_seconds=lease_seconds
         )
@@ -54,7 +54,7 @@ def acquire(
         present = _one(connection, select(_LOCK).where(_LOCK.c.flow == flow).with_for_update())
         if present is None:
             continue
-        read_at = _clock(connection)
+        read_at = clock(connection)
         if not (_has_expired(present, read_at) or present == instead_of or is_held_by(present, run_id, holder)):
             return present
         acquired_at = present.acquired_at if is_held_by(present, run_id, holder) else read_at
@@ -79,12 +79,12 @@ def release(connection: Connection, *, flow: str, run_id: str, holder: str) -> N
 def find(connection: Connection, flow: str) -> RunLockRow | None:
     """The lock's holder; None if it is free or expired."""
     row = _one(connection, select(_LOCK).where(_LOCK.c.flow == flow))
-    return None if row is None or _has_expired(row, _clock(connection)) else row
+    return None if row is None or _has_expired(row, clock(connection)) else row
 
 
 def live_locks(connection: Connection) -> dict[str, RunLockRow]:
     """The holders of locks by flow, without free and expired ones."""
-    at = _clock(connection)
+    at = clock(connection)
     rows = (RunLockRow(**row) for row in connection.execute(select(_LOCK)).mappings())
     return {row.flow: row for row in rows if not _has_expired(row, at)}
 
@@ -115,7 +115,8 @@ def _has_expired(row: RunLockRow, at: datetime) -> bool:
     return abs((at - row.renewed_at).total_seconds()) >= row.lease_seconds
 
 
-def _clock(connection: Connection) -> datetime:
+def clock(connection: Connection) -> datetime:
+    """The time by the database's clock; SQLite has none."""
     if not _is_postgres(connection):
         return now()
     # Not now(): it returns the start of the transaction, which may have waited since.

@@ -9,11 +9,8 @@ from typing import Any
 from mirror_lib.cluster.admin import OffsetFact
 from mirror_lib.config import FirstStart
 from mirror_lib.relay.backfill.model import Backfill, BackfillRange
-from mirror_lib.relay.model import PartitionFacts, PartitionPlan, RunPlan
+from mirror_lib.relay.model import ASSUMED_BYTES_PER_OFFSET, PartitionFacts, PartitionPlan, RunPlan
 from mirror_lib.topology import TopicPartition
-
-#: Assumed bytes per offset if the cluster does not report the sizes of its logs.
-_BYTES_PER_OFFSET = 1024
 
 
 def bound_offset(bound: FirstStart, log_start: int, log_end: int, at_time: OffsetFact | None) -> int:
@@ -71,7 +68,7 @@ def within_budget(plan: RunPlan, max_bytes: int | None) -> RunPlan:
 
 
 def _bytes(partition: PartitionPlan) -> int:
-    return partition.estimated_bytes or (partition.end - partition.start) * _BYTES_PER_OFFSET
+    return partition.estimated_bytes or (partition.end - partition.start) * ASSUMED_BYTES_PER_OFFSET
 
 
 def _shorten(partition: PartitionPlan, part: int, whole: int) -> PartitionPlan:

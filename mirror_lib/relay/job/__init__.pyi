@@ -1,6 +1,7 @@
 from .arguments import ASK as ASK
 from .arguments import GAP_CHOICES as GAP_CHOICES
 from .arguments import JobArguments as JobArguments
+from .attendance import LEASE_SECONDS as LEASE_SECONDS
 from .command import main as main
 from .report import error_report as error_report
 from .report import Failure as Failure

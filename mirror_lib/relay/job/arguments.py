@@ -35,6 +35,8 @@ class JobArguments:
     max_seconds: float | None = None
     #: Seconds after which a run that has caught up checks for new records, until `max_seconds` are over.
     poll_seconds: float | None = None
+    #: Seconds that earlier attempts have used of `mirror.run.longest.seconds`.
+    elapsed_seconds: float | None = None
     dry_run: bool = False
     #: What to do about records that the source has lost; "ask" leaves their partitions to `mirror gaps`.
     gaps: str = ASK
@@ -44,6 +46,8 @@ class JobArguments:
     max_bytes: int | None = None
     #: Maximum bytes per second to read from the source, over all tasks.
     bytes_per_second: int | None = None
+    #: No task waits for the job's process: the ledger has a row with the run's id, to which the job reports.
+    detached: bool = False
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> JobArguments:
@@ -59,11 +63,13 @@ class JobArguments:
             tasks=found.tasks,
             max_seconds=found.max_seconds,
             poll_seconds=found.poll_seconds,
+            elapsed_seconds=found.elapsed_seconds,
             dry_run=found.dry_run,
             gaps=found.gaps,
             backfill=found.backfill,
             max_bytes=found.max_bytes,
             bytes_per_second=found.bytes_per_second,
+            detached=found.detached,
         )
 
     def command_line(self) -> list[str]:
@@ -78,13 +84,15 @@ class JobArguments:
             ("tasks", self.tasks),
             ("max-seconds", _seconds(self.max_seconds)),
             ("poll-seconds", _seconds(self.poll_seconds)),
+            ("elapsed-seconds", _seconds(self.elapsed_seconds)),
             ("gaps", None if self.gaps == ASK else self.gaps),
             ("backfill", self.backfill or None),
             ("max-bytes", self.max_bytes),
             ("bytes-per-second", self.bytes_per_second),
         ]
         words = [f"--{name}={value}" for name, value in given if value is not None]
-        return [*words, "--dry-run"] if self.dry_run else words
+        flags = (("dry-run", self.dry_run), ("detached", self.detached))
+        return [*words, *(f"--{name}" for name, is_set in flags if is_set)]
 
 
 def _seconds(value: float | None) -> str | None:
@@ -105,6 +113,9 @@ def _parser() -> argparse.ArgumentParser:
         "--poll-seconds", type=float, default=None, help="poll interval in seconds after the run has caught up"
     )
     parser.add_argument(
+        "--elapsed-seconds", type=float, default=None, help="seconds that earlier attempts of the run have used"
+    )
+    parser.add_argument(
         "--gaps", choices=GAP_CHOICES, default=ASK, help="resolution of gaps (records lost at the source)"
     )
     parser.add_argument("--backfill", default="", help="run this backfill of the flow instead; it must exist")
@@ -116,5 +127,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="plan only: write the plan to the report file, or print it"
+    )
+    parser.add_argument(
+        "--detached", action="store_true", help="report to the driver's row in the ledger, which has the id of the run"
     )
     return parser

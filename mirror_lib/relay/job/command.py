@@ -7,7 +7,7 @@ import logging
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from mirror_lib.config import FlowConfig, load_flow
@@ -16,6 +16,7 @@ from mirror_lib.ledger import Ledger, existing_ledger, open_ledger
 from mirror_lib.relay.backfill import run_backfill
 from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.job.arguments import ASK, JobArguments
+from mirror_lib.relay.job.attendance import Attendance
 from mirror_lib.relay.job.report import error_report, plan_report, write_report
 from mirror_lib.relay.run import plan_flow, replicate
 from mirror_lib.relay.run_options import CopyRunner, RunOptions, RunReport
@@ -49,6 +50,7 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         tasks_max=arguments.tasks,
         max_seconds=arguments.max_seconds,
         poll_seconds=arguments.poll_seconds,
+        elapsed_seconds=arguments.elapsed_seconds or 0.0,
         losses=None if arguments.gaps == ASK else Decision(arguments.gaps),
         bytes_per_second=arguments.bytes_per_second,
     )
@@ -59,8 +61,10 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         if arguments.report is None:
             sys.stdout.write(json.dumps(plan.to_dict(), indent=2) + "\n")
         return None
-    with open_ledger(config) as ledger:
+    with open_ledger(config) as ledger, _attended(arguments, ledger) as attendance:
         report = _copy(arguments, flow, ledger, lambda: make_runner(str(flow.flow)), options)
+        if attendance is not None:
+            attendance.ended_with(report.exit_code, report.to_dict())
     _report(arguments, report.to_dict())
     _log.info(
         "flow %s: %d records (%.1f MB) copied in %d round(s), %.1f s; %d partitions idle, %d failed",
@@ -82,6 +86,10 @@ def _copy(
         return replicate(flow, ledger=ledger, make_runner=runner, options=options)
     name, max_bytes = arguments.backfill, arguments.max_bytes
     return run_backfill(flow, name, ledger=ledger, make_runner=runner, options=options, max_bytes=max_bytes)
+
+
+def _attended(arguments: JobArguments, ledger: Ledger) -> AbstractContextManager[Attendance | None]:
+    return Attendance(ledger, arguments.run_id) if arguments.detached else nullcontext()
 
 
 def _report(arguments: JobArguments, content: Mapping[str, Any]) -> None:

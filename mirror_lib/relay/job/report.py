@@ -28,6 +28,17 @@ def error_report(error: MirrorError) -> dict[str, Any]:
     return {"exit_code": error.exit_code, "error": error.attributes()}
 
 
+def without_details(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content without rows of partitions that were copied without problems, and without rounds: the ledger has
+    them all.
+    """
+    found = dict(content)
+    found.pop("round_lags", None)
+    if "partitions" in found:
+        found["partitions"] = [row for row in found["partitions"] if row["error"] is not None or row.get("poison")]
+    return found
+
+
 def write_report(path: Path, content: Mapping[str, Any]) -> None:
     """Write the file, and create its folder.
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from mirror_lib.config import FlowConfig
 from mirror_lib.ledger import Ledger, RateSide
 from mirror_lib.ledger.tables import RateAsk
-from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
+from mirror_lib.relay.model import ASSUMED_BYTES_PER_OFFSET, PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.topology import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -84,6 +84,8 @@ class RunRate:
         self._free_at = 0.0
         #: Maximum bytes of a round; None: no limit.
         self._slice_bytes = _FIRST_SLICE_BYTES if sliced else None
+        #: For partitions of unknown size: an assumption, then the mean of the round before.
+        self._bytes_per_offset: float = ASSUMED_BYTES_PER_OFFSET
 
     @property
     def left(self) -> int:
@@ -102,20 +104,20 @@ class RunRate:
             plan = _up_to(plan, self._ends)
         self.may_continue = False
         most = self._slice_bytes
-        if not self._asks and (most is None or plan.estimated_bytes <= most):
+        if not self._asks and (most is None or self._size(plan.partitions) <= most):
             self._ends = {}
             return plan
         self._ends = {each.source: each.end for each in plan.partitions}
         if not self._asks:
             assert most is not None
-            return _first_bytes(plan, most)
+            return self._first_bytes(plan, most)
         claims = self._ledger.claim_rate(
             flow=self._flow, run_id=self._run_id, wanted=self._wanted_rate(plan), asks=self._asks
         )
         self.bytes_per_second = claims[0].bytes_per_second
         _log.info("flow %s may copy %d bytes per second in this round", self._flow, self.bytes_per_second)
         share = self.bytes_per_second * ROUND_SECONDS
-        return _first_bytes(plan, share if most is None else min(share, most))
+        return self._first_bytes(plan, share if most is None else min(share, most))
 
     def end(self, results: Sequence[PartitionResult]) -> None:
         """Release the share, and record how much of it the round has used."""
@@ -125,6 +127,9 @@ class RunRate:
         copied, seconds = sum(result.bytes for result in results), self._clock() - self._began
         if self._slice_bytes is not None and copied and seconds > 0:
             self._slice_bytes = max(int(copied / seconds * _SLICE_SECONDS), 1)
+        offsets = sum(result.source_next - result.start for result in results)
+        if copied and offsets:
+            self._bytes_per_offset = copied / offsets
         if self._ends:
             # Partitions that failed or were not claimed are skipped until the next run.
             done = {each.source: each.source_next for each in results if each.error is None}
@@ -133,6 +138,21 @@ class RunRate:
             self.may_continue = bool(self._ends)
         if self._asks:
             self._ledger.release_rate(flow=self._flow, run_id=self._run_id)
+
+    def _size(self, partitions: Iterable[PartitionPlan]) -> float:
+        return sum(each.estimated_bytes or (each.end - each.start) * self._bytes_per_offset for each in partitions)
+
+    def _first_bytes(self, plan: RunPlan, most: int) -> RunPlan:
+        """The first `most` bytes of a plan, spread evenly over its partitions."""
+        part = most / max(self._size(plan.partitions), 1.0)
+        if part >= 1:
+            return plan
+
+        def shorten(each: PartitionPlan) -> PartitionPlan | None:
+            offsets = each.end - each.start
+            return _shorten_to(each, each.start + (max(int(offsets * part), 1) if offsets else 0))
+
+        return _map_partitions(plan, shorten)
 
     def _wanted_rate(self, plan: RunPlan) -> int | None:
         known = all(each.estimated_bytes for each in plan.partitions)
@@ -147,25 +167,16 @@ def _up_to(plan: RunPlan, ends: dict[TopicPartition, int]) -> RunPlan:
     )
 
 
-def _first_bytes(plan: RunPlan, most: int) -> RunPlan:
-    """The first `most` bytes of a plan, spread evenly over its partitions; partitions of unknown size stay whole."""
-    total = plan.estimated_bytes
-    if total <= most:
-        return plan
-    return _map_partitions(plan, lambda each: _shorten_to(each, each.start + _part(each, most, total)))
-
-
-def _part(each: PartitionPlan, most: int, total: int) -> int:
-    offsets = each.end - each.start
-    return max(offsets * most // total, 1) if each.estimated_bytes else offsets
-
-
 def _shorten_to(each: PartitionPlan, end: int) -> PartitionPlan | None:
     if end <= each.start:
         # A partition without anything to copy is planned so that an interrupted run is taken over.
         return each if each.end <= each.start else None
     part = (end - each.start) / (each.end - each.start)
-    return each if part >= 1 else replace(each, end=end, estimated_bytes=max(int(each.estimated_bytes * part), 1))
+    if part >= 1:
+        return each
+    # Still unknown, if it was.
+    estimated_bytes = max(int(each.estimated_bytes * part), 1) if each.estimated_bytes else 0
+    return replace(each, end=end, estimated_bytes=estimated_bytes)
 
 
 def _map_partitions(plan: RunPlan, change: Callable[[PartitionPlan], PartitionPlan | None]) -> RunPlan:

@@ -60,13 +60,13 @@ class PreviewArguments:
 PreviewRunner = Callable[[TransformChain, pa.Table], PreviewResult]
 
 
-def main(argv: Sequence[str], make_runner: Callable[[PreviewArguments], PreviewRunner]) -> int:
+def main(argv: Sequence[str], make_runner: Callable[[PreviewArguments, FlowConfig], PreviewRunner]) -> int:
     """Run the job; return the exit code (0 done, 1 failed, 2 configuration)."""
     arguments = PreviewArguments.parse(argv)
     found: PreviewResult | MirrorError
     try:
         _, flow = load_flow(arguments.config, arguments.flow)
-        found = make_runner(arguments)(chain_of(flow, arguments.topic), _read_rows(arguments.rows))
+        found = make_runner(arguments, flow)(chain_of(flow, arguments.topic), _read_rows(arguments.rows))
     except MirrorError as error:
         _log.error("%s", error)
         found = error

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from mirror_lib.dev.driver_host import DriverHost
+from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, migration
 from tests.support.names import unique_name
@@ -38,6 +42,14 @@ U->V.mirror.schedule.longest = 1d
 """
 
 
+#: More flows than the Airflow has worker slots.
+WAITING = ("W1", "W2", "W3", "W4")
+_WAITING = """\
+mirror.airflow.deferrable = true
+mirror.spark.connection = warm
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Files:
     """Configuration files, and the topics that they name; whoever needs a topic creates it."""
@@ -54,9 +66,15 @@ class Files:
     #: Of the flow U->V, which new records start, with the same ledger.
     watched: Path
     watched_topic: str
+    #: Of the flows from each of `WAITING` to X, whose copies are deferred, with the same ledger.
+    waiting: Path
+    waiting_topic: str
     #: Of the flows A->B and B->A, with a ledger of their own.
     moving: Migration
     moving_topics: tuple[str, str, str]
+    #: The Spark Connect server that the test of `waiting` starts, and the driver host.
+    spark_port: int
+    drivers: DriverHost
 
     @property
     def ledger_url(self) -> str:
@@ -68,22 +86,46 @@ class Files:
 def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     folder = tmp_path_factory.mktemp("one-airflow")
     servers = {"source": kafka_pair.source.bootstrap_servers, "target": kafka_pair.target.bootstrap_servers}
-    topic, others, quiet_topic, watched_topic = (unique_name(name) for name in ("orders", "others", "quiet", "watched"))
-    one, other, quiet, watched = (folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched"))
+    topic, others, quiet_topic, watched_topic, waiting_topic = (
+        unique_name(name) for name in ("orders", "others", "quiet", "watched", "waiting")
+    )
+    one, other, quiet, watched, waiting = (
+        folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched", "waiting")
+    )
     one.write_text(_CONFIG.format(one="N", two="S", topic=topic, folder=folder, **servers))
     other.write_text(_CONFIG.format(one="C", two="D", topic=others, folder=folder, **servers))
     quiet.write_text(_CONFIG.format(one="Q", two="R", topic=quiet_topic, folder=folder, **servers))
     watched.write_text(_CONFIG.format(one="U", two="V", topic=watched_topic, folder=folder, **servers) + _WATCHED)
+    waiting.write_text(_waiting(waiting_topic, folder, **servers))
     (folder / "moving").mkdir()
     moving_topics = unique_name("moving"), unique_name("lost"), unique_name("kept")
     moving = migration(folder / "moving", kafka_pair, ",".join(moving_topics))
-    yield Files(folder, one, topic, other, quiet, quiet_topic, watched, watched_topic, moving, moving_topics)
+    yield Files(
+        folder,
+        *(one, topic, other, quiet, quiet_topic, watched, watched_topic, waiting, waiting_topic),
+        *(moving, moving_topics),
+        free_ports(1)[0],
+        DriverHost(folder / "drivers"),
+    )
     moving.ledger.close()
+
+
+def _waiting(topic: str, folder: Path, *, source: str, target: str) -> str:
+    common = _CONFIG.format(one=WAITING[0], two="X", topic=topic, folder=folder, source=source, target=target)
+    lines = [line for line in common.splitlines() if not line.startswith("clusters")]
+    for alias in WAITING[1:]:
+        lines += [
+            f"{alias}.bootstrap.servers = {source}",
+            f"{alias}->X.enabled = true",
+            f"{alias}->X.topics = {topic}",
+        ]
+    return "\n".join([f"clusters = {', '.join(WAITING)}, X", *lines, _WAITING])
 
 
 @pytest.fixture(scope="package")
 def airflow(files: Files) -> Iterator[SharedAirflow]:
-    with shared_airflow(
-        files.folder, [files.one, files.other, files.quiet, files.watched, files.moving.there.path]
-    ) as running:
+    warm = {"conn_type": "spark_connect", "host": LOOPBACK, "port": files.spark_port}
+    more = {"AIRFLOW_CONN_WARM": json.dumps(warm), DRIVER_HOST_VARIABLE: str(files.drivers.socket)}
+    watched = [files.one, files.other, files.quiet, files.watched, files.waiting, files.moving.there.path]
+    with shared_airflow(files.folder, watched, more) as running:
         yield running

@@ -65,7 +65,7 @@ def numbered(*values: bytes | None) -> dict[RecordPlace, Given]:
 
 
 def previewed(spark: SparkSession, records: Mapping[RecordPlace, Given], chain: TransformChain) -> PreviewResult:
-    return preview_with(spark, "A->B", {"orders": "A.orders"})(chain, rows(records))
+    return preview_with(spark, "A->B", {"orders": "A.orders"}, executor_wait_seconds=0.0)(chain, rows(records))
 
 
 def outcomes(spark: SparkSession, values: Sequence[bytes | None], *transforms: Transform) -> list[Outcome]:

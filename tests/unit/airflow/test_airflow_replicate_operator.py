@@ -3,6 +3,7 @@ import json
 import os
 import sys
 import warnings
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -39,14 +40,15 @@ def spark(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
-    def run(answer, params=NO_CHOICE, config_path="/f"):
+    def run(answer, params=NO_CHOICE, config_path="/f", attempt=1):
         (tmp_path / "answer.json").write_text(json.dumps(answer))
         operator = ReplicateOperator(task_id="replicate", flow="A->B", config_path=config_path, conn_id="spark_default")
         context = {
             "params": params,
             "dag": SimpleNamespace(dag_id="mirror__A__B"),
             "run_id": "manual 1",
-            "ti": SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value})),
+            "dag_run": SimpleNamespace(start_date=datetime.now(UTC) - timedelta(hours=10)),
+            "ti": SimpleNamespace(try_number=attempt, xcom_push=lambda key, value: pushed.update({key: value})),
         }
         operator.render_template_fields(context)
         try:
@@ -162,6 +164,13 @@ def test_a_retried_task_submits_a_run_of_its_own(spark):
     assert [arguments.run_id for arguments in given] == ["", ""]
     # The report task finds all attempts of a DAG run by this.
     assert given[0].trigger == given[1].trigger == trigger_text("mirror__A__B", "manual 1")
+
+
+def test_a_retried_task_has_what_earlier_attempts_have_left_of_the_longest_time(spark):
+    """Airflow's timeout counts from the start of the DAG run."""
+    assert not any(word.startswith("--elapsed-seconds") for word in spark(DONE)[0])
+    (word,) = [word for word in spark(DONE, attempt=2)[0] if word.startswith("--elapsed-seconds=")]
+    assert 36_000 <= float(word.partition("=")[2]) < 36_600
 
 
 def test_the_report_reaches_xcom(spark):

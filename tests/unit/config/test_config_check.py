@@ -367,7 +367,9 @@ def test_no_offset_reset_copies_new_partitions_from_their_start_and_says_so(file
 
 
 def test_the_user_of_event_hubs_is_no_placeholder(file: Path) -> None:
-    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="Endpoint=sb://x/";'
+    login = (
+        'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="Endpoint=sb://x/";'
+    )
     start = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = "
 
     assert _problems(file, start + login.format("$ConnectionString") + "\n") == []

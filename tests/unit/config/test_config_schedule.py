@@ -1,8 +1,13 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import pairwise, takewhile
 
 import pytest
+from croniter import CroniterBadDateError, croniter
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from mirror_lib.config.schedule import longest_interval_seconds, parse_schedule
 
@@ -42,6 +47,9 @@ def test_schedules(text: str | None, schedule: object) -> None:
         "* * 0 * *",
         "*/0 * * * *",
         "9-3 * * * *",
+        # No such day.
+        "0 0 31 2 *",
+        "0 0 30-31 feb *",
     ],
 )
 def test_other_texts_are_refused(text: str) -> None:
@@ -66,7 +74,14 @@ def test_other_texts_are_refused(text: str) -> None:
         # From Friday to Monday.
         ("0 12 * * mon-fri", 3 * 86_400),
         ("0 0 * * 0,7", 7 * 86_400),
-        ("0 0 1 * *", 366 * 86_400),
+        ("0 0 1 * *", 31 * 86_400),
+        ("0 0 31 * *", 61 * 86_400),
+        ("0 0 1 1 *", 366 * 86_400),
+        ("0 0 29 2 *", 4 * 365 * 86_400 + 86_400),
+        ("0 9 1 * *", 31 * 86_400),
+        # On the 1st, and on each Monday.
+        ("0 0 1 * mon", 7 * 86_400),
+        ("0 6,18 * jan *", (335 * 24 + 12) * 3_600),
     ],
 )
 def test_the_longest_time_between_two_runs(text: str, seconds: float) -> None:
@@ -76,3 +91,36 @@ def test_the_longest_time_between_two_runs(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", [None, "", "@once", "@continuous"])
 def test_some_schedules_promise_no_run_at_a_certain_time(text: str | None) -> None:
     assert longest_interval_seconds(text) is None
+
+
+def _items(low: int, high: int) -> st.SearchStrategy[str]:
+    numbers = st.lists(st.integers(low, high), min_size=1, max_size=3, unique=True)
+    return st.one_of(st.just("*"), numbers.map(lambda found: ",".join(map(str, found))))
+
+
+def _longest_of_croniter(text: str, until: datetime) -> float:
+    times = croniter(text, datetime(2000, 12, 31, 23, 59))
+    starts = list(takewhile(lambda at: at < until, iter(partial(times.get_next, datetime), None)))
+    return max((later - earlier).total_seconds() for earlier, later in pairwise(starts))
+
+
+@given(_items(1, 31), _items(1, 12), _items(0, 7))
+@example("29", "2", "*")
+@example("1", "*", "1")
+@settings(max_examples=4, deadline=None)
+def test_the_longest_time_between_days_is_that_of_airflows_own_library(day: str, month: str, weekday: str) -> None:
+    text = f"0 0 {day} {month} {weekday}"
+    try:
+        longest = longest_interval_seconds(text)
+    except ValueError:
+        with pytest.raises(CroniterBadDateError):
+            croniter(text, datetime(2001, 1, 1)).get_next()
+        return
+    assert longest == _longest_of_croniter(text, datetime(2030, 1, 1))
+
+
+@given(_items(0, 59), _items(0, 23))
+@settings(max_examples=15, deadline=None)
+def test_the_longest_time_within_days_is_that_of_airflows_own_library(minute: str, hour: str) -> None:
+    text = f"{minute} {hour} * * *"
+    assert longest_interval_seconds(text) == _longest_of_croniter(text, datetime(2001, 1, 4))

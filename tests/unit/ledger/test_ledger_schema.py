@@ -50,6 +50,7 @@ TABLES = {
     "cutover_question",
     "cut",
     "handed_over_topic",
+    "detached_driver",
     VERSION_TABLE,
 }
 

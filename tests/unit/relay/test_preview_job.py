@@ -43,7 +43,7 @@ def rows(count: int) -> pa.Table:
 
 
 def run(arguments: PreviewArguments, runner: PreviewRunner) -> int:
-    return main(arguments.command_line(), lambda _: runner)
+    return main(arguments.command_line(), lambda _arguments, _flow: runner)
 
 
 def test_a_command_line_is_read_as_it_was_written(arguments: PreviewArguments) -> None:

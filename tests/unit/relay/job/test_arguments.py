@@ -21,7 +21,9 @@ _ARGUMENTS = st.builds(
     topics=st.lists(_TEXT, max_size=3).map(tuple),
     tasks=st.none() | st.integers(),
     max_seconds=st.none() | st.floats(min_value=0, allow_infinity=False),
+    elapsed_seconds=st.none() | st.floats(min_value=0, allow_infinity=False),
     dry_run=st.booleans(),
+    detached=st.booleans(),
     gaps=st.sampled_from(["ask", "accept", "recopy"]),
 )
 

@@ -286,3 +286,19 @@ def test_a_large_plan_without_limits_is_cut_into_rounds_of_about_ten_minutes(tmp
     assert third.end == 1 << 30
     rate.end([result(third, size)])
     assert (rate.may_continue, rate.left) == (False, 0)
+
+
+def test_partitions_of_unknown_size_are_cut_too_and_their_size_is_learned(tmp_path: Path, ledger: Ledger) -> None:
+    """A principal that may not describe log directories gets no sizes."""
+    clock, offsets = Clock(), 1 << 30
+    rate = rate_of(configured(tmp_path), ledger, clock=clock)
+    first = rate.begin(plan_of((partition(0, 0, offsets, 0),))).partitions[0]
+    assert (first.end, first.estimated_bytes) == ((4 << 30) // 1024, 0)
+
+    # Records of 10 bytes at 1 MB/s: ten minutes are 60 million offsets.
+    clock.now += first.end * 10 / 1e6
+    rate.end([result(first, first.end * 10)])
+    assert rate.left == offsets - first.end
+    second = rate.begin(plan_of((partition(0, first.end, offsets, 0),))).partitions[0]
+
+    assert second.end - second.start == pytest.approx(60_000_000, rel=0.01)

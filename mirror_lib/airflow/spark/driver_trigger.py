@@ -1,0 +1,182 @@
+"""The trigger of a task that waits for its detached driver. It runs in Airflow's triggerer.
+
+All triggers of a file share one query of the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
+
+from mirror_lib.airflow.triggerer import load_in_triggerer
+
+if TYPE_CHECKING:
+    from mirror_lib.config import MirrorConfig
+    from mirror_lib.ledger import Ledger
+
+_log = logging.getLogger(__name__)
+#: The event's value of `state` if the ledger cannot be read here; the others are those of `DriverState`.
+UNKNOWN: Final = "unknown"
+_POLL_SECONDS = 2.0
+#: After this time without an answer of the ledger the task itself has a look, and reports the ledger's error.
+_UNKNOWN_SECONDS = 300.0
+_DEFERRED = "deferred"
+
+
+class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped here
+    """Sends an event when a driver has ended, or has died."""
+
+    def __init__(self, *, driver: str, flow: str, config_path: str) -> None:
+        """Args:
+        driver: the id of its row in the ledger.
+        flow: its name, for Airflow's page of triggers.
+        config_path: its configuration file, on the machine of the triggerer.
+        """
+        super().__init__()
+        self.driver = driver
+        self.flow = flow
+        self.config_path = config_path
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and arguments."""
+        arguments = {"driver": self.driver, "flow": self.flow, "config_path": self.config_path}
+        return f"{__name__}.{type(self).__name__}", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait for the end of the driver."""
+        # The time of `on_kill` is limited, and the first import takes seconds.
+        await asyncio.to_thread(_runtime_task_instance)
+        state = await _end_of(self.config_path, self.driver)
+        yield TriggerEvent({"driver": self.driver, "state": state})
+
+    async def on_kill(self) -> None:
+        """Cancel the driver: the task was marked or cleared, its run was deleted, or has timed out.
+
+        Airflow also calls this when another triggerer has taken over the trigger; then the driver continues.
+        """
+        if await self._is_deferred():
+            _log.info("flow %s: another triggerer waits for driver %s.", self.flow, self.driver)
+            return
+        ledger = await _open_ledger(self.config_path)
+        try:
+            if await asyncio.to_thread(ledger.drivers.cancel, self.driver):
+                _log.info("flow %s: driver %s is cancelled.", self.flow, self.driver)
+        finally:
+            await asyncio.to_thread(ledger.close)
+
+    async def _is_deferred(self) -> bool:
+        """True if the task still waits for this driver."""
+        instance = self.task_instance
+        if instance is None:
+            return False
+        try:
+            return await sync_to_async(_state, thread_sensitive=False)(instance) == _DEFERRED
+        except Exception:  # Of Airflow's API.
+            _log.warning("flow %s: the state of the task is unknown.", self.flow, exc_info=True)
+            return False
+
+
+def _runtime_task_instance() -> Any:
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    return RuntimeTaskInstance
+
+
+def _state(instance: Any) -> str | None:
+    found = _runtime_task_instance().get_task_states(
+        dag_id=instance.dag_id, task_ids=[instance.task_id], run_ids=[instance.run_id]
+    )
+    state = found.get(instance.run_id, {}).get(instance.task_id)
+    return None if state is None else str(getattr(state, "value", state))
+
+
+async def _open_ledger(config_path: str) -> Ledger:
+    # The import takes a second, in which no other trigger would run.
+    open_at = await asyncio.to_thread(_ledger_opener)
+    return open_at(await load_in_triggerer(Path(config_path)))
+
+
+def _ledger_opener() -> Callable[[MirrorConfig], Ledger]:
+    from mirror_lib.ledger import Ledger, ledger_url
+
+    return lambda config: Ledger.open(ledger_url(config))
+
+
+class _Watch:
+    """Waits for all drivers of one file, with one query every two seconds."""
+
+    def __init__(self, config_path: str) -> None:
+        self._config_path = config_path
+        self.waiting: dict[str, set[asyncio.Future[str]]] = {}
+        self._ledger: Ledger | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def end_of(self, driver: str) -> str:
+        """Return the state in which a driver does not run any more."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.waiting.setdefault(driver, set()).add(future)
+        if self._task is None:
+            self._task = asyncio.create_task(self._poll())
+        try:
+            return await future
+        finally:
+            # Also if this trigger is cancelled.
+            futures = self.waiting.get(driver, set())
+            futures.discard(future)
+            if not futures:
+                self.waiting.pop(driver, None)
+
+    async def _poll(self) -> None:
+        answered, is_logged = time.monotonic(), False
+        try:
+            while self.waiting:
+                try:
+                    if self._ledger is None:
+                        self._ledger = await _open_ledger(self._config_path)
+                    # Only now, since the first import takes a second.
+                    from mirror_lib.ledger import DriverState
+
+                    drivers = tuple(self.waiting)
+                    found = await asyncio.to_thread(self._ledger.drivers.states, drivers)
+                    answered, is_logged = time.monotonic(), False
+                    for driver in drivers:
+                        state = found.get(driver)
+                        if state is not DriverState.RUNNING:
+                            self._tell(driver, UNKNOWN if state is None else state.value)
+                except Exception as error:  # Also of Airflow's secrets backends: the others must not wait for ever.
+                    if not is_logged:
+                        _log.error("%s: the ledger cannot be read, and is tried again: %s", self._config_path, error)
+                    is_logged = True
+                    await self._close()
+                    if time.monotonic() - answered >= _UNKNOWN_SECONDS:
+                        for driver in tuple(self.waiting):
+                            self._tell(driver, UNKNOWN)
+                await asyncio.sleep(_POLL_SECONDS)
+        finally:
+            self._task = None
+            await self._close()
+
+    def _tell(self, driver: str, state: str) -> None:
+        for future in self.waiting.pop(driver, set()):
+            if not future.done():
+                future.set_result(state)
+
+    async def _close(self) -> None:
+        ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            await asyncio.to_thread(ledger.close)
+
+
+#: By file; a triggerer has one event loop.
+_watches: dict[str, _Watch] = {}
+
+
+async def _end_of(config_path: str, driver: str) -> str:
+    return await _watches.setdefault(config_path, _Watch(config_path)).end_of(driver)

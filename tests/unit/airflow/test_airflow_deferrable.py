@@ -1,0 +1,201 @@
+"""A `replicate` that is deferred while its driver runs: what it does with drivers of earlier attempts, and refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import TaskDeferred
+
+from mirror_lib.airflow.flow.dag import build_flow_dag
+from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY, ReplicateOperator
+from mirror_lib.airflow.spark import driver_trigger
+from mirror_lib.airflow.spark.connect_driver import DRIVER_PYTHON
+from mirror_lib.airflow.spark.driver_trigger import DriverTrigger
+from mirror_lib.airflow.spark.outcome import ReplicationRunError
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.ledger.driver_rows import DriverRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.spark.driver_host_protocol import DRIVER_HOST_VARIABLE
+
+_CONNECT = '{"conn_type": "spark_connect", "host": "127.0.0.1", "port": 1}'
+_DONE = {
+    "exit_code": 0,
+    "run_id": "d",
+    "records": 5,
+    "bytes": 50,
+    "rounds": 1,
+    "idle_partitions": 0,
+    "seconds": 1.5,
+    "copy_seconds": 0.5,
+    "partitions": [],
+    "problems": [],
+}
+
+
+class Task:
+    """A task of a DAG run, and the ledger of its flow."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "mirror.properties"
+        self.file.write_text(
+            "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+            f"mirror.ledger.url = sqlite:///{folder}/ledger.sqlite3\n"
+        )
+        self.ledger = Ledger.open(f"sqlite:///{folder}/ledger.sqlite3")
+        self.ledger.migrate()
+        self.operator = ReplicateOperator(
+            task_id="replicate", flow="A->B", config_path=str(self.file), conn_id="warm", deferrable=True
+        )
+        self.pushed: dict[str, Any] = {}
+
+    def context(self, **choices: Any) -> Any:
+        return {
+            "params": {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False, **choices},
+            "dag": SimpleNamespace(dag_id="mirror__A__B"),
+            "run_id": "manual 1",
+            "ti": SimpleNamespace(xcom_push=lambda key, value: self.pushed.update({key: value})),
+        }
+
+    def earlier(self, folder: Path, **choices: Any) -> DriverRow:
+        """A driver of an earlier attempt."""
+        context = self.context(**choices)
+        return self.ledger.drivers.begin(
+            id="d",
+            flow="A->B",
+            trigger=self.operator._trigger(context),
+            request=self.operator._request(context),
+            host=socket.gethostname(),
+            folder=str(folder),
+            lease_seconds=60.0,
+        )
+
+    def deferred(self, call: Callable[[], object]) -> DriverTrigger:
+        with pytest.raises(TaskDeferred) as deferral:
+            call()
+        assert deferral.value.method_name == "resume"
+        trigger = deferral.value.trigger
+        assert isinstance(trigger, DriverTrigger)
+        return trigger
+
+
+@pytest.fixture
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Task]:
+    monkeypatch.setenv(DRIVER_PYTHON, shutil.which("false") or "")
+    monkeypatch.setenv("AIRFLOW_CONN_WARM", _CONNECT)
+    monkeypatch.setenv(DRIVER_HOST_VARIABLE, str(tmp_path / "no-host" / "socket"))
+    found = Task(tmp_path)
+    with found.ledger:
+        yield found
+
+
+def test_the_next_attempt_waits_for_the_driver_of_an_earlier_one_and_reports_its_result(
+    task: Task, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The worker of the first attempt has died; its driver copies."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    (folder / "driver.log").write_text("a line of the driver\n")
+    task.earlier(folder)
+
+    trigger = task.deferred(lambda: task.operator.execute(task.context()))
+
+    assert trigger.driver == "d"
+    assert "this attempt waits for its end, and reports its result" in capsys.readouterr().out
+    task.ledger.drivers.end("d", exit_code=0, report=_DONE)
+    task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
+    assert task.pushed[REPORT_KEY]["records"] == 5
+    assert "a line of the driver" in caplog.text
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("why", ["cancelled", "other choices"])
+def test_a_driver_with_other_choices_or_that_was_cancelled_is_waited_for_only(
+    task: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str], why: str
+) -> None:
+    task.earlier(tmp_path, **({"topics": ["t"]} if why == "other choices" else {}))
+    if why == "cancelled":
+        task.ledger.drivers.cancel("d")
+
+    assert task.deferred(lambda: task.operator.execute(task.context())).driver == "d"
+    assert "this attempt waits for its end, and copies what is left then" in capsys.readouterr().out
+
+    task.ledger.drivers.end("d", exit_code=0, report=_DONE)
+    # It starts a driver of its own, which fails at once.
+    with pytest.raises(ReplicationRunError):
+        task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
+    told = capsys.readouterr().out
+    assert "this attempt copies what is left" in told
+    assert "The task is not deferred and keeps its worker slot: no response from a driver host" in told
+    assert task.ledger.drivers.running("A->B") is None
+
+
+def test_a_driver_that_died_is_a_failure_that_airflow_retries(task: Task, tmp_path: Path) -> None:
+    row = task.earlier(tmp_path)
+    task.ledger.drivers.end(row.id, exit_code=-9, report=None)
+
+    with pytest.raises(ReplicationRunError, match="killed by signal 9"):
+        task.operator.resume(task.context(), {"driver": "d", "state": "ended"})
+
+
+def test_a_trigger_that_cannot_read_the_ledger_gives_the_task_a_look(task: Task, tmp_path: Path) -> None:
+    task.earlier(tmp_path)
+    unknown = {"driver": "d", "state": driver_trigger.UNKNOWN}
+    assert task.deferred(lambda: task.operator.resume(task.context(), unknown)).driver == "d"
+
+
+def test_a_local_master_is_refused(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WARM", '{"conn_type": "spark", "host": "local[*]"}')
+    with pytest.raises(ConfigurationError, match=r"needs a Spark Connect server .* it names local"):
+        task.operator.execute(task.context())
+
+
+def test_a_worker_without_a_driver_host_is_refused(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(DRIVER_HOST_VARIABLE)
+    with pytest.raises(ConfigurationError, match="needs a driver host, but MIRROR_DRIVER_HOST is not set"):
+        task.operator.execute(task.context())
+
+
+def test_triggers_of_a_file_end_with_their_own_drivers_and_share_one_watch(task: Task) -> None:
+    for driver in ("one", "other"):
+        task.ledger.drivers.begin(
+            id=driver, flow=driver, trigger="t", request="", host="h", folder="/f", lease_seconds=60.0
+        )
+    one, other = (DriverTrigger(driver=each, flow=each, config_path=str(task.file)) for each in ("one", "other"))
+
+    async def events() -> list[Any]:
+        first, second = (asyncio.ensure_future(anext(each.run())) for each in (one, other))
+        watch = None
+        while watch is None or len(watch.waiting) < 2:
+            await asyncio.sleep(0)
+            watch = driver_trigger._watches.get(str(task.file))
+        await asyncio.to_thread(task.ledger.drivers.end, "one", exit_code=0, report=None)
+        ended = [(await first).payload]
+        assert list(watch.waiting) == ["other"]
+        await asyncio.to_thread(task.ledger.drivers.end, "other", exit_code=0, report=None)
+        return [*ended, (await second).payload]
+
+    assert asyncio.run(events()) == [{"driver": "one", "state": "ended"}, {"driver": "other", "state": "ended"}]
+
+
+def test_a_trigger_whose_task_is_ended_cancels_its_driver(task: Task, tmp_path: Path) -> None:
+    row = task.earlier(tmp_path)
+
+    asyncio.run(DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file)).on_kill())
+
+    found = task.ledger.drivers.find(row.id)
+    assert found is not None
+    assert found.cancelled_at is not None
+
+
+def test_the_setting_makes_the_task_deferrable(make_flow: Callable[..., FlowConfig]) -> None:
+    for chosen in (False, True):
+        task = build_flow_dag(make_flow(airflow_deferrable=chosen), "f").get_task("replicate")
+        assert task.deferrable is chosen

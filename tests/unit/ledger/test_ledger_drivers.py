@@ -1,0 +1,56 @@
+"""The rows of detached drivers."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_lib.ledger.driver_rows import DriverRow, DriverState
+from mirror_lib.ledger.store import Ledger
+
+
+def begin(ledger: Ledger, id: str, *, flow: str = "A->B", lease_seconds: float = 60.0) -> DriverRow:
+    return ledger.drivers.begin(
+        id=id, flow=flow, trigger="dag/run", request="--flow", host="h", folder="/f", lease_seconds=lease_seconds
+    )
+
+
+def test_a_driver_runs_until_its_end_is_recorded(ledger: Ledger) -> None:
+    row = begin(ledger, "d")
+
+    assert ledger.drivers.find("d") == ledger.drivers.running("A->B") == row
+    assert ledger.drivers.states(["d", "unknown"]) == {"d": DriverState.RUNNING}
+    assert not ledger.drivers.renew("d")
+
+    ledger.drivers.end("d", exit_code=3, report={"exit_code": 3})
+    ledger.drivers.end("d", exit_code=1, report=None)
+
+    found = ledger.drivers.find("d")
+    assert found is not None
+    assert (found.exit_code, found.report) == (3, {"exit_code": 3})
+    assert found.ended_at is not None
+    assert ledger.drivers.running("A->B") is None
+    assert ledger.drivers.states(["d"]) == {"d": DriverState.ENDED}
+
+
+def test_a_driver_that_does_not_renew_its_row_is_silent_and_does_not_run(ledger: Ledger) -> None:
+    begin(ledger, "alive")
+    begin(ledger, "dead", lease_seconds=0.0)
+
+    assert ledger.drivers.states(["alive", "dead"]) == {"alive": DriverState.RUNNING, "dead": DriverState.SILENT}
+    running = ledger.drivers.running("A->B")
+    assert running is not None
+    assert running.id == "alive"
+    assert ledger.drivers.running("B->A") is None
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_cancelled_driver_is_told_with_its_next_renewal_unless_it_has_ended(ledger: Ledger, has_ended: bool) -> None:
+    begin(ledger, "d")
+    begin(ledger, "other")
+    if has_ended:
+        ledger.drivers.end("d", exit_code=0, report=None)
+
+    assert ledger.drivers.cancel("d") is not has_ended
+
+    assert ledger.drivers.renew("d") is not has_ended
+    assert not ledger.drivers.renew("other")
