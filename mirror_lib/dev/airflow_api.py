@@ -69,7 +69,9 @@ class AirflowApi:
 
     def has_dag(self, dag_id: str) -> bool:
         """Return True if the DAG has been parsed and stored."""
-        return bool(self._request("GET", f"/api/v2/dags?dag_id_pattern={quote(dag_id)}")["dags"])
+        # As a pattern, `_` stands for any character, and upper case for lower case too.
+        found = self._request("GET", f"/api/v2/dags?dag_id_pattern={quote(dag_id)}")["dags"]
+        return any(dag["dag_id"] == dag_id for dag in found)
 
     def import_errors(self) -> dict[str, str]:
         """Return DAG file -> why it could not be parsed."""

@@ -28,6 +28,8 @@ _POLL_SECONDS = 2.0
 #: After this time without an answer of the ledger the task itself has a look, and reports the ledger's error.
 _UNKNOWN_SECONDS = 300.0
 _DEFERRED = "deferred"
+#: A part of the time that Airflow gives `on_kill` (30 s): the triggerer loads an API server for its first answer.
+_STATE_SECONDS = 10.0
 
 
 class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped here
@@ -77,10 +79,11 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
         if instance is None:
             return False
         try:
-            return await sync_to_async(_state, thread_sensitive=False)(instance) == _DEFERRED
-        except Exception:  # Of Airflow's API.
+            state = await asyncio.wait_for(sync_to_async(_state, thread_sensitive=False)(instance), _STATE_SECONDS)
+        except Exception:  # Of Airflow's API, or no answer: the user's action counts.
             _log.warning("flow %s: the state of the task is unknown.", self.flow, exc_info=True)
             return False
+        return state == _DEFERRED
 
 
 def _runtime_task_instance() -> Any:

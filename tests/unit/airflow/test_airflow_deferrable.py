@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -193,6 +194,36 @@ def test_a_trigger_whose_task_is_ended_cancels_its_driver(task: Task, tmp_path: 
     found = task.ledger.drivers.find(row.id)
     assert found is not None
     assert found.cancelled_at is not None
+
+
+@pytest.mark.parametrize(("state", "is_cancelled"), [("deferred", False), ("failed", True), (None, True)])
+def test_a_driver_for_which_another_triggerer_waits_continues(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None, is_cancelled: bool
+) -> None:
+    """Without an answer about the task's state the driver is cancelled: Airflow's time for it is limited."""
+    row, released = task.earlier(tmp_path), threading.Event()
+
+    def answer(_: object) -> str | None:
+        if state is None:
+            released.wait(60)
+        return state
+
+    monkeypatch.setattr(driver_trigger, "_state", answer)
+    monkeypatch.setattr(driver_trigger, "_STATE_SECONDS", 1.0)
+    trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
+    trigger.task_instance = SimpleNamespace(dag_id="d", run_id="r", task_id="replicate")
+
+    async def kill() -> None:
+        try:
+            await trigger.on_kill()
+        finally:
+            released.set()
+
+    asyncio.run(kill())
+
+    found = task.ledger.drivers.find(row.id)
+    assert found is not None
+    assert (found.cancelled_at is not None) is is_cancelled
 
 
 def test_the_setting_makes_the_task_deferrable(make_flow: Callable[..., FlowConfig]) -> None:
