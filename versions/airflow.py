@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -42,7 +41,6 @@ AIRFLOWS: Mapping[str, Release] = {
     "2.11": Release("2.11.0", "3.12", "2025-06-10"),
     "3.0": Release("3.0.6", "3.12", "2025-09-10"),
     "3.1": Release("3.1.3", "3.12", "2025-11-25"),
-    "3.2": Release("3.2.2", "3.11"),
     "3.3": Release("3.3.2", "3.11"),
 }
 #: The lock pins them for Airflow 3.3.
@@ -96,8 +94,6 @@ class _Flow(TwoTopics):
             "AIRFLOW_HOME": str(self.home / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            # `dags test` of Airflow 3.2 makes none itself.
-            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
             "PATH": os.pathsep.join([str(made.folder / "bin"), os.environ.get("PATH", os.defpath)]),
         }
         self._is_ready = False

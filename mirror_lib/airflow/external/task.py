@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -35,14 +35,14 @@ class Terminated(BaseException):
 
 def run_task(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel) -> int:
     """Run a task, and report its result to the Airflow task; return the exit code of the process."""
-    with _log_to(channel), _terminating():
+    with _log_to(channel), _terminating() as is_ended:
         try:
-            return _run(paths, dag_id, task_id, channel)
+            return _run(paths, dag_id, task_id, channel, is_ended)
         except (Terminated, LostAirflowError):
             return 128 + signal.SIGTERM
 
 
-def _run(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel) -> int:
+def _run(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel, is_ended: Callable[[], bool]) -> int:
     try:
         task = _task(paths, dag_id, task_id, channel.first)
         context = _context(task, channel)
@@ -55,6 +55,9 @@ def _run(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel) -> 
     except LostAirflowError:
         raise
     except Exception as error:
+        if is_ended():
+            # Extensions in C replace `Terminated` by an error of their own.
+            raise Terminated from error
         hopeless = isinstance(error, AirflowFailException) or is_hopeless(error)
         if not isinstance(error, MirrorError | AirflowFailException):
             _log.exception("The task %s failed", task_id)
@@ -180,15 +183,21 @@ def _log_to(channel: Channel) -> Iterator[None]:
 
 
 @contextmanager
-def _terminating() -> Iterator[None]:
-    """Raise `Terminated` for the first SIGTERM: `finally` blocks release locks and end jobs."""
+def _terminating() -> Iterator[Callable[[], bool]]:
+    """Raise `Terminated` for the first SIGTERM: `finally` blocks release locks and end jobs.
+
+    Yields:
+        True from then on.
+    """
+    received: list[int] = []
 
     def terminate(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
         signal.signal(number, signal.SIG_IGN)
         raise Terminated
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield
+        yield lambda: bool(received)
     finally:
         signal.signal(signal.SIGTERM, before)
