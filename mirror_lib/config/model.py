@@ -236,14 +236,12 @@ class FlowConfig(_Frozen):
     groups_exclude: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")
     group_filter_class: str = "org.apache.kafka.connect.mirror.DefaultGroupFilter"
     config_properties_exclude: tuple[str, ...] = (
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
-        "message.timestamp.difference.max.ms",
-        "log.message.timestamp.before.max.ms",
-        "log.message.timestamp.after.max.ms",
-        "message.timestamp.type",
-        "unclean.leader.election.enable",
-        "min.insync.replicas",
+        r"follower\.replication\.throttled\.replicas",
+        r"leader\.replication\.throttled\.replicas",
+        r"message\.timestamp\.difference\.max\.ms",
+        r"message\.timestamp\.type",
+        r"unclean\.leader\.election\.enable",
+        r"min\.insync\.replicas",
     )
     config_property_filter_class: str = "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter"
     use_defaults_from: str = "target"

@@ -228,10 +228,9 @@ MM2_FLOW = (
     _flow(
         "config.properties.exclude",
         LIST,
-        # As Kafka 4.3's `DefaultConfigPropertyFilter` has it; no topic has a config whose name begins with `log.`.
-        "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
-        "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, "
-        "message.timestamp.type, unclean.leader.election.enable, min.insync.replicas",
+        r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
+        r"message\.timestamp\.difference\.max\.ms, message\.timestamp\.type, unclean\.leader\.election\.enable, "
+        r"min\.insync\.replicas",
         "2.7",
         "Topic configs that are not synchronized. A configured list replaces the default.",
     ),

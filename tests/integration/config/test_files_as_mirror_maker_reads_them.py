@@ -24,7 +24,7 @@ from mirror_lib.config.file.derive import FlowSettings, flow_settings, selected_
 from mirror_lib.config.file.properties import parse_properties
 from mirror_lib.config.loader import check, load
 from mirror_lib.config.model import FlowConfig, Problem, Provenance, Severity
-from mirror_lib.config.settings import MM2_FLOW
+from mirror_lib.config.settings import MM2_BY_NAME, MM2_FLOW
 from mirror_lib.config.topology import flow_topology, group_filter, offset_syncs_topic
 from mirror_lib.dev.jars import classpath, fetch, mirror_maker
 from mirror_lib.dev.java import find_java
@@ -50,6 +50,12 @@ NOT_COMPARED = ("client.id", "poll.timeout.ms", "timeout.ms", "override.linger.m
 #: MM2's policy gets the text with its blanks; transforms are objects here; a name that an old one stands for.
 NOT_TYPED = ("replication.policy.separator", "transforms", "topics.exclude", "groups.exclude")
 ALIASES = {"source.cluster.alias": attrgetter("source_alias"), "target.cluster.alias": attrgetter("target_alias")}
+#: The default of `config.properties.exclude` in Kafka 4.3.
+EXCLUDED_CONFIGS = (
+    "[follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
+    "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, "
+    "message.timestamp.type, unclean.leader.election.enable, min.insync.replicas]"
+)
 #: What Java's `trim` removes.
 BLANKS = "".join(map(chr, range(0x21)))
 GENERATED = 40
@@ -139,6 +145,12 @@ def value_differences(typed: FlowConfig, theirs: Mapping[str, str]) -> Iterable[
     """Settings whose value in our model is not what ConfigDef makes of the text."""
     for definition in MM2_FLOW:
         if definition.name not in theirs or definition.name in NOT_TYPED or not hasattr(typed, definition.field):
+            continue
+        if theirs[definition.name] == EXCLUDED_CONFIGS:
+            # The same names, with dots that match a dot only; the two that begin with log. are no topic's.
+            assert typed.config_properties_exclude == MM2_BY_NAME["config.properties.exclude"].parse(
+                MM2_BY_NAME["config.properties.exclude"].default or ""
+            )
             continue
         mine = ALIASES.get(definition.name, attrgetter(definition.field))(typed)
         if isinstance(mine, tuple):

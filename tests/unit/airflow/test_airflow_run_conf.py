@@ -98,6 +98,10 @@ def test_every_operator_of_ours_refuses_before_it_does_anything() -> None:
         for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, BaseOperator) and each.__module__.startswith("mirror_lib.")
     }
-    # A question does nothing but ask, and comes after a task that has looked.
-    assert {each.__name__ for each in ours if each.pre_execute is not CheckedConf.pre_execute} == {"AskOperator"}
+    # A question does nothing but ask, and comes after a task that has looked. The operator of the DAG file for external
+    # execution lets the process that it starts compare.
+    assert {each.__name__ for each in ours if each.pre_execute is not CheckedConf.pre_execute} == {
+        "AskOperator",
+        "MirrorOperator",
+    }
     assert len(ours) > 5

@@ -38,9 +38,13 @@ class _Task:
 def test_nothing_of_a_file_is_rendered(tmp_path: Path, text: str) -> None:
     path = tmp_path / f"{_ALIAS.replace('/', '')}.properties"
     path.write_text(text)
+    good = tmp_path / "good.properties"
+    good.write_text(
+        "clusters = C, D\nC.bootstrap.servers = c:9092\nD.bootstrap.servers = d:9092\nC->D.enabled = true\n"
+    )
     seen = 0
 
-    for dag in mirror_dags(config=path).values():
+    for dag in mirror_dags(config=[good, path]).values():
         for task in dag.tasks:
             task.render_template_fields({"ti": _Task(), "dag": dag, "params": {}})
             values = [str(getattr(task, name, None)) for name in task.template_fields]

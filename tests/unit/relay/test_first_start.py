@@ -62,6 +62,6 @@ def test_topics_have_their_own_rules_and_the_first_that_matches_the_whole_name_w
 
 
 def test_any_other_reset_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="'none'") as caught:
-        rules(tmp_path, "A.consumer.auto.offset.reset = none")
+    with pytest.raises(ConfigurationError, match="'LATEST'") as caught:
+        rules(tmp_path, "A.consumer.auto.offset.reset = LATEST")
     assert "A.consumer.auto.offset.reset" in str(caught.value)

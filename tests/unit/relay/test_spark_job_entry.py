@@ -84,5 +84,7 @@ def test_a_preview_whose_jvm_is_gone_blames_no_record(monkeypatch: pytest.Monkey
     ]
 
     with pytest.raises(SparkJobError, match="JVM ended during the preview"):
-        preview_with(None, "A->B", {})(TransformChain(()), pa.Table.from_pylist(sample, READ_SCHEMA))  # type: ignore[arg-type]
+        preview_with(None, "A->B", {}, executor_wait_seconds=0.0)(  # type: ignore[arg-type]
+            TransformChain(()), pa.Table.from_pylist(sample, READ_SCHEMA)
+        )
     assert calls == [9]

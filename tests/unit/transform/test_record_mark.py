@@ -36,7 +36,9 @@ def test_a_refusal_says_which_record_and_what_is_wrong() -> None:
         refuse_record(error, 3, 1234, Where(topic="orders", partition=2, offset=1234))
 
     told = str(pickle.loads(pickle.dumps(caught.value)))
-    assert read_mark(told) == RecordMark(3, 1234, "topic orders, partition 2, offset 1234: it is no JSON. Look at it.")
+    assert read_mark(told) == RecordMark(
+        3, 1234, "topic orders, partition 2, offset 1234: it is\\nno JSON. Look at it."
+    )
     assert caught.value.reason == "transform"
 
 

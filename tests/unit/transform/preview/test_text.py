@@ -158,7 +158,7 @@ def test_a_failing_record_says_why_and_what_the_flow_would_do() -> None:
 
     found = preview([record()], PreviewResult(failed={FIRST: error}))
 
-    assert lines(found)[-2:] == ["cannot be transformed: no JSON \\x1b[2J", POLICY]
+    assert lines(found)[-2:] == ["cannot be transformed: no\\n JSON \\x1b[2J", POLICY]
     (told,) = PreviewText(POLICY).data(found)
     assert (told["becomes"], told["error"]["offset"], told["policy"]) == ("failed", 10, POLICY)
     assert [each.place for each in found.failures] == [FIRST]
