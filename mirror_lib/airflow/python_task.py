@@ -25,7 +25,8 @@ class PythonTask(CheckedConf, PythonOperator):  # type: ignore[misc]  # Airflow 
             given: keyword arguments of the function; a text is rendered only if it is a `Template`.
         """
         fixed = {
-            name: untemplated(value) if isinstance(value, str) and not isinstance(value, Template) else value
+            # Airflow serializes plain texts only.
+            name: value.text if isinstance(value, Template) else untemplated(value) if isinstance(value, str) else value
             for name, value in given.items()
         }
         return cls(

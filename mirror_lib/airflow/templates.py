@@ -5,15 +5,20 @@ connections, so a text from a configuration file must not be one.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Final
 
 _BEGINNINGS: Final = ("{{", "{%", "{#")
 
 
-class Template(str):
+@dataclass(frozen=True, slots=True)
+class Template:
     """A text that Airflow is to render; every other text is passed to `untemplated`."""
 
-    __slots__ = ()
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def untemplated(text: str) -> str:

@@ -132,7 +132,11 @@ def _question(step: Step, config_path: str, *, task_id: str, subject: str, effec
 
 
 def _python(
-    function: Callable[..., Any], *, task_id: str | None = None, trigger_rule: TriggerRule | None = None, **given: str
+    function: Callable[..., Any],
+    *,
+    task_id: str | None = None,
+    trigger_rule: TriggerRule | None = None,
+    **given: str | Template,
 ) -> PythonTask:
     more: dict[str, Any] = {} if trigger_rule is None else {"trigger_rule": trigger_rule}
     # Operators need time; a question that is open for a week is considered abandoned.

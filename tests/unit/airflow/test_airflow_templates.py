@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +53,17 @@ def test_nothing_of_a_file_is_rendered(tmp_path: Path, text: str) -> None:
             seen += sum("{{7*143" in each for each in values)
 
     assert seen
+
+
+def test_arguments_of_tasks_are_plain_values(tmp_path: Path) -> None:
+    # Airflow's DAG processor sends them to its parent with msgpack, which takes no subclass of a text.
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+
+    for dag in mirror_dags(config=path).values():
+        for task in dag.tasks:
+            given_values = {name: getattr(task, name, None) for name in task.template_fields}
+            assert msgspec.msgpack.encode(given_values), task.task_id
 
 
 @given(st.text())
