@@ -138,8 +138,6 @@ class Day:
     marked_failed: RunRow
     marked_success: RunRow
     deleted: RunRow
-    #: Import errors while the flow's own file was away, and whether the other one had its DAG.
-    gone: tuple[str, bool]
     last: DagRunStatus
     runs: tuple[RunRow, ...]
     #: Run -> who ended it, by the page.
@@ -195,11 +193,7 @@ def day(site: Site) -> Day:
     other_id = site.copying_run()
     deleted = _ended(site, lambda: _delete(api, other_id))
 
-    # The file itself goes while its Spark job copies, and comes back.
-    last_id = site.copying_run()
-    gone = _without_its_file(site)
-    site.wait(lambda: api.has_ended(DAG, last_id), f"the end of {last_id}")
-    last = api.run_status(DAG, last_id)
+    last = site.airflow.running.run(DAG)
     return Day(
         nonsense,
         died,
@@ -210,28 +204,12 @@ def day(site: Site) -> Day:
         marked_failed,
         marked_success,
         deleted,
-        gone,
         last,
         site.ledger.runs(FLOW),
         {run["id"]: run["ended_by"] for run in site.page(f"flows/{DAG}/runs")["runs"]},
         consume(site.pair.source, site.topic),
         consume(site.pair.target, f"N.{site.topic}"),
     )
-
-
-def _without_its_file(site: Site) -> tuple[str, bool]:
-    """What Airflow says while the flow's file is away."""
-    away = site.file.with_suffix(".away")
-    site.file.rename(away)
-    site.airflow.parse_now()
-    # Airflow removes the DAG itself only after another minute.
-    site.wait(lambda: bool(site.api.import_errors()), "the import error")
-    (told,) = site.api.import_errors().values()
-    seen = told, site.api.has_dag(OTHER)
-    away.rename(site.file)
-    site.airflow.parse_now()
-    site.wait(lambda: not site.api.import_errors(), "the end of the import error")
-    return seen
 
 
 def _delete(api: AirflowApi, run_id: str) -> None:
@@ -286,14 +264,6 @@ def test_a_broken_file_is_shown_and_stops_its_own_flow_alone(day: Day) -> None:
     assert day.broken.state == "failed"
     assert (day.broken.tasks["preflight"], day.broken.tries["preflight"]) == ("failed", 1)
     assert day.broken.tasks["replicate"] == "upstream_failed"
-
-
-def test_a_file_that_is_away_while_its_job_copies_ends_neither_the_copy_nor_other_dags(day: Day) -> None:
-    told, other_has_its_dag = day.gone
-    assert "one.properties" in told
-    assert "Airflow has no DAGs of this file until this is fixed." in told
-    assert other_has_its_dag
-    assert (day.last.state, day.last.tries["replicate"]) == ("success", 1), day.last
 
 
 def test_runs_that_people_end_say_so_and_none_stays_open_in_the_ledger(day: Day) -> None:
