@@ -135,6 +135,6 @@ class _Flow(TwoTopics):
                 if process.poll() is None:
                     end_session(process, signal.SIGKILL, 10)
         if code:
-            told = log.read_text(encoding="utf-8", errors="replace").strip()[-1000:]
-            return f"airflow {' '.join(arguments)} failed: {told}"
+            printed = log.read_text(encoding="utf-8", errors="replace").strip()[-1000:]
+            return f"airflow {' '.join(arguments)} failed: {printed}"
         return None

@@ -196,6 +196,6 @@ def print_report(console: Console, title: str, results: Sequence[FlowResult]) ->
         table.add_row(*result.versions.values(), *cells, f"{result.seconds:.0f}")
     console.print(table)
     for result in results:
-        told = [f"{step}: {error}" for step, error in result.steps.items() if error]
-        for text in (*told, *([result.failure] if result.failure else [])):
+        errors = [f"{step}: {error}" for step, error in result.steps.items() if error]
+        for text in (*errors, *([result.failure] if result.failure else [])):
             console.print(Text(f"FAILED {' '.join(map(' '.join, result.versions.items()))}, {text}"), soft_wrap=True)

@@ -37,7 +37,7 @@ class DriverRow:
     seen_at: datetime
     #: A driver that has not renewed its row for this time has died.
     lease_seconds: float
-    #: When it was told to end.
+    #: When its cancellation was requested.
     cancelled_at: datetime | None = None
     ended_at: datetime | None = None
     #: None if it has not ended by itself.

@@ -53,7 +53,7 @@ class Channel:
             LostAirflowError: nothing is on the other side.
         """
         with self._lock:
-            self.tell(op, **fields)
+            self.send(op, **fields)
             answer = self._answers.get()
         if answer is None:
             raise LostAirflowError
@@ -61,7 +61,7 @@ class Channel:
             raise RefusedByAirflowError(str(error))
         return answer.get("value")
 
-    def tell(self, op: str, **fields: Any) -> None:
+    def send(self, op: str, **fields: Any) -> None:
         """Send a message without an answer.
 
         Raises:
@@ -78,7 +78,7 @@ class Channel:
     def end(self, **fields: Any) -> None:
         """Report the result; from then on the other side may go."""
         self._ended = True
-        self.tell("end", **fields)
+        self.send("end", **fields)
 
     def _read(self, answers: IO[str]) -> None:
         for line in answers:

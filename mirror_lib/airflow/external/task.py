@@ -61,8 +61,8 @@ def _run(paths: Sequence[Path], dag_id: str, task_id: str, channel: Channel, is_
         hopeless = isinstance(error, AirflowFailException) or is_hopeless(error)
         if not isinstance(error, MirrorError | AirflowFailException):
             _log.exception("The task %s failed", task_id)
-        told = str(error) or type(error).__name__
-        channel.end(outcome="fail" if hopeless else "retry", message=told)
+        message = str(error) or type(error).__name__
+        channel.end(outcome="fail" if hopeless else "retry", message=message)
         return error.exit_code if isinstance(error, MirrorError) else 1
     else:
         channel.end(outcome="success", value=value)
@@ -161,7 +161,7 @@ class _ChannelHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._channel.tell("log", level=record.levelno, message=self.format(record))
+            self._channel.send("log", level=record.levelno, message=self.format(record))
         except LostAirflowError:
             # It ends this process.
             return

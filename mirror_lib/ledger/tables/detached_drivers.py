@@ -54,7 +54,7 @@ class DetachedDrivers:
             return connection.execute(query).scalar_one_or_none() is not None
 
     def cancel(self, id: str) -> bool:
-        """Tell a driver to end; return False if it has ended."""
+        """Request the cancellation of a driver; return False if it has ended."""
         with self._database.write() as connection:
             values = {"cancelled_at": clock(connection)}
             return connection.execute(update(_DRIVERS).where(_open(id)).values(values)).rowcount == 1
