@@ -37,6 +37,8 @@ class DriverRow:
     seen_at: datetime
     #: A driver that has not renewed its row for this time has died.
     lease_seconds: float
+    #: The attempt that waits for it: the id of Airflow's task instance; None before the first deferral.
+    waiter: str | None = None
     #: When its cancellation was requested.
     cancelled_at: datetime | None = None
     ended_at: datetime | None = None

@@ -354,6 +354,7 @@ Table(
     column("started_at", datetime),
     column("seen_at", datetime),
     column("lease_seconds", float),
+    optional("waiter", str),
     optional("cancelled_at", datetime),
     optional("ended_at", datetime),
     optional("exit_code", int),

@@ -68,6 +68,9 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.authenticate": "true",
 }
+#: A master for tests of Spark itself, with executors in processes of their own. Spark makes no secret for it, and does
+#: not start without one (`SecurityManager.initializeAuth`).
+_LOCAL_CLUSTER = "local-cluster["
 #: Default master of Spark: this machine with all its cores.
 LOCAL_MASTER = "local[*]"
 _JOB = "spark_jobs.replicate"
@@ -124,6 +127,8 @@ def submit_settings(master: str, *, transforms: bool = False) -> dict[str, str]:
     if runs_here(master):
         settings["spark.pyspark.python"] = sys.executable
         settings |= {name: value for name, value in LOCAL_SETTINGS.items() if name not in chosen}
+        if master.startswith(_LOCAL_CLUSTER) and "spark.authenticate" not in chosen:
+            del settings["spark.authenticate"]
         if not any(name.startswith("spark.ui.") for name in chosen):
             # The UI of a session that lives for seconds is of no use, and its server takes a second to start.
             settings["spark.ui.enabled"] = "false"

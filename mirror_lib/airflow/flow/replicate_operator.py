@@ -69,9 +69,9 @@ class ReplicateOperator(SparkJobOperator):
         with self._opened_ledger() as ledger:
             row = ledger.drivers.find(driver)
             runs = ledger.drivers.running(self.flow)
-        if runs is not None and runs.id == driver:
-            self.log.warning("The triggerer could not read the ledger; driver %s still runs.", driver)
-            self._defer_until_end_of(driver)
+            if runs is not None and runs.id == driver:
+                self.log.warning("The triggerer could not read the ledger; driver %s still runs.", driver)
+                self._defer_until_end_of(driver, context, ledger)
         if row is None or row.cancelled_at is not None or not self._is_for(row, context):
             self.log.info("Driver %s has ended; this attempt copies what is left.", driver)
             self.execute(context)
@@ -113,7 +113,7 @@ class ReplicateOperator(SparkJobOperator):
         assert environment is not None
         with self._opened_ledger() as ledger:
             if (runs := ledger.drivers.running(self.flow)) is not None:
-                self._wait_for_earlier(runs, context)
+                self._wait_for_earlier(runs, context, ledger)
             discard_old_folders()
             folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
             driver = str(uuid.uuid4())
@@ -143,16 +143,16 @@ class ReplicateOperator(SparkJobOperator):
                 ledger.drivers.end(driver, exit_code=1, report=None)
                 self.log.warning("The task is not deferred and keeps its worker slot: %s", error)
                 return
-        self.log.info(
-            "The driver host runs the driver of run %s as process %d; its log is in the folder %s. The task waits in "
-            "the triggerer.",
-            driver,
-            pid,
-            folder,
-        )
-        self._defer_until_end_of(driver)
+            self.log.info(
+                "The driver host runs the driver of run %s as process %d; its log is in the folder %s. The task waits "
+                "in the triggerer.",
+                driver,
+                pid,
+                folder,
+            )
+            self._defer_until_end_of(driver, context, ledger)
 
-    def _wait_for_earlier(self, runs: DriverRow, context: Context) -> None:
+    def _wait_for_earlier(self, runs: DriverRow, context: Context, ledger: Ledger) -> None:
         """Defer the task until a driver has ended that an earlier attempt has started."""
         then = (
             "reports its result"
@@ -167,9 +167,10 @@ class ReplicateOperator(SparkJobOperator):
             runs.host,
             then,
         )
-        self._defer_until_end_of(runs.id)
+        self._defer_until_end_of(runs.id, context, ledger)
 
-    def _defer_until_end_of(self, driver: str) -> None:
+    def _defer_until_end_of(self, driver: str, context: Context, ledger: Ledger) -> None:
+        ledger.drivers.wait(driver, str(context["ti"].id))
         # It imports the triggerer's classes.
         from mirror_lib.airflow.spark import DriverTrigger
 

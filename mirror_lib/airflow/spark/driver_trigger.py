@@ -63,18 +63,24 @@ class DriverTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow is untyped he
 
         Airflow also calls this when another triggerer has taken over the trigger; then the driver continues.
         """
-        if await self._is_deferred():
-            _log.info("flow %s: another triggerer waits for driver %s.", self.flow, self.driver)
-            return
+        is_deferred = await self._is_deferred()
         ledger = await _open_ledger(self.config_path)
         try:
-            if await asyncio.to_thread(ledger.drivers.cancel, self.driver):
+            # Read after the task's state: a next attempt records itself before it is deferred.
+            if is_deferred and await asyncio.to_thread(self._is_waiter, ledger):
+                _log.info("flow %s: another triggerer waits for driver %s.", self.flow, self.driver)
+            elif await asyncio.to_thread(ledger.drivers.cancel, self.driver):
                 _log.info("flow %s: driver %s is cancelled.", self.flow, self.driver)
         finally:
             await asyncio.to_thread(ledger.close)
 
+    def _is_waiter(self, ledger: Ledger) -> bool:
+        """True if this attempt waits for the driver, and not the next one of a cleared task."""
+        row = ledger.drivers.find(self.driver)
+        return row is not None and self.task_instance is not None and row.waiter == str(self.task_instance.id)
+
     async def _is_deferred(self) -> bool:
-        """True if the task still waits for this driver."""
+        """True if the task still waits for a driver."""
         instance = self.task_instance
         if instance is None:
             return False

@@ -53,6 +53,11 @@ class DetachedDrivers:
             query = select(_DRIVERS.c.cancelled_at).where(_DRIVERS.c.id == id)
             return connection.execute(query).scalar_one_or_none() is not None
 
+    def wait(self, id: str, waiter: str) -> None:
+        """Record the attempt that waits for a driver, instead of an earlier one."""
+        with self._database.write() as connection:
+            connection.execute(update(_DRIVERS).where(_DRIVERS.c.id == id).values(waiter=waiter))
+
     def cancel(self, id: str) -> bool:
         """Request the cancellation of a driver; return False if it has ended."""
         with self._database.write() as connection:

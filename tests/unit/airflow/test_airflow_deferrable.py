@@ -56,13 +56,15 @@ class Task:
             task_id="replicate", flow="A->B", config_path=str(self.file), conn_id="warm", deferrable=True
         )
         self.pushed: dict[str, Any] = {}
+        #: Airflow gives every attempt another id.
+        self.attempt = "first attempt"
 
     def context(self, **choices: Any) -> Any:
         return {
             "params": {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False, **choices},
             "dag": SimpleNamespace(dag_id="mirror__A__B"),
             "run_id": "manual 1",
-            "ti": SimpleNamespace(xcom_push=lambda key, value: self.pushed.update({key: value})),
+            "ti": SimpleNamespace(id=self.attempt, xcom_push=lambda key, value: self.pushed.update({key: value})),
         }
 
     def earlier(self, folder: Path, **choices: Any) -> DriverRow:
@@ -202,6 +204,7 @@ def test_a_driver_for_which_another_triggerer_waits_continues(
 ) -> None:
     """Without an answer about the task's state the driver is cancelled: Airflow's time for it is limited."""
     row, released = task.earlier(tmp_path), threading.Event()
+    task.ledger.drivers.wait(row.id, task.attempt)
 
     def answer(_: object) -> str | None:
         if state is None:
@@ -211,7 +214,7 @@ def test_a_driver_for_which_another_triggerer_waits_continues(
     monkeypatch.setattr(driver_trigger, "_state", answer)
     monkeypatch.setattr(driver_trigger, "_STATE_SECONDS", 1.0)
     trigger = DriverTrigger(driver=row.id, flow="A->B", config_path=str(task.file))
-    trigger.task_instance = SimpleNamespace(dag_id="d", run_id="r", task_id="replicate")
+    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
 
     async def kill() -> None:
         try:
@@ -224,6 +227,24 @@ def test_a_driver_for_which_another_triggerer_waits_continues(
     found = task.ledger.drivers.find(row.id)
     assert found is not None
     assert (found.cancelled_at is not None) is is_cancelled
+
+
+def test_a_driver_of_a_cleared_task_is_cancelled_though_the_next_attempt_waits_for_it_already(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next attempt was faster than the triggerer, whose first question to Airflow takes seconds."""
+    row = task.earlier(tmp_path)
+    trigger = task.deferred(lambda: task.operator.execute(task.context()))
+    trigger.task_instance = SimpleNamespace(id=task.attempt, dag_id="d", run_id="r", task_id="replicate")
+    monkeypatch.setattr(driver_trigger, "_state", lambda _: "deferred")
+    task.attempt = "next attempt"
+    assert task.deferred(lambda: task.operator.execute(task.context())).driver == row.id
+
+    asyncio.run(trigger.on_kill())
+
+    found = task.ledger.drivers.find(row.id)
+    assert found is not None
+    assert found.cancelled_at is not None
 
 
 def test_the_setting_makes_the_task_deferrable(make_flow: Callable[..., FlowConfig]) -> None:

@@ -132,6 +132,9 @@ def test_a_driver_on_this_machine_is_not_reached_from_others(tmp_path: Path, mon
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert LOCAL_SETTINGS.items() <= submit_settings("local[*]").items()
     assert not LOCAL_SETTINGS.keys() & submit_settings("spark://host:7077").keys()
+    # Spark makes no secret for this master, and would not start (`SecurityManager.initializeAuth`).
+    assert "spark.authenticate" not in submit_settings("local-cluster[1,1,512]")
+    assert submit_settings("local")["spark.authenticate"] == "true"
 
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.host 192.0.2.1\nspark.driver.bindAddress 0.0.0.0\n")
 
