@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
+from mirror_lib.limited_files import read_limited
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology import ValueType, compile_list, parse_list, parse_value
 from mirror_lib.transform.model import (
@@ -187,13 +189,13 @@ class _Parse:
             if path.exists() and not path.is_file():
                 self._error("sql.file", f"{file} is not a regular file", advice)
                 return None
-            data = path.read_bytes() if not path.exists() or path.stat().st_size <= _MAX_FILE_BYTES else None
+            data = read_limited(path, _MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EFBIG:
+                self._error("sql.file", f"{file} is larger than 1 MiB", advice)
+                return None
             detail = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             self._error("sql.file", f"{file} cannot be read: {detail}", advice)
-            return None
-        if data is None:
-            self._error("sql.file", f"{file} is larger than 1 MiB", advice)
             return None
         try:
             return data.decode("utf-8-sig")
