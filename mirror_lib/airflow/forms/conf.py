@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mirror_lib.airflow.compatibility import Context, ParamsDict
+from mirror_lib.airflow.compatibility import Context, ParamsDict, is_external
 from mirror_lib.airflow.forms.values import value_problems
 from mirror_lib.airflow.retries import failing_at_once
 from mirror_lib.errors import ConfigurationError
@@ -32,8 +32,15 @@ class CheckedConf:
         """Called by Airflow in the task's process, right before `execute`; an exception here ends the task in the same
         way.
         """
-        with failing_at_once():
-            check_conf(context)
+        try:
+            with failing_at_once():
+                check_conf(context)
+        except Exception:
+            if not is_external():
+                # Airflow's page shows the lines up to this one as a closed group, "Pre Execute": an operator would see
+                # a log without an error.
+                self.log.info("::endgroup::")  # type: ignore[attr-defined]  # of Airflow's operator
+            raise
         super().pre_execute(context)  # type: ignore[misc]  # of Airflow's operator
 
 

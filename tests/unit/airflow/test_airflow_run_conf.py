@@ -13,6 +13,7 @@ from airflow.sdk import BaseOperator
 
 from mirror_lib import airflow
 from mirror_lib.airflow.compatibility import ParamsDict
+from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.form import trigger_form
 from mirror_lib.airflow.forms.conf import CheckedConf, check_conf, conf_problems
 from mirror_lib.airflow.forms.fields import chosen_names
@@ -85,6 +86,17 @@ def test_given_names_that_are_all_blank_then_they_do_not_mean_everything(given) 
 @pytest.mark.parametrize(("given", "chosen"), [(None, ()), ([], ()), ([" orders ", ""], ("orders",))])
 def test_given_names_then_blanks_around_and_between_them_do_not_count(given, chosen) -> None:
     assert chosen_names({"topics": given}, "topics") == chosen
+
+
+def test_given_a_misspelt_key_then_the_tasks_log_shows_the_error_outside_of_the_group_that_airflow_closes(
+    make_flow, capsys
+) -> None:
+    task = build_flow_dag(make_flow(), "f").get_task("preflight")
+
+    with pytest.raises(ConfigurationError, match="did you mean topics"):
+        task.pre_execute(context(trigger_form(make_flow()), {"topic": ["orders"]}))
+
+    assert "::endgroup::" in capsys.readouterr().out
 
 
 def test_every_operator_of_ours_refuses_before_it_does_anything() -> None:
