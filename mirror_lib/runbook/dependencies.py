@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mirror_lib.counted import counted
 from mirror_lib.runbook.gates import begin_anew
 from mirror_lib.runbook.model import Gate
 from mirror_lib.topology import compile_list
@@ -90,12 +91,14 @@ def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[s
     accepted = [each for each in found if allowed is not None and allowed.fullmatch(each.name)]
     left = [each for each in found if each not in accepted]
     users = sum(bool(each & set(topics)) for each in (*use.read.values(), *use.written.values()))
-    what = f"{users:,} groups and transactional ids use the topics; none would be split."
+    uses = counted(users, "group or transactional id uses", "groups and transactional ids use")
+    what = f"{uses} the topics; none would be split."
     if left:
         more = f"; and {len(left) - _NAMED:,} more" if len(left) > _NAMED else ""
         what = f"{len(left):,} would be split: {'; '.join(map(str, left[:_NAMED]))}{more}."
     elif accepted:
-        what = f"{len(accepted):,} are split, allowed by may_split: {'; '.join(map(str, accepted[:_NAMED]))}."
+        named = "; ".join(map(str, accepted[:_NAMED]))
+        what = f"{counted(len(accepted), 'is split', 'are split')}, allowed by may_split: {named}."
     unknown = f" Unknown: {'; '.join(use.unknown)}." if use.unknown else ""
     return Gate(
         "not split",

@@ -8,6 +8,7 @@ from typing import Any
 
 from mirror_lib.cluster.protocol import SecurityDisabledError
 from mirror_lib.config import FlowConfig
+from mirror_lib.counted import counted
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.runbook.gates import first_places
 from mirror_lib.runbook.model import Gate
@@ -75,7 +76,7 @@ def raise_fence(
         keep({"fence": [asdict(acl) for acl in sorted(before | set(lacking))]})
         outcome = source.create_acls(lacking) if lacking else {}
     failed = [f"{acl.name} ({error})" for acl, error in outcome.items() if error is not None]
-    good = f"writes of {first_places(writers)} to {len(topics):,} topics are denied."
+    good = f"writes of {first_places(writers)} to {counted(len(topics), 'topic')} are denied."
     return Gate("fence", not failed, good if not failed else f"not fenced: {first_places(failed)}", _ACTION)
 
 

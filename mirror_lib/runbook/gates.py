@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mirror_lib.cluster.admin import GroupState
+from mirror_lib.counted import counted
 from mirror_lib.ledger import CutRow
 from mirror_lib.offsets import GroupReason
 from mirror_lib.printable import printable
@@ -61,7 +62,8 @@ def topics_found(topics: Sequence[ScopeTopic]) -> Gate:
     return Gate(
         "topics",
         bool(topics),
-        f"{len(topics):,} topics with {partitions:,} partitions: {first_places(topic.source for topic in topics)}"
+        f"{counted(len(topics), 'topic')} with {counted(partitions, 'partition')}: "
+        f"{first_places(topic.source for topic in topics)}"
         if topics
         else "no topic of the flow matches.",
         f"`mirror topics plan` lists the topics of the flow; {begin_anew('other topics')}.",
@@ -75,7 +77,7 @@ def topics_same(before: Sequence[ScopeTopic], now: Sequence[ScopeTopic]) -> Gate
     return Gate(
         "inventory",
         not changed,
-        f"{len(then):,} topics are unchanged."
+        f"{counted(len(then), 'topic is', 'topics are')} unchanged."
         if not changed
         else f"changed since the inventory: {first_places(changed)}",
         "Take the inventory again.",
@@ -93,7 +95,9 @@ def targets_ready(topics: Sequence[ScopeTopic]) -> Gate:
     return Gate(
         "target topics",
         not lacking,
-        f"{len(topics):,} topics are on the target." if not lacking else f"not on the target: {first_places(lacking)}",
+        f"{counted(len(topics), 'topic is', 'topics are')} on the target."
+        if not lacking
+        else f"not on the target: {first_places(lacking)}",
         "Run the flow, or `mirror topics apply`.",
     )
 
@@ -111,10 +115,10 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
         Gate(
             "no new source records",
             not grown,
-            f"{len(source):,} partitions end at the cut."
+            f"{counted(len(source), 'partition ends', 'partitions end')} at the cut."
             if not grown
-            else f"{sum(ends.source.get(place, 0) - source[place] for place in grown):,} offsets were written to the "
-            f"source since the cut: {first_places(grown)}",
+            else f"{_written(sum(ends.source.get(place, 0) - source[place] for place in grown))} the cut: "
+            f"{first_places(grown)}",
             "Stop the writers, and confirm it again.",
         )
     ]
@@ -124,13 +128,17 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
             Gate(
                 "no unexpected records",
                 not foreign,
-                f"{len(target):,} partitions end where the copy ended."
+                f"{counted(len(target), 'partition ends', 'partitions end')} where the copy ended."
                 if not foreign
                 else f"another producer wrote to the target: {first_places(foreign)}",
                 f"Find the producer and stop it; its records are on no other cluster. {_COPY_AGAIN}",
             )
         )
     return tuple(gates)
+
+
+def _written(count: int) -> str:
+    return f"{counted(count, 'offset was', 'offsets were')} written to the source since"
 
 
 def source_as_reported(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gate:
@@ -143,10 +151,11 @@ def source_as_reported(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gat
     return Gate(
         "no new source records",
         not grown,
-        f"{len(then):,} partitions have no new records since the writers were confirmed as stopped."
+        f"{counted(len(then), 'partition has', 'partitions have')} no new records since the writers were confirmed as "
+        "stopped."
         if not grown
-        else f"{sum(ends.source[place] - then[place] for place in grown):,} offsets were written to the source since "
-        f"the writers were confirmed as stopped: {first_places(grown)}",
+        else f"{_written(sum(ends.source[place] - then[place] for place in grown))} the writers were confirmed as "
+        f"stopped: {first_places(grown)}",
         "Stop the writers, and confirm it again.",
     )
 
@@ -157,7 +166,7 @@ def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag
     return Gate(
         "lag",
         lag <= max_lag,
-        f"lag is {lag:,} offsets; the maximum is {max_lag:,}.",
+        f"lag is {counted(lag, 'offset')}; the maximum is {max_lag:,}.",
         f"Let the flow catch up, or {begin_anew('a greater max_lag')}.",
     )
 
@@ -168,7 +177,7 @@ def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], proble
         Gate(
             "copied",
             not waiting and not problems,
-            f"{len(ends.source):,} partitions are copied to their end."
+            f"{counted(len(ends.source), 'partition is', 'partitions are')} copied to their end."
             if not waiting and not problems
             else f"not copied to the end: {first_places(problems or sorted(waiting))}",
             "See `mirror status` and `mirror gaps list`.",
@@ -191,10 +200,11 @@ def is_equal(report: VerifyReport) -> Gate:
     return Gate(
         "equal",
         passed,
-        f"{report.records:,} records compared in {report.seconds:.1f} s, all equal."
+        f"{counted(report.records, 'record')} compared in {report.seconds:.1f} s, all equal."
         if passed
-        else f"{report.difference_count:,} differences in {different:,} partitions; {unverifiable + report.partial:,} "
-        f"partitions could not be compared to their end (verification {report.verification_id}).",
+        else f"{counted(report.difference_count, 'difference')} in {counted(different, 'partition')}; "
+        f"{counted(unverifiable + report.partial, 'partition')} could not be compared to their end "
+        f"(verification {report.verification_id}).",
         f"`mirror verify` shows each difference with its offsets. {_COPY_AGAIN}",
     )
 
@@ -205,9 +215,10 @@ def readers_stopped(groups: Sequence[ScopeGroup]) -> Gate:
     return Gate(
         "readers stopped",
         not active,
-        f"{len(groups):,} groups have no members on the source."
+        f"{counted(len(groups), 'group has', 'groups have')} no members on the source."
         if not active
-        else f"{len(active):,} groups still have members on the source: {first_places(active)}",
+        else f"{counted(len(active), 'group still has', 'groups still have')} members on the source: "
+        f"{first_places(active)}",
         "Stop their consumers; a group is empty when its session timeout has passed.",
     )
 
@@ -222,7 +233,7 @@ def readers_finished(left: Mapping[str, int]) -> Gate:
     return Gate(
         "source read to the end",
         not behind,
-        f"{len(left):,} groups have read all records."
+        f"{counted(len(left), 'group has', 'groups have')} read all records."
         if not behind
         else f"{sum(behind.values()):,} records on the source are not read yet by {first_places(sorted(behind))}",
         "Let the consumers read the source to its end.",
@@ -241,7 +252,7 @@ def groups_can_move(plan: GroupPlan, rows: Sequence[GroupRow]) -> Gate:
     return counts(
         "groups ready",
         [*plan.problems, *lasting],
-        f"{len({row.group for row in rows}):,} groups are ready.",
+        f"{counted(len({row.group for row in rows}), 'group is', 'groups are')} ready.",
         "See `mirror groups status`. Stop members on the target, reset groups that are ahead there, or replace a "
         "transform that only renames topics by mirror.topics.rename.regex.",
     )
@@ -253,9 +264,9 @@ def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
     return Gate(
         "group offsets",
         True,
-        f"{len(rows) - len(missing):,} group offsets would be correct on failover now."
+        f"{counted(len(rows) - len(missing), 'group offset would', 'group offsets would')} be correct on failover now."
         if not missing
-        else f"{len(missing):,} group offsets would not be correct on failover now: "
+        else f"{counted(len(missing), 'group offset would', 'group offsets would')} not be correct on failover now: "
         f"{first_places(f'{row.group} on {row.source} ({row.reason})' for row in missing)}",
     )
 
@@ -267,8 +278,8 @@ def rereads_are_known(rows: Sequence[GroupRow]) -> Gate:
     return Gate(
         "duplicates",
         not unknown,
-        f"{read_again:,} duplicates on failover now."
-        + (f" Unknown for {len(unknown):,} partitions: {first_places(unknown)}" if unknown else ""),
+        f"{counted(read_again, 'duplicate')} on failover now."
+        + (f" Unknown for {counted(len(unknown), 'partition')}: {first_places(unknown)}" if unknown else ""),
         "Rebuild the offset map with `mirror map rebuild`.",
     )
 
@@ -300,16 +311,18 @@ def groups_in_place(
         Gate(
             "group offsets",
             not problems,
-            f"the offsets of {len(groups):,} groups are correct on the target, {len(rows):,} partitions."
+            f"the offsets of {counted(len(groups), 'group')} are correct on the target, "
+            f"{counted(len(rows), 'partition')}."
             if not problems
-            else f"{len(problems):,} group offsets are not correct: {first_places(problems)}",
+            else f"{counted(len(problems), 'group offset is', 'group offsets are')} not correct: "
+            f"{first_places(problems)}",
             "See `mirror groups status`.",
         ),
         Gate(
             "duplicates",
             read_again <= max_read_again and not unknown,
-            f"{read_again:,} duplicates; the maximum is {max_read_again:,}."
-            + (f" Unknown for {unknown:,} partitions." if unknown else ""),
+            f"{counted(read_again, 'duplicate')}; the maximum is {max_read_again:,}."
+            + (f" Unknown for {counted(unknown, 'partition')}." if unknown else ""),
             f"Rebuild the offset map with `mirror map rebuild`, or {begin_anew('a greater max_read_again')}.",
         ),
         skips_few(rows, max_skipped),
@@ -326,7 +339,7 @@ def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
     return Gate(
         "skipped",
         skipped <= max_skipped,
-        f"{skipped:,} skipped records; the maximum is {max_skipped:,}{places}.",
+        f"{counted(skipped, 'skipped record')}; the maximum is {max_skipped:,}{places}.",
         "Let the groups read to the end of the source first, copy the records with `mirror backfill`, or "
         f"{begin_anew('a greater max_skipped')}.",
     )

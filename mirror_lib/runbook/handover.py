@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
+from mirror_lib.counted import counted
 from mirror_lib.ledger import HandedOverRow, opposite_of
 from mirror_lib.runbook.context import CutoverContext
 from mirror_lib.runbook.model import Attempt, Gate, Step
@@ -77,7 +78,7 @@ def undo(context: CutoverContext, attempt: Attempt) -> Gate:
         _rows(context, change.back, change.home), take_back_from=change.flow, topics=[names[0] for names in change.away]
     )
     count = len(change.away) or len(change.home)
-    return Gate("handed over", True, f"flow {change.flow} copies {count:,} topics again.")
+    return Gate("handed over", True, f"flow {change.flow} copies {counted(count, 'topic')} again.")
 
 
 def _rows(context: CutoverContext, flow: str, topics: Iterable[Names]) -> list[HandedOverRow]:

@@ -21,6 +21,7 @@ from mirror_lib.cluster.batches.compression import CodecError
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.cluster.topics import Position, PositionState
 from mirror_lib.config import FlowConfig, IsolationLevel, flow_topology
+from mirror_lib.counted import counted
 from mirror_lib.errors import (
     ConfigurationError,
     DirtyStartError,
@@ -80,7 +81,10 @@ class ReturningPartition:
         lost = "all offsets were copied to the target"
         if self.left_behind:
             lost = f"offsets {self.copied_to} to {self.source_end - 1} were never copied to the target"
-        home = f"{self.target} will be copied back from offset {self.target_next} ({self.came_since:,} offsets so far)"
+        home = (
+            f"{self.target} will be copied back from offset {self.target_next} "
+            f"({counted(self.came_since, 'offset')} so far)"
+        )
         return f"{self.source}: {lost}; {home}, to source offset {self.source_end}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,8 +134,9 @@ class ReturnPlan:
     def __str__(self) -> str:
         added = sum(each.came_since for each in self.partitions)
         return (
-            f"{len(self.partitions):,} partitions: {self.left_behind:,} offsets were never copied to "
-            f"{self.flow.flow.target}; flow {self.opposite.flow} copies {added:,} newer offsets back"
+            f"{counted(len(self.partitions), 'partition')}: "
+            f"{counted(self.left_behind, 'offset was', 'offsets were')} never copied to {self.flow.flow.target}; "
+            f"flow {self.opposite.flow} copies {counted(added, 'newer offset')} back"
         )
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from mirror_lib.cluster.admin import GroupState
 from mirror_lib.config import FlowConfig
+from mirror_lib.counted import counted
 from mirror_lib.ledger import AclKind, AclState
 from mirror_lib.observe import Outlook
 from mirror_lib.relay import plan_flow
@@ -54,7 +55,9 @@ def inventory(context: CutoverContext) -> Outcome:
     facts["splits"] = [asdict(each) for each in find_splits(use, mine)]
     together = nothing_split(use, mine, wanted.may_split)
     found = Gate(
-        "groups", True, f"{len(groups):,} groups: {gates.first_places(group.name for group in groups) or 'none'}"
+        "groups",
+        True,
+        f"{counted(len(groups), 'group')}: {gates.first_places(group.name for group in groups) or 'none'}",
     )
     return Outcome((gates.topics_found(topics), found, together, _no_other_cutover(context, topics)), facts)
 
@@ -127,7 +130,7 @@ def preflight(context: CutoverContext) -> Outcome:
             gates.counts(
                 "partitions copy",
                 [f"{each.source}: {each.error.reason}" for each in plan.problems],
-                f"no partition is stalled; {plan.idle:,} have no new records.",
+                f"no partition is stalled; {counted(plan.idle, 'has no new records', 'have no new records')}.",
                 "`mirror plan` shows each reason and what to do.",
             ),
             gates.counts(

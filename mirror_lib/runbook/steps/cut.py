@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mirror_lib.counted import counted
 from mirror_lib.ledger import CutRow
 from mirror_lib.relay import plan_flow
 from mirror_lib.runbook import fences, gates
@@ -104,7 +105,7 @@ def _cut_outcome(context: CutoverContext, ends: LogEnds, still: float, rounds: i
     waiting = {each.source for each in plan.partitions} | set(after.behind(copied_to(context.flow)))
     problems = [f"{each.source}: {each.error.reason}" for each in plan.problems]
     if plan.stopped:
-        problems.append(f"{plan.stopped:,} partitions whose replication an operator stopped (`mirror gaps`)")
+        problems.append(f"{counted(plan.stopped, 'partition')} whose replication an operator stopped (`mirror gaps`)")
     long_enough = still >= context.definition.still_seconds and after.source == ends.source
     found = (
         gates.topics_same(context.topics, scope_topics(context.flow, context.definition.topics, context.ledger)),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from mirror_lib.counted import counted
 from mirror_lib.errors import MirrorError, RunLockedError, Where
 from mirror_lib.ledger import CarrierRow
 from mirror_lib.ledger.tables import lock_name
@@ -129,7 +130,7 @@ def _undo(context: CutoverContext) -> tuple[Gate, ...]:
             flow, context.ledger, by=context.by, topics=exactly(topic.target for topic in context.topics)
         )
         failed = [str(error) for _, error in done.failed]
-        good = done.notice or f"{len(done.changed):,} grants to write are staged again."
+        good = done.notice or f"{counted(len(done.changed), 'grant to write is', 'grants to write are')} staged again."
         undone.append(gates.counts("grants to write", failed, good, "Revoke them with `mirror acls revoke`."))
         # Between the first check and this one, writing to the target was possible.
         _check_untouched(context)

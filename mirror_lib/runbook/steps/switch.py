@@ -7,6 +7,7 @@ from typing import Any
 
 from mirror_lib.cluster.admin import GroupState
 from mirror_lib.config import FlowConfig, flow_topology
+from mirror_lib.counted import counted
 from mirror_lib.ledger import opposite_of
 from mirror_lib.offsets import OffsetMap
 from mirror_lib.relay.planning import accounted_for
@@ -126,7 +127,7 @@ def switch(context: CutoverContext) -> Outcome:
         # Recorded before it is done, so that an interruption can be undone.
         context.keep(change.to_facts())
         handover.apply(context, change)
-    what = f"flow {wanted.flow} no longer copies {len(context.topics):,} topics."
+    what = f"flow {wanted.flow} no longer copies {counted(len(context.topics), 'topic')}."
     return Outcome((*found, Gate("handed over", True, what)), facts)
 
 
@@ -157,7 +158,7 @@ def release(context: CutoverContext) -> Outcome:
         topics=exactly(topic.target for topic in context.topics),
     )
     failed = [str(error) for _, error in done.failed]
-    good = done.notice or f"{len(done.changed):,} grants to write are on the target."
+    good = done.notice or f"{counted(len(done.changed), 'grant to write is', 'grants to write are')} on the target."
     found.append(gates.counts("grants to write", failed, good, "Grant the replicator permission to alter ACLs."))
     found.append(
         gates.counts(
@@ -213,7 +214,7 @@ def _arrivals(context: CutoverContext) -> tuple[Gate, ...]:
     ]
     if wanted.watch_seconds:
         new = sum(ends.target[TopicPartition(each.topic, each.partition)] - each.target_end for each in cut)
-        arrived = f"{new:,} new offsets on the target."
+        arrived = f"{counted(new, 'new offset')} on the target."
         found.append(Gate("writers arrived", new > 0, arrived, "Start the writers on the target."))
         # Groups without members before the cutover need none now.
         moving = {group["name"] for group in context.facts_of(Step.INVENTORY)["groups"] if group["active"]}
@@ -233,7 +234,7 @@ def _brought_back(opposite: FlowConfig) -> dict[TopicPartition, int]:
 
 def _readers_arrived(groups: Sequence[ScopeGroup]) -> Gate:
     missing = [group.name for group in groups if group.on_target is not GroupState.ACTIVE]
-    good = f"{len(groups):,} groups have members on the target."
+    good = f"{counted(len(groups), 'group has', 'groups have')} members on the target."
     return gates.counts("readers arrived", missing, good, "Start their consumers on the target.")
 
 

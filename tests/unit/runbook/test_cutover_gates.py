@@ -194,7 +194,7 @@ def test_the_rehearsal_does_not_pass_what_nobody_will_know_when_the_groups_move(
 def test_the_rehearsal_names_positions_that_would_not_be_in_place_now_and_may_be_later() -> None:
     behind = replace(ROW, reason=GroupReason.BEHIND_OLDEST_SYNC)
 
-    assert gates.would_be_in_place([ROW]).what == "1 group offsets would be correct on failover now."
+    assert gates.would_be_in_place([ROW]).what == "1 group offset would be correct on failover now."
     assert gates.would_be_in_place([ROW, behind]).passed
     assert "billing on orders-0 (behind-oldest-sync)" in gates.would_be_in_place([ROW, behind]).what
 

@@ -16,7 +16,7 @@ def test_a_group_whose_topics_all_move_is_not_split() -> None:
     gate = nothing_split(readers("orders"), WAVE, [])
 
     assert gate.passed
-    assert gate.what == "1 groups and transactional ids use the topics; none would be split."
+    assert gate.what == "1 group or transactional id uses the topics; none would be split."
 
 
 def test_a_group_that_reads_a_topic_that_stays_is_named_with_both() -> None:
