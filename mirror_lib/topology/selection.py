@@ -16,6 +16,8 @@ from mirror_lib.topology.rename import NameTable, RenameRules
 
 #: Maximum number of shown reasons why requested topics are not selected.
 _REASONS_SHOWN = 5
+#: Maximum number of shown characters of a choice: a program may pass thousands of names.
+_CHOICE_SHOWN = 300
 
 
 class Exclusion(StrEnum):
@@ -201,8 +203,10 @@ class FlowTopology:
                 reasons.append(f"{topic} ({exclusion.value})")
         meant = f": {', '.join(reasons[:_REASONS_SHOWN])}" if reasons else ", and the source has no such topic"
         chosen = ", ".join(limit.text for limit in self.limits)
+        if len(chosen) > _CHOICE_SHOWN:
+            chosen = f"{chosen[:_CHOICE_SHOWN]}..."
         raise ConfigurationError(
-            f"flow {self.flow} copies no topic that matches {chosen}{meant}.",
+            f"it copies no topic that matches {chosen}{meant}.",
             where=Where(flow=str(self.flow)),
             action="`mirror topics plan` lists the topics of the flow; `mirror cutover list` the topics that were "
             "moved.",

@@ -296,3 +296,11 @@ class TestAChoiceThatSelectsNothing:
 
         with pytest.raises(ConfigurationError, match=r"orders \(handed over\)"):
             given.refuse_empty_choice(self.LISTED)
+
+    def test_given_thousands_of_names_then_the_error_shows_the_first_ones(self) -> None:
+        given = topology(topics="orders").include_only([f"no-such-topic-{number}" for number in range(9_000)])
+
+        with pytest.raises(ConfigurationError, match=r"no-such-topic-0.*\.\.\., and the source has no such") as caught:
+            given.refuse_empty_choice(self.LISTED)
+
+        assert len(str(caught.value)) < 700
