@@ -12,6 +12,9 @@ from typing import Any
 from model.steps import Step
 
 _ROOT = Path(__file__).resolve().parent.parent
+#: What runs in Airflow's processes only: a change there changes nothing of what the model plays. The contract
+#: "Dependencies point one way" (pyproject.toml) keeps commands and jobs from importing it.
+NOT_UNDER_IT = ("mirror_lib/airflow", "mirror_lib/page")
 
 
 class Results:
@@ -29,7 +32,7 @@ class Results:
         """
         self._file = file
         #: Of the product: results from before a change do not count.
-        self.code = tree_hash(root, "mirror_lib", "spark_jobs")
+        self.code = tree_hash(root, "mirror_lib", "spark_jobs", without=NOT_UNDER_IT)
         #: Of the model: a seed is another sequence if the rules have changed.
         self._model = tree_hash(root, "model")
 
@@ -96,12 +99,17 @@ class Results:
         return rows
 
 
-def tree_hash(root: Path, *folders: str) -> str:
-    """Hash the names and contents of all present files, committed or not, without compiled modules."""
+def tree_hash(root: Path, *folders: str, without: Sequence[str] = ()) -> str:
+    """Hash the names and contents of all present files, committed or not, without compiled modules.
+
+    Args:
+        without: folders below these.
+    """
+    omitted = [root / folder for folder in without]
     digest = hashlib.sha256()
     for folder in folders:
         for file in sorted((root / folder).rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
+            if file.is_file() and "__pycache__" not in file.parts and not any(map(file.is_relative_to, omitted)):
                 content = hashlib.sha256(file.read_bytes()).hexdigest()
                 digest.update(f"{file.relative_to(root)} {content}\n".encode())
     return digest.hexdigest()[:12]

@@ -18,7 +18,7 @@ from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe import BROKEN_FILES_DAG, dag_id_of
 from mirror_lib.sync.heartbeats import emitting_flows
 
-_NONE_LEFT = "Airflow has no DAGs of this file until this is fixed."
+_NONE_LEFT = "Airflow has no DAGs of this file until this is fixed; runs that have started continue then."
 
 
 def raise_for_broken_files(paths: Iterable[Path]) -> None:
