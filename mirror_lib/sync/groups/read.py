@@ -82,6 +82,7 @@ def gather_group_facts(
         checkpoints=checkpoints or {},
         target=read_target_groups(target, groups) if commit else None,
         copied_to=next_offsets,
+        written_to={at: each.target_offset for at, each in positions.items() if each.target_offset is not None},
         target_errors=targets.errors,
         target_ends=targets.ends,
         target_starts=targets.starts,

@@ -37,6 +37,7 @@ _PRECISION_REASONS = {
     Precision.BEHIND_OLDEST_SYNC: GroupReason.BEHIND_OLDEST_SYNC,
     Precision.NO_SYNC: GroupReason.NO_OFFSET_SYNC_YET,
 }
+_NO_END = 2**63
 #: Reasons for which no offset is committed, regardless of the translation.
 _CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
@@ -70,6 +71,8 @@ class GroupFacts:
     target: TargetGroups | None = None
     #: The source offset at which the copy of each partition continues, if known.
     copied_to: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: The target's log end offset at that point, if known, by source partition.
+    written_to: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: The existing exact offset maps, by source partition.
     maps: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
     #: Committed offsets follow the maps; MM2's rule applies only without a map.
@@ -360,15 +363,42 @@ class _Planner:
         skipped = 0
         if self._begins_the_target(row, found):
             skipped += max(0, found.source_first - first)
-        for begin, end in self._facts.skipped.get(row.source, ()):
-            begin = max(begin, first, found.source_first)
-            if begin < end:
-                skipped += end - begin - found.source_records_between(begin, end)
+        skipped += self._count_excluded(row.source, found, max(first, found.source_first))
         kept = self._facts.target_starts.get(row.source, 0)
         if kept > start:
             deleted = found.source_records_between(first, found.to_source(kept).offset)
             skipped += min(found.target_records_between(start, kept), deleted)
+            skipped += self._count_unmapped(row.source, found, first=first, start=start, kept=kept)
         return skipped
+
+    def _count_excluded(self, source: TopicPartition, found: OffsetMap, first: int, following: int = _NO_END) -> int:
+        """The source records in a range that an operator or the flow's policy has excluded from the copy."""
+        count = 0
+        for begin, end in self._facts.skipped.get(source, ()):
+            begin, end = max(begin, first), min(end, following)
+            if begin < end:
+                count += end - begin - found.source_records_between(begin, end)
+        return count
+
+    def _count_unmapped(self, source: TopicPartition, found: OffsetMap, *, first: int, start: int, kept: int) -> int:
+        """Upper bound of records that a killed run has written, and that were deleted before a take-over found them.
+
+        Behind them the map has later records, or none: then the next run stops at them (`unclean-start`).
+        """
+        mapped_to = min(kept, found.target_next)
+        following = max(first, found.to_source(mapped_to).offset)
+        unmapped = (
+            following
+            - first
+            - found.source_records_between(first, following)
+            - self._count_excluded(source, found, first, following)
+        )
+        begin = min(start, mapped_to)
+        count = min(mapped_to - begin - found.target_records_between(begin, mapped_to), unmapped)
+        written_to = max(found.target_next, self._facts.written_to.get(source, 0))
+        copied_to = max(found.source_next, self._facts.copied_to.get(source, 0))
+        left = self._facts.source_ends.get(source, copied_to) - max(first, copied_to)
+        return max(0, count) + max(0, min(kept - max(start, written_to), left))
 
     def _target(self, partition: TopicPartition) -> TopicPartition:
         return TopicPartition(self._topic(partition.topic)[0], partition.partition)

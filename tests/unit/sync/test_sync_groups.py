@@ -517,6 +517,31 @@ class TestRecordsThatAGroupWouldSkip:
         assert (row.reason, row.skipped) == (GroupReason.SKIPS_RECORDS, 40)
         assert (both.reason, both.skipped) == (None, 0)
 
+    def test_what_a_killed_run_has_written_and_the_target_has_deleted_is_counted(self) -> None:
+        """Seed 100024 of the model: `in sync`, and the next run stopped with `unclean-start`."""
+        ends = {"target_starts": {ORDERS: 90}, "target_ends": {ORDERS: 90}, "source_ends": {ORDERS: 100}}
+
+        row = self.row(50, OffsetRun(0, 0, 50), **ends)
+        marker = self.row(50, OffsetRun(0, 0, 50), **ends, written_to={ORDERS: 90})
+        behind = self.row(20, OffsetRun(0, 0, 50), **ends)
+        nothing_new = self.row(50, OffsetRun(0, 0, 50), **{**ends, "source_ends": {ORDERS: 50}})
+
+        assert (row.reason, row.skipped) == (GroupReason.SKIPS_RECORDS, 40)
+        assert (marker.reason, marker.skipped) == (None, 0)
+        assert (behind.reason, behind.skipped) == (GroupReason.SKIPS_RECORDS, 70)
+        assert (nothing_new.reason, nothing_new.skipped) == (None, 0)
+
+    def test_such_records_are_counted_too_if_later_ones_were_copied(self) -> None:
+        runs = OffsetRun(0, 0, 50), OffsetRun(62, 62, 30)
+
+        row = self.row(50, *runs, target_starts={ORDERS: 62})
+        at_the_end = self.row(62, *runs, target_starts={ORDERS: 62})
+        compacted = self.row(50, OffsetRun(0, 0, 50), OffsetRun(62, 50, 30), target_starts={ORDERS: 50})
+
+        assert (row.reason, row.skipped) == (GroupReason.SKIPS_RECORDS, 12)
+        assert (at_the_end.reason, at_the_end.skipped) == (None, 0)
+        assert (compacted.reason, compacted.skipped) == (None, 0)
+
     @given(
         upstream=st.integers(0, 120),
         copied=st.sets(st.integers(0, 99)),
