@@ -1,6 +1,8 @@
-"""Everything that the page uses of Airflow, in one module. Most of it is not part of Airflow's documented interface.
+"""Everything that the page uses of Airflow's API server, in one module. Most of it is not part of Airflow's documented
+interface.
 
-Written for Airflow 3.3; an upgrade starts by reading this file.
+Written for Airflow 3.3; an upgrade starts by reading this file. Only the API server imports it (`plugin`): it needs
+seconds.
 """
 
 from __future__ import annotations
@@ -10,20 +12,22 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from airflow.api.common.trigger_dag import trigger_dag
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from airflow.configuration import conf
-from airflow.plugins_manager import AirflowPlugin
+from airflow.exceptions import AirflowException, DagNotFound, ParamValidationError
+from airflow.models.dag import DagModel
+from airflow.models.log import Log
+from airflow.utils.session import create_session
+from airflow.utils.types import DagRunTriggeredByType
 from fastapi import Request
+from sqlalchemy import select
 
 from mirror_lib.page.airflow_audit import RUN_EVENTS, act_of
 from mirror_lib.page.control import DagState, RunAct
 from mirror_lib.page.errors import DagRefusedError, DagUnknownError
-
-__all__ = ["AirflowControl", "AirflowPlugin", "base_path"]
-
-
-def base_path() -> str:
-    """Return the path under which Airflow is served, without a slash at its end: "" unless `[api] base_url` has one."""
-    return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +43,10 @@ class AirflowVisitor:
 
     def may_open(self) -> bool:
         """Return True if the user may open Airflow's pages."""
-        from airflow.api_fastapi.app import get_auth_manager
-        from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
-
         return bool(get_auth_manager().is_authorized_view(access_view=AccessView.WEBSITE, user=self.user))
 
     def readable(self, dag_ids: Collection[str]) -> frozenset[str]:
         """Check by team, as the auth manager requires; it may have a faster way than DAG by DAG."""
-        from airflow.api_fastapi.app import get_auth_manager
-
         manager = get_auth_manager()
         by_team: dict[str | None, set[str]] = {}
         for dag_id, team in _teams(dag_ids).items():
@@ -66,19 +65,13 @@ class AirflowVisitor:
 
     def may_trigger(self, dag_id: str) -> bool:
         """Check the permission of Airflow's own button."""
-        from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-
         return self._may(dag_id, "POST", DagAccessEntity.RUN)
 
     def may_read_audit(self, dag_id: str) -> bool:
         """Check the permission of Airflow's own list of events."""
-        from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-
         return self._may(dag_id, "GET", DagAccessEntity.AUDIT_LOG)
 
     def _may(self, dag_id: str, method: Any, entity: Any = None) -> bool:
-        from airflow.api_fastapi.app import get_auth_manager
-        from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 
         details = DagDetails(id=dag_id, team_name=_teams([dag_id])[dag_id])
         return bool(
@@ -87,22 +80,14 @@ class AirflowVisitor:
 
 
 class AirflowControl:
-    """The Airflow of this process. Its modules are imported on demand: every Airflow process loads plugins, and few of
-    them serve pages.
-    """
+    """The Airflow of this process."""
 
     async def visitor(self, request: Request) -> AirflowVisitor:
         """Authenticate by a token in the header, else by the cookie of a login."""
-        from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
-
         return AirflowVisitor(await get_user(request, None, await bearer_scheme(request)))
 
     def dag_states(self, dag_ids: Collection[str]) -> Mapping[str, DagState]:
         """Read the states by one query."""
-        from airflow.models.dag import DagModel
-        from airflow.utils.session import create_session
-        from sqlalchemy import select
-
         query = select(DagModel.dag_id, DagModel.is_paused).where(
             DagModel.dag_id.in_(list(dag_ids)), ~DagModel.is_stale
         )
@@ -111,10 +96,6 @@ class AirflowControl:
 
     def run_acts(self, dag_id: str, dag_runs: Collection[str], task_id: str) -> tuple[RunAct, ...]:
         """Read the events that Airflow's API writes, by the names of its functions."""
-        from airflow.models.log import Log
-        from airflow.utils.session import create_session
-        from sqlalchemy import select
-
         query = (
             select(Log.run_id, Log.dttm, Log.owner, Log.event, Log.task_id, Log.extra)
             .where(Log.dag_id == dag_id, Log.run_id.in_(list(dag_runs)), Log.event.in_(RUN_EVENTS))
@@ -127,9 +108,6 @@ class AirflowControl:
 
     def pause(self, dag_id: str, paused: bool) -> None:
         """Pause or unpause like Airflow's own switch."""
-        from airflow.models.dag import DagModel
-        from airflow.utils.session import create_session
-
         with create_session() as session:
             dag = session.get(DagModel, dag_id)
             if dag is None or dag.is_stale:
@@ -138,10 +116,6 @@ class AirflowControl:
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], *, by: str) -> str:
         """Trigger like Airflow's own button: the values must match the DAG's form."""
-        from airflow.api.common.trigger_dag import trigger_dag
-        from airflow.exceptions import AirflowException, DagNotFound, ParamValidationError
-        from airflow.utils.types import DagRunTriggeredByType
-
         if dag_id not in self.dag_states([dag_id]):
             raise _unknown(dag_id)
         try:
@@ -165,13 +139,10 @@ class AirflowControl:
 
     def login_address(self, back_to: str) -> str:
         """Return the auth manager's address."""
-        from airflow.api_fastapi.app import get_auth_manager
-
         return str(get_auth_manager().get_url_login(next_url=back_to))
 
 
 def _teams(dag_ids: Collection[str]) -> dict[str, str | None]:
-    from airflow.models.dag import DagModel
 
     if not conf.getboolean("core", "multi_team", fallback=False) or not dag_ids:
         return dict.fromkeys(dag_ids)

@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
+from airflow.plugins_manager import AirflowPlugin
 
 from mirror_lib.config import project_root
-from mirror_lib.page.airflow_access import AirflowControl, AirflowPlugin, base_path
 
 PREFIX = "/replication"
 #: Names in the `Host` header that Airflow answers, separated by blanks. Not set: all.
 HOSTS_VARIABLE = "MIRROR_AIRFLOW_HOSTS"
+
+
+def base_path() -> str:
+    """Return the path under which Airflow is served, without a slash at its end: "" unless `[api] base_url` has one."""
+    return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 
 class ReplicationPlugin(AirflowPlugin):  # type: ignore[misc]
@@ -40,6 +48,7 @@ class ReplicationPlugin(AirflowPlugin):  # type: ignore[misc]
     @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:
         """Created when the API server reads it: the other processes of Airflow load plugins too."""
+        from mirror_lib.page.airflow_access import AirflowControl
         from mirror_lib.page.app import create_app
         from mirror_lib.page.flows import FlowSource
 
