@@ -357,6 +357,8 @@ class OpenPartition:
     #: The transactional id whose transactions hold all that is written for it, and its positions; None if it is written
     #: without transactions.
     transactions: str | None = None
+    #: Epoch seconds before the writer's identity was requested: another run may have taken over since. 0: unknown.
+    claimed_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

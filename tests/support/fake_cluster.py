@@ -8,6 +8,7 @@ takes any sequence number from a producer that it does not know.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -414,7 +415,14 @@ def opened(
         estimated_bytes=0,
         leader_epoch=leader_epoch,
     )
-    return OpenPartition(plan, f"mirror:A->B:{remote}", PRODUCER_ID, FIRST_EPOCH, target.partitions[remote].end)
+    return OpenPartition(
+        plan,
+        f"mirror:A->B:{remote}",
+        PRODUCER_ID,
+        FIRST_EPOCH,
+        target.partitions[remote].end,
+        claimed_at=time.time(),
+    )
 
 
 def job(

@@ -41,6 +41,7 @@ def open_partitions(
     if not plan.partitions:
         return (), ()
     refused: dict[TopicPartition, MirrorError] = {}
+    at = time.time()
     starts = _starts(flow, plan.partitions, clusters, refused)
     clean = {start.partition.target for start in starts if start.takeover is None}
     identities = _identities(flow, clean, clusters.target_data)
@@ -55,7 +56,7 @@ def open_partitions(
             target = start.partition.target
             merged = len(clusters.sources_of(target)) > 1
             transactions = transactions_of(flow, chains.get(start.partition.source.topic), target, merged=merged)
-            opened[start.partition.source] = _claimed_partition(flow, start, identity, claim, transactions)
+            opened[start.partition.source] = _claimed_partition(flow, start, identity, claim, transactions, at)
     clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
     # If two runs claim at the same time, the later record sees the earlier one, and takes over from its run.
     claimed = _claimed_by_others(clusters, opened, run_id)
@@ -84,7 +85,7 @@ def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, Transform
 
 
 def _claimed_partition(
-    flow: FlowConfig, start: _Start, identity: ProducerIdentity | None, claim: int, transactions: str | None
+    flow: FlowConfig, start: _Start, identity: ProducerIdentity | None, claim: int, transactions: str | None, at: float
 ) -> OpenPartition:
     fenced = flow.fencing is Fencing.TRANSACTIONAL
     takeover = start.takeover
@@ -104,6 +105,7 @@ def _claimed_partition(
         takeover=takeover,
         claim=claim,
         transactions=transactions,
+        claimed_at=at,
     )
 
 

@@ -128,6 +128,9 @@ class TargetWriter:
         writer = self._writers.get(copy.target)
         if writer is None:
             writer = self._writers[copy.target] = PartitionWriter(copy.opened, self._settings.retry_max_seconds)
+            # A task may begin long after the claim, for example behind another one of a run that was suspended. With a
+            # clock that is behind the claiming machine's the time is unknown.
+            writer.stale = not 0 <= time.time() - copy.opened.claimed_at <= _STALL_SECONDS
             self._old.guard(writer)
             if writer.topic_id is not None:
                 self._topic_ids[copy.target.topic] = encode_topic_id(writer.topic_id)

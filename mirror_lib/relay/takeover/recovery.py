@@ -132,6 +132,7 @@ class _Recovery:
             target_offset=end,
             takeover=None,
             taken_over=True,
+            claimed_at=self._now_ms / 1000,
         )
         poison = [known_poison(each) for each in skipped if each.first_offset < found.source_next]
         poison += [self._poison(record) for record in found.skipped]

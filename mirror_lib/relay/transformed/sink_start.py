@@ -155,6 +155,7 @@ class Beginning:
             if not _is_exact(stored.get(opened.plan.source))
         }
         timeout_ms = _transaction_timeout_ms(self._job)
+        at = time.time()
         identity = await self._client.producers.init_producer_id(
             name, deadline=time.monotonic() + _TAKEOVER_SECONDS, transaction_timeout_ms=timeout_ms
         )
@@ -165,7 +166,7 @@ class Beginning:
             if output is None:
                 output = await self._behind_transactions(name, opened, stored.get(opened.plan.source))
             for outlet in output.outlets:
-                outlet.copy.opened = _written_by(outlet.copy.opened, name, identity)
+                outlet.copy.opened = _written_by(outlet.copy.opened, name, identity, at)
             output.transaction = transaction
             output.start = output.main.copy.opened.plan.start
             outputs.append(output)
@@ -263,10 +264,10 @@ def _is_exact(position: Position | None) -> bool:
     return position is not None and position.in_transactions
 
 
-def _written_by(opened: OpenPartition, name: str, identity: ProducerIdentity | None) -> OpenPartition:
+def _written_by(opened: OpenPartition, name: str, identity: ProducerIdentity | None, at: float = 0.0) -> OpenPartition:
     if identity is None:
         return replace(opened, transactional_id=name)
-    return replace(opened, transactional_id=name, producer_id=identity.producer_id, epoch=identity.epoch)
+    return replace(opened, transactional_id=name, producer_id=identity.producer_id, epoch=identity.epoch, claimed_at=at)
 
 
 def new_outlet(job: CopyJob, opened: OpenPartition, recovered: Iterable[OffsetRun] = ()) -> Outlet:

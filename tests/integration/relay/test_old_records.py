@@ -13,7 +13,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.topics.internal import PositionStore
 from mirror_lib.cluster.topics.positions import Position, PositionState
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.errors import FencedError
+from mirror_lib.errors import FencedError, TargetDivergedError
 from mirror_lib.relay.copy.task import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
@@ -133,6 +133,33 @@ def test_given_a_run_that_slept_when_the_broker_has_forgotten_it_then_it_appends
 
     assert successor.errors == ()
     assert [type(result.error) for result in woken] == [FencedError]
+    assert every(pair, topic_name) == [record.value for record in written]
+
+
+def test_given_a_task_that_begins_after_a_successor_has_copied_and_the_broker_has_forgotten_it_then_it_appends_nothing(
+    pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    """Without transactions: one task of a run waits for another one while the run's machine sleeps for a minute."""
+    create_topic(pair.source, topic_name)
+    written = produce(pair.source, topic_name, records(60))
+    flow = old_flow(tmp_path, pair, topic_name, **{"mirror.old.records.in.transactions": "false"})
+    asleep: list[CopyJob] = []
+
+    def sleep(job: CopyJob) -> list[PartitionResult]:
+        asleep.append(job)
+        raise DriverKilledError
+
+    interrupted(flow, sleep)
+    successor = flow.run()
+    forgets()
+    a_minute_ago = tuple(
+        tuple(replace(each, claimed_at=each.claimed_at - 60) for each in bin_) for bin_ in asleep[0].bins
+    )
+
+    woken = copy_bin(replace(asleep[0], bins=a_minute_ago), 0)
+
+    assert successor.errors == ()
+    assert [type(result.error) for result in woken] == [TargetDivergedError]
     assert every(pair, topic_name) == [record.value for record in written]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -504,6 +505,36 @@ def test_given_a_task_that_was_stopped_while_it_looked_at_the_log_when_it_goes_o
 
     assert result.error is None
     assert target.looks == 2
+    assert target.partitions[REMOTE].values() == values
+
+
+@pytest.mark.parametrize(
+    ("age", "looks"), [(0.0, 0), (60.0, 1), (-60.0, 1)], ids=["at once", "after a minute", "on a clock that is behind"]
+)
+def test_given_a_task_that_begins_after_its_run_was_suspended_then_it_looks_at_the_log_first(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, age: float, looks: int
+) -> None:
+    """Seed 100002 of the model: one of several tasks of a run, which another run had taken over from meanwhile."""
+    values = fill(source.add("orders"), [100] * 5)
+    claimed = opened(source, target)
+
+    (result,) = copy_between(source, target, job(replace(claimed, claimed_at=claimed.claimed_at - age)))
+
+    assert result.error is None
+    assert target.looks == looks
+    assert target.partitions[REMOTE].values() == values
+
+
+def test_given_a_run_that_took_over_before_the_task_began_then_the_task_writes_nothing(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100] * 5)
+    claimed = opened(source, target)
+    values = fill(target.partitions[REMOTE], [100] * 5, prefix="other run")
+
+    (result,) = copy_between(source, target, job(replace(claimed, claimed_at=claimed.claimed_at - 60)))
+
+    assert isinstance(result.error, TargetDivergedError)
     assert target.partitions[REMOTE].values() == values
 
 
