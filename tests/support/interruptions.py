@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -44,3 +45,21 @@ def interrupted(flow: Flow, how: Callable[[CopyJob], list[PartitionResult]]) -> 
     """A run of this flow whose driver dies."""
     with pytest.raises(DriverKilledError):
         flow.run(runner=how)
+
+
+def asleep(flow: Flow) -> CopyJob:
+    """The copy of a run that sleeps since it has claimed its partitions; its driver is gone."""
+    jobs: list[CopyJob] = []
+
+    def sleep(job: CopyJob) -> list[PartitionResult]:
+        jobs.append(job)
+        raise DriverKilledError
+
+    interrupted(flow, sleep)
+    return jobs[0]
+
+
+def claimed(job: CopyJob, *, seconds_ago: float) -> CopyJob:
+    """The job with claims of this age: after more than five seconds its tasks check the log before they send."""
+    at = time.time() - seconds_ago
+    return replace(job, bins=tuple(tuple(replace(each, claimed_at=at) for each in bin_) for bin_ in job.bins))

@@ -35,7 +35,7 @@ from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import Verdict
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
-from tests.support.interruptions import DriverKilledError, killed_after, up_to
+from tests.support.interruptions import DriverKilledError, claimed, killed_after, up_to
 from tests.support.kafka import (
     Record,
     consume,
@@ -389,7 +389,7 @@ def test_given_a_backfill_that_was_given_up_when_it_wakes_up_then_the_broker_ref
         changes = plan_changes(flow.config, clusters, topic_name, (), FirstStart(offset=10), run_id="person")
         apply_changes(flow.config, clusters, flow.ledger, changes, by="person", run_id="person")
 
-    (woken,) = copy_here(asleep[0])
+    (woken,) = copy_here(claimed(asleep[0], seconds_ago=0))
     produce(kafka_pair.source, topic_name, records(2, start=10))
     live = flow.run()
 

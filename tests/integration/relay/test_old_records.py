@@ -19,7 +19,7 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
-from tests.support.interruptions import DriverKilledError, interrupted, killed_after, up_to
+from tests.support.interruptions import DriverKilledError, asleep, claimed, interrupted, killed_after, up_to
 from tests.support.kafka import Record, consume, create_topic, produce, records, set_config, watermarks
 
 IN_TRANSACTIONS = {"mirror.old.records.in.transactions": "true", "mirror.run.lease.seconds": "3"}
@@ -119,17 +119,11 @@ def test_given_a_run_that_slept_when_the_broker_has_forgotten_it_then_it_appends
     create_topic(pair.source, topic_name)
     written = produce(pair.source, topic_name, records(60))
     flow = old_flow(tmp_path, pair, topic_name)
-    asleep: list[CopyJob] = []
-
-    def sleep(job: CopyJob) -> list[PartitionResult]:
-        asleep.append(job)
-        raise DriverKilledError
-
-    interrupted(flow, sleep)
+    job = asleep(flow)
     successor = flow.run()
     forgets()
 
-    woken = copy_bin(asleep[0], 0)
+    woken = copy_bin(claimed(job, seconds_ago=0), 0)
 
     assert successor.errors == ()
     assert [type(result.error) for result in woken] == [FencedError]
@@ -143,20 +137,11 @@ def test_given_a_task_that_begins_after_a_successor_has_copied_and_the_broker_ha
     create_topic(pair.source, topic_name)
     written = produce(pair.source, topic_name, records(60))
     flow = old_flow(tmp_path, pair, topic_name, **{"mirror.old.records.in.transactions": "false"})
-    asleep: list[CopyJob] = []
-
-    def sleep(job: CopyJob) -> list[PartitionResult]:
-        asleep.append(job)
-        raise DriverKilledError
-
-    interrupted(flow, sleep)
+    job = asleep(flow)
     successor = flow.run()
     forgets()
-    a_minute_ago = tuple(
-        tuple(replace(each, claimed_at=each.claimed_at - 60) for each in bin_) for bin_ in asleep[0].bins
-    )
 
-    woken = copy_bin(replace(asleep[0], bins=a_minute_ago), 0)
+    woken = copy_bin(claimed(job, seconds_ago=60), 0)
 
     assert successor.errors == ()
     assert [type(result.error) for result in woken] == [TargetDivergedError]

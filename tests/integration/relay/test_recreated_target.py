@@ -12,10 +12,10 @@ from mirror_lib.cluster.raw import backoff as retry
 from mirror_lib.cluster.raw.client import ProducedPartition, RawClient
 from mirror_lib.errors import MirrorError, TargetDeletedError, TargetRecreatedError
 from mirror_lib.relay.copy.task import copy_bin
-from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.model import PartitionResult
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.interruptions import DriverKilledError, interrupted
+from tests.support.interruptions import asleep
 from tests.support.kafka import consume, create_topic, delete_topic, produce, records
 
 #: Records are copied in transactions then, as these are old; requests of transactions name topics.
@@ -51,17 +51,6 @@ class Scene:
     def on_target(self) -> list[bytes | None]:
         return [record.value for record in consume(self.pair.target, self.target)]
 
-    def asleep(self) -> CopyJob:
-        """A run that is stopped before it appends anything."""
-        jobs: list[CopyJob] = []
-
-        def sleep(job: CopyJob) -> list[PartitionResult]:
-            jobs.append(job)
-            raise DriverKilledError
-
-        interrupted(self.flow, sleep)
-        return jobs[0]
-
 
 @pytest.fixture(params=[{}, BY_NAME], ids=["topic ids", "names"])
 def scene(request: Any, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
@@ -78,7 +67,7 @@ def the_error(results: Sequence[PartitionResult]) -> MirrorError:
 def test_given_a_run_that_slept_when_its_target_topic_was_created_again_then_it_appends_nothing(scene: Scene) -> None:
     # Offset 0 is where the run goes on, and where the new topic ends: only the id tells them apart.
     scene.produce(10)
-    job = scene.asleep()
+    job = asleep(scene.flow)
     scene.recreate()
 
     error = the_error(copy_bin(job, 0))
@@ -90,7 +79,7 @@ def test_given_a_run_that_slept_when_its_target_topic_was_created_again_then_it_
 
 def test_given_a_run_that_slept_when_its_target_topic_was_deleted_then_it_says_so(scene: Scene) -> None:
     scene.produce(10)
-    job = scene.asleep()
+    job = asleep(scene.flow)
     delete_topic(scene.pair.target, scene.target)
 
     assert isinstance(the_error(copy_bin(job, 0)), TargetDeletedError)

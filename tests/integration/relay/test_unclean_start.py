@@ -27,7 +27,7 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
-from tests.support.interruptions import DriverKilledError, interrupted, killed_after, up_to
+from tests.support.interruptions import DriverKilledError, asleep, claimed, interrupted, killed_after, up_to
 from tests.support.kafka import (
     Record,
     consume,
@@ -114,16 +114,10 @@ def test_a_zombie_that_wakes_up_after_its_successor_is_refused(
     create_topic(kafka_pair.source, topic_name, partitions=2)
     written = produce(kafka_pair.source, topic_name, [*records(40), *records(40, partition=1)])
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
-    asleep: list[CopyJob] = []
-
-    def sleep(job: CopyJob) -> list[PartitionResult]:
-        asleep.append(job)
-        raise DriverKilledError
-
-    interrupted(flow, sleep)
+    job = asleep(flow)
     successor = flow.run()
 
-    woken = copy_bin(asleep[0], 0)
+    woken = copy_bin(claimed(job, seconds_ago=0), 0)
 
     assert successor.errors == ()
     assert [type(result.error) for result in woken] == [FencedError, FencedError]
@@ -150,7 +144,7 @@ def test_of_two_runs_at_the_same_time_one_ends_with_an_error_and_nothing_is_copi
         assert half[0].records == 30
         reports.append(other.run(sync=False))
         rest = [[replace(each, plan=replace(each.plan, start=30), target_offset=30) for each in job.bins[0]]]
-        return copy_here(replace(job, bins=tuple(tuple(bin_) for bin_ in rest)))
+        return copy_here(claimed(replace(job, bins=tuple(tuple(bin_) for bin_ in rest)), seconds_ago=0))
 
     older = flow.run(runner=while_the_other_runs)
 
