@@ -146,8 +146,10 @@ def _configs(
         )
         return flow_config.write(folder / f"{name}.properties", settings)
 
+    ledger = folder / "ledger.sqlite3"
     return Configs(
-        main=config("mirror", f"sqlite:///{folder}/ledger.sqlite3"),
+        main=config("mirror", f"sqlite:///{ledger}"),
+        main_ledger=ledger,
         stranger=config("stranger", f"sqlite:///{folder}/stranger.sqlite3"),
         postgres=config("postgres", postgres.url) if postgres is not None else None,
     )

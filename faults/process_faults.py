@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 
 from faults.drivers import DRIVER_DIED, Driver
@@ -86,6 +87,11 @@ def zombie_driver(scene: Scene) -> bool:
         driver = scene.begin()
         hit = scene.wait_mid_copy(driver)
         driver.stop()
+        # Nobody can write to SQLite while a stopped process does: its successor would wait for ever.
+        while not _may_write(scene.world.configs.main_ledger):
+            driver.wake()
+            pause(0.1)
+            driver.stop()
     _succeed(scene, driver)
     driver.wake()
     # It may continue while another run is copying.
@@ -93,6 +99,17 @@ def zombie_driver(scene: Scene) -> bool:
         scene.run(scene.driver)
     scene.end(driver)
     return hit
+
+
+def _may_write(ledger: Path) -> bool:
+    """Return whether nobody is writing to an SQLite database."""
+    with closing(sqlite3.connect(ledger, timeout=0.5, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.execute("ROLLBACK")
+    return True
 
 
 def zombie_worker(scene: Scene) -> bool:

@@ -24,6 +24,8 @@ class Configs:
     """The flow's properties files: the same flow with different ledgers."""
 
     main: Path
+    #: Its ledger, in SQLite.
+    main_ledger: Path
     #: With its own ledger, as if the flow was run twice by mistake: no lock keeps the two apart.
     stranger: Path
     #: With its ledger in PostgreSQL; None if no fault needs it.
