@@ -126,9 +126,8 @@ def submit_settings(master: str, *, transforms: bool = False) -> dict[str, str]:
         del settings[_JAVA_OPTIONS[0]]
     if runs_here(master):
         settings["spark.pyspark.python"] = sys.executable
-        settings |= {name: value for name, value in LOCAL_SETTINGS.items() if name not in chosen}
-        if master.startswith(_LOCAL_CLUSTER) and "spark.authenticate" not in chosen:
-            del settings["spark.authenticate"]
+        omitted = {*chosen, "spark.authenticate"} if master.startswith(_LOCAL_CLUSTER) else chosen
+        settings |= {name: value for name, value in LOCAL_SETTINGS.items() if name not in omitted}
         if not any(name.startswith("spark.ui.") for name in chosen):
             # The UI of a session that lives for seconds is of no use, and its server takes a second to start.
             settings["spark.ui.enabled"] = "false"
