@@ -333,14 +333,17 @@ class _Planner:
         return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
 
     def _behind_nothing(self, row: GroupRow) -> GroupRow:
-        """The row of a partition without a map, with an upper bound of skipped records at the target's log end.
+        """The row of a partition without a map, with an upper bound of skipped records if the target has none for it.
 
-        For example after the target was lost and the copy continues (`mirror gaps accept`): records that the group has
-        not read count as copied, but are not there.
+        For example after the target was lost and the copy continues (`mirror gaps accept`), or a position was set by
+        hand: records that the group has not read count as copied, but are not there. Then the group is at the log end,
+        or only markers of take-overs follow.
         """
         end, copied_to = self._facts.target_ends.get(row.source), self._facts.copied_to.get(row.source)
         upstream, start = row.upstream, row.goes_on_at
-        if end is None or copied_to is None or upstream is None or start is None or start < end:
+        if end is None or copied_to is None or upstream is None or start is None:
+            return row
+        if start < end and not self._is_before_all(row):
             return row
         # Records that retention has deleted at the source are missing for the group there, too.
         first = max(upstream, self._facts.source_starts.get(row.source, 0))
@@ -350,6 +353,10 @@ class _Planner:
         """True if nothing was copied to the target before the map; only markers of take-overs may be there."""
         if found.target_first == 0:
             return True
+        return self._is_before_all(row)
+
+    def _is_before_all(self, row: GroupRow) -> bool:
+        """True if the newest sync before the group is that of a decision by which the target held nothing."""
         sync = None if row.upstream is None else self._facts.syncs.nearest(row.source, row.upstream)
         return sync is not None and sync.upstream_offset == BEFORE_ALL
 

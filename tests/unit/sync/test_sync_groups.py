@@ -466,6 +466,13 @@ class TestAGroupAtTheEndOfATargetWithoutAMap:
         row = the_row(made)
         assert (row.goes_on_at, row.skipped, row.reason) == (1, 20, GroupReason.SKIPS_RECORDS)
 
+    def test_so_it_is_when_nothing_but_markers_stands_behind_the_decision(self) -> None:
+        """A position set to the end, in an empty topic: fences write markers, and there is no map."""
+        made = plan(0, points=[(-1, -1)], target=NOBODY, exact=True, copied_to={ORDERS: 22}, target_ends={ORDERS: 2})
+
+        row = the_row(made)
+        assert (row.goes_on_at, row.skipped, row.reason) == (0, 22, GroupReason.SKIPS_RECORDS)
+
     def test_what_mirror_maker_copied_in_front_of_a_map_is_not_skipped(self) -> None:
         maps = {ORDERS: OffsetMap.of_runs((OffsetRun(20, 20, 5),))}
 
