@@ -13,6 +13,8 @@ from mirror_lib.airflow.compatibility import AirflowFailException, Context, HITL
 YES, NO = "Yes", "No"
 #: XCom key under which a question's task stores what it is about.
 ABOUT = "about"
+#: XCom key under which a task that waits for a question stores that its step is over; empty if it is not.
+PASSED = "passed"
 #: How long to wait for the answer to a question that failed.
 PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.5

@@ -142,7 +142,7 @@ def _run_dag_tasks(scene: Scene, flow: Flow) -> None:
     """The tasks of the flow's DAG; `replicate` itself is a Spark job, whose report a run in this process gives."""
     os.environ.setdefault("AIRFLOW_HOME", str(scene.folder / "airflow"))
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-    from mirror_lib.airflow.flow import assets, tasks
+    from mirror_lib.airflow.flow import assets, report_task, sync_tasks
     from mirror_lib.airflow.flow import observe_task as observe_tasks
     from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
     from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
@@ -151,15 +151,15 @@ def _run_dag_tasks(scene: Scene, flow: Flow) -> None:
     run = DagRun(scene, flow)
     began = datetime.now(UTC)
     run.xcoms["emit_heartbeats", "return_value"] = heartbeat_tasks.emit_heartbeats(FLOW, str(flow.path), _NO_CHOICE)
-    for task in (tasks.sync_topic_configs, tasks.sync_topic_acls):
+    for task in (sync_tasks.sync_topic_configs, sync_tasks.sync_topic_acls):
         run.do(task)
     produce(scene.pair.source, "orders", records(7, start=950))
     report = _copy(scene, flow)
     run.xcoms["replicate", REPORT_KEY] = xcom_value(JobReport.from_dict(report.to_dict()))
-    for task in (tasks.translate_offsets, tasks.sync_group_offsets, heartbeat_tasks.heartbeats):
+    for task in (sync_tasks.translate_offsets, sync_tasks.sync_group_offsets, heartbeat_tasks.heartbeats):
         run.do(task)
     run.do(observe_tasks.observe, params=False)
-    run.do(tasks.report, params=False)
+    run.do(report_task.report, params=False)
     rows = flow.ledger.partition_runs(report.run_id)
     scene.outputs["asset-events.json"] = [each.extra(FLOW) for each in assets.new_records(rows)]
     scene.outputs["xcom.json"] = [

@@ -51,7 +51,7 @@ def _check_late_heartbeats(scene: Scene) -> None:
     create_topic(scene.pair.target, "mute.heartbeats")
     scene.call_for_flow(mute, "heartbeat", "check", exit_code=1)
     scene.facts.add("heartbeats", flow="mute->loud", pair="mute->loud", verdict="missing", emitted=False)
-    from mirror_lib.airflow.flow.tasks import translate_offsets
+    from mirror_lib.airflow.flow.sync_tasks import translate_offsets
 
     DagRun(scene, quiet).do(translate_offsets)
     scene.facts.add("skipped_steps", flow="quiet->loud", step="translate_offsets", names="emit.checkpoints.enabled")

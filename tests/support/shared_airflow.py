@@ -88,7 +88,7 @@ def shared_airflow(folder: Path, files: Sequence[Path], more: Mapping[str, str])
         # Tasks give up a server that is busy after 5 s.
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
         # How soon a scheduler looks for tasks of one that is gone; five minutes by default.
-        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "20",
+        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(task_logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from mirror_lib.airflow.after_disaster import tasks as tasks
 from mirror_lib.airflow.approval import AskOperator
 from mirror_lib.airflow.compatibility import DAG, Param, TriggerRule
 from mirror_lib.airflow.files import dags_of_flows
@@ -19,6 +18,7 @@ from mirror_lib.observe import dag_id_of
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _TIMEOUT = timedelta(hours=2)
+_TASKS = "mirror_lib.airflow.after_disaster.tasks"
 _SECTION = "What to copy back"
 _LONGEST_NOTE = 2_000
 _DOCUMENTATION = """\
@@ -59,7 +59,12 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         # Every refusal needs an operator: retries cannot help.
         default_args={"owner": "mirror", "retries": 0},
     ) as dag:
-        looked = PythonTask.of(tasks.look, given, execution_timeout=_TIMEOUT)
+        looked = PythonTask.of(
+            f"{_TASKS}:look",
+            "Finds the records that only the source has, and the offsets from which to copy back. Changes nothing.",
+            given,
+            execution_timeout=_TIMEOUT,
+        )
         approval = AskOperator(
             task_id="agreed",
             subject=f"Failback to {untemplated(source)}: are all clients stopped there, and may the records of "
@@ -68,7 +73,8 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             about=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['agreed'] }}}}",
         )
         handed_over = PythonTask.of(
-            tasks.hand_over,
+            f"{_TASKS}:hand_over",
+            "Hands the topics over to the failback flow, if the plan was approved and nothing has changed since.",
             {**given, "asked_by": approval.task_id},
             execution_timeout=_TIMEOUT,
             # Airflow may fail a question and still pass its answer on.

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.airflow.approval import ABOUT, PATIENCE_SECONDS, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException
 from mirror_lib.airflow.forms import chosen_topics
+from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger
+from mirror_lib.runbook.failback import apply_return, plan_return
+from mirror_lib.runbook.states import DisasterState, do
+from mirror_lib.topology import FlowId
 
 if TYPE_CHECKING:
     from mirror_lib.runbook.failback import ReturnPlan
@@ -21,13 +25,7 @@ _ALL = (".*",)
 
 
 def look(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, str]:
-    """Finds the records that only the source has, and the offsets from which to copy back. Changes nothing.
-
-    Returns the plan as text, and its fingerprint.
-    """
-    from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs
-    from mirror_lib.runbook.failback import plan_return
-
+    """Plan the return; return the plan as text, and its fingerprint."""
     file, settings = load_flow_as_it_runs(Path(config_path), flow)
     plan = plan_return(settings, enabled_opposite_of(file, settings), _topics(params))
     for each in plan.partitions:
@@ -46,10 +44,7 @@ def hand_over(
     patience_seconds: float = PATIENCE_SECONDS,
     **context: Any,
 ) -> dict[str, Any]:
-    """Hands the topics over to the failback flow, if the plan was approved and nothing has changed since."""
-    from mirror_lib.ledger import enabled_opposite_of, load_flow_as_it_runs, open_ledger
-    from mirror_lib.runbook.failback import apply_return
-
+    """Apply the plan that the operator approved, if it is still the same."""
     answer = answer_to(context["ti"], asked_by, patience_seconds)
     if answer is None:
         raise AirflowFailException(
@@ -75,9 +70,6 @@ def hand_over(
 
 
 def _begin_again(flow: str) -> str:
-    from mirror_lib.runbook.states import DisasterState, do
-    from mirror_lib.topology import FlowId
-
     return do(DisasterState.NOT_AGREED, FlowId.parse(flow))
 
 

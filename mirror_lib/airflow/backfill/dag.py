@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.backfill.form import backfill_form
-from mirror_lib.airflow.backfill.tasks import BackfillOperator, define
+from mirror_lib.airflow.backfill.operator import BackfillOperator
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.files import dags_of_flows
 from mirror_lib.airflow.forms import put_form
@@ -46,10 +46,15 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             "retry_delay": timedelta(minutes=1),
         },
     ) as dag:
-        defined = PythonTask.of(define, {"flow": name, "config_path": path}, execution_timeout=_DEFINE_TIMEOUT)
+        defined = PythonTask.of(
+            "mirror_lib.airflow.backfill.tasks:define",
+            "Resolves topics, times and offsets, once for all runs; logs the estimate and creates the target topics.",
+            {"flow": name, "config_path": path},
+            execution_timeout=_DEFINE_TIMEOUT,
+        )
         copy = BackfillOperator(
             task_id="copy",
-            defined_by=define.__name__,
+            defined_by=defined.task_id,
             flow=name,
             config_path=path,
             conn_id=flow.spark_connection,

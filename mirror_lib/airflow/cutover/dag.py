@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow.approval import AskOperator
+from mirror_lib.airflow.approval import PASSED, AskOperator
 from mirror_lib.airflow.compatibility import DAG, TriggerRule
-from mirror_lib.airflow.cutover import tasks as tasks
 from mirror_lib.airflow.cutover.form import cutover_form
 from mirror_lib.airflow.cutover.operator import CutoverOperator
 from mirror_lib.airflow.files import dags_of_flows
@@ -24,6 +23,22 @@ from mirror_lib.runbook import Step
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _NAME = Template("{{ ti.xcom_pull(task_ids='begin') }}")
 _CARRIES = "carry_out"
+_TASKS = "mirror_lib.airflow.cutover.tasks"
+_BEGIN = "Defines the cutover, or finds the existing one; or rolls it back if that action was chosen."
+_PREPARE = "Takes the inventory and checks if all topics and groups can move."
+_AWAIT = """\
+Waits until the process of this run asks for an answer, or is past that step.
+
+Does not wait for an ended process of an earlier DAG run. If the task of the Spark job was cleared, it starts a new
+process, which checks all gates again before it asks.
+"""
+_ANSWER = """\
+Passes the operator's answer on to the Spark job, unless the step was confirmed before.
+
+A question that failed without an answer counts as No: otherwise the Spark job would wait for an answer that cannot
+come. An answer to a cutover without a running process is rejected.
+"""
+_REPORT = "Prints the timeline; fails the run if the cutover has not finished."
 _DOCUMENTATION = """\
 Moves the producers and consumers of some topics from the source to the target. The steps are inventory, preflight,
 rehearsal, freeze, drain, verification, groups, approval, switch, grants to write, and watch. A step passes only if all
@@ -67,8 +82,8 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         # A gate that does not hold needs an operator: nothing is retried automatically.
         default_args={"owner": "mirror", "retries": 0},
     ) as dag:
-        begin = _python(tasks.begin, flow=name, config_path=path)
-        prepare = _python(tasks.prepare, config_path=path, name=_NAME)
+        begin = _python("begin", _BEGIN, flow=name, config_path=path)
+        prepare = _python("prepare", _PREPARE, config_path=path, name=_NAME)
         carry_out = CutoverOperator(
             task_id=_CARRIES,
             flow=name,
@@ -97,7 +112,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             f"{untemplated(target)}. Start the clients there when the step `release` has passed. **No**: this run "
             "ends; the producers stay stopped until the cutover is continued or rolled back.",
         )
-        report = _python(tasks.report, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
+        report = _python("report", _REPORT, config_path=path, name=_NAME, trigger_rule=TriggerRule.NONE_SKIPPED)
         begin >> prepare >> [carry_out, frozen[0]]
         frozen[-1] >> approved[0]
         [carry_out, approved[-1]] >> report
@@ -115,13 +130,14 @@ def _question(step: Step, config_path: str, *, task_id: str, subject: str, effec
     and last task.
     """
     given = {"step": step.value, "config_path": config_path, "name": _NAME, "carried_by": _CARRIES}
-    gates = _python(tasks.await_question, task_id=f"gates_of_{step.value}", **given)
+    gates = _python("await_question", _AWAIT, task_id=f"gates_of_{step.value}", **given)
     # The answers' effects first: the table of gates is longer than the screen.
     body = f"{effect}\n\n{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}"
-    before = f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}', key='{tasks.PASSED}') or '' }}}}"
+    before = f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}', key='{PASSED}') or '' }}}}"
     approval = AskOperator(task_id=task_id, subject=subject, body=body, answered_before=before)
     noted = _python(
-        tasks.answer,
+        "answer",
+        _ANSWER,
         task_id=f"note_{step.value}",
         asked_by=task_id,
         trigger_rule=TriggerRule.NONE_SKIPPED,
@@ -132,7 +148,8 @@ def _question(step: Step, config_path: str, *, task_id: str, subject: str, effec
 
 
 def _python(
-    function: Callable[..., Any],
+    function: str,
+    documentation: str,
     *,
     task_id: str | None = None,
     trigger_rule: TriggerRule | None = None,
@@ -140,4 +157,6 @@ def _python(
 ) -> PythonTask:
     more: dict[str, Any] = {} if trigger_rule is None else {"trigger_rule": trigger_rule}
     # Operators need time; a question that is open for a week is considered abandoned.
-    return PythonTask.of(function, given, task_id=task_id, execution_timeout=timedelta(days=7), **more)
+    return PythonTask.of(
+        f"{_TASKS}:{function}", documentation, given, task_id=task_id, execution_timeout=timedelta(days=7), **more
+    )

@@ -11,7 +11,9 @@ from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark import SparkJobOperator
 from mirror_lib.airflow.task_states import ENDED_STATES, task_state
 from mirror_lib.config import load
+from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
+from mirror_lib.runbook.states import Event, State, after, situation_of
 from mirror_lib.spark import job_file
 
 _log = logging.getLogger(__name__)
@@ -49,9 +51,6 @@ class CutoverOperator(SparkJobOperator):
 
     def _may_ask(self, context: Context) -> bool:
         """Return True if a question may still come: there is none after the release."""
-        from mirror_lib.ledger import open_ledger
-        from mirror_lib.runbook.states import Event, State, after, situation_of
-
         with task_secrets():
             config = load(Path(self.config_path))
             with open_ledger(config) as ledger:
@@ -59,6 +58,7 @@ class CutoverOperator(SparkJobOperator):
         return after(state, Event.TRIGGER) is not State.WATCHING
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
+        # Its module loads the clients.
         from mirror_lib.runbook import CutoverArguments
 
         run = context["dag_run"]

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mirror_lib.config import load
 from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ def load_patiently(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> Mi
     Raises:
         ConfigurationError: it still has errors after that time.
     """
-    from mirror_lib.config import load
-
     deadline = time.monotonic() + patience_seconds
     logged = ""
     while True:

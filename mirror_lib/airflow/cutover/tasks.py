@@ -10,37 +10,47 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow.approval import PATIENCE_SECONDS, Answer, answer_to
+from mirror_lib.airflow.approval import PASSED, PATIENCE_SECONDS, Answer, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.cutover.form import ROLL_BACK, definition_from, refuse_other_values
 from mirror_lib.airflow.cutover.patient_load import load_patiently
 from mirror_lib.airflow.task_states import ENDED_STATES, task_state
+from mirror_lib.config import load
+from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
-from mirror_lib.runbook import CutoverState, Step, comes_before
+from mirror_lib.runbook import (
+    CutoverContext,
+    CutoverState,
+    Machine,
+    Step,
+    as_data,
+    attempts_of,
+    comes_before,
+    create,
+    failback_of,
+    gates_markdown,
+    last_attempts,
+    open_cutover,
+    progress,
+    progress_text,
+    sentence,
+    states,
+)
+from mirror_lib.runbook.steps import roll_back
 
 if TYPE_CHECKING:
     from mirror_lib.ledger import CarrierRow, QuestionRow
-    from mirror_lib.runbook import CutoverContext, Progress
+    from mirror_lib.runbook import Progress
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
 #: XCom key under which a task that waited for a question stores the process that asked it.
 _ASKED = "asked"
-#: XCom key under which such a task stores that the process is past the step; empty if it is not.
-PASSED = "passed"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> str:
-    """Defines the cutover, or finds the existing one; or rolls it back if that action was chosen.
-
-    Returns its name.
-    """
-    from mirror_lib.config import load
-    from mirror_lib.ledger import open_ledger
-    from mirror_lib.runbook import CutoverContext, create, failback_of, open_cutover, progress, progress_text
-    from mirror_lib.runbook.states import Event, require
-
+    """Define the cutover, find it, or roll it back; return its name."""
     run = context["dag_run"]
     name = (params.get("name") or "").strip() or _NOT_IN_NAMES.sub("-", run.run_id)[:100].strip("-.")
     by = _person(context)
@@ -67,13 +77,11 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
         raise AirflowFailException(f"cutover {name} belongs to flow {present.definition.flow}, not to {flow}.")
     _log.info("%s", progress_text(present))
     if present.present.state.has_ended:
-        require(present.present, Event.TRIGGER)
+        states.require(present.present, states.Event.TRIGGER)
     return name
 
 
 def _take_back(cutover_context: CutoverContext) -> None:
-    from mirror_lib.runbook.steps import roll_back
-
     undone = roll_back(cutover_context)
     for gate in undone:
         _log.info("%s", gate)
@@ -82,9 +90,7 @@ def _take_back(cutover_context: CutoverContext) -> None:
 
 
 def prepare(config_path: str, name: str, **context: Any) -> str:
-    """Takes the inventory and checks if all topics and groups can move. Returns the gates as text."""
-    from mirror_lib.runbook import Machine, gates_markdown, progress_text
-
+    """Do the steps up to preflight; return the gates as text."""
     with _cutover_context(config_path, name, _person(context)) as cutover_context:
         done = Machine(cutover_context).run(until=Step.PREFLIGHT)
     _log.info("%s", progress_text(done))
@@ -93,13 +99,11 @@ def prepare(config_path: str, name: str, **context: Any) -> str:
 
 
 def await_question(step: str, config_path: str, name: str, carried_by: str, **context: Any) -> str:
-    """Waits until the process of this run asks for an answer, or is past that step. Returns the gates found until then.
+    """Wait until the process of this run asks for an answer, or is past that step; return the gates found until then.
 
-    Does not wait for an ended process of an earlier DAG run. If the task of the Spark job was cleared, it starts a new
+    An ended process of an earlier DAG run does not count. If the task of the Spark job was cleared, it starts a new
     process, which checks all gates again before it asks.
     """
-    from mirror_lib.runbook import gates_markdown, progress_text
-
     with _cutover_context(config_path, name, _person(context)) as cutover_context:
         while True:
             # Airflow first: a process records its end before its task ends.
@@ -128,10 +132,10 @@ def answer(
     patience_seconds: float = PATIENCE_SECONDS,
     **context: Any,
 ) -> str:
-    """Passes the operator's answer on to the Spark job, unless the step was confirmed before.
+    """Pass the operator's answer on to the Spark job, unless the step was confirmed before.
 
     A question that failed without an answer counts as No: otherwise the Spark job would wait for an answer that cannot
-    come. An answer to a cutover without a running process is rejected.
+    come.
     """
     if context["ti"].xcom_pull(task_ids=f"gates_of_{step}", key=PASSED):
         return _already(step)
@@ -172,11 +176,9 @@ def _await_process(cutover_context: CutoverContext, step: str, carried_by: str, 
 
 def _refuse_without_process(cutover_context: CutoverContext, question: QuestionRow, carried_by: str) -> None:
     """End a process that asks for a step which the tasks of this run have passed: they would not answer."""
-    from mirror_lib.runbook.states import answer
-
     if question.answer is not None:
         return
-    answer(
+    states.answer(
         cutover_context.ledger,
         question.cutover,
         Step(question.step),
@@ -195,8 +197,6 @@ def _already(step: str) -> str:
 
 
 def _had_been_answered(done: Progress, step: str, given: Answer | None) -> str:
-    from mirror_lib.runbook import last_attempts
-
     attempt = last_attempts(done.attempts).get(Step(step))
     if given is None:
         raise AirflowFailException(f"the cutover no longer asks for step {step}, and this run has no answer.")
@@ -209,24 +209,22 @@ def _had_been_answered(done: Progress, step: str, given: Answer | None) -> str:
 def _pass_on(
     cutover_context: CutoverContext, question: QuestionRow, received: Answer | None, asked_by: str, *, is_other: bool
 ) -> str:
-    from mirror_lib.runbook.states import answer, await_taken
-
     ledger, name, step = cutover_context.ledger, question.cutover, Step(question.step)
     if received is None:
-        answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
+        states.answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
         raise AirflowFailException(
             f"task {asked_by} got no answer, or Airflow ended it before the answer was passed on, for example because "
             f"the scheduler was slow. Trigger this DAG again with the name {name}."
         )
     if is_other and received.agrees and step is Step.APPROVE:
-        answer(ledger, name, step, yes=False, by=received.by, note="the answer was for an earlier attempt")
+        states.answer(ledger, name, step, yes=False, by=received.by, note="the answer was for an earlier attempt")
         raise AirflowFailException(
             f"{received.by} approved the gates of an earlier attempt. Trigger this DAG again with the name {name}."
         )
-    given = answer(ledger, name, step, yes=received.agrees, by=received.by)
+    given = states.answer(ledger, name, step, yes=received.agrees, by=received.by)
     if not received.agrees:
         raise AirflowFailException(f"{received.by} rejected step {step}: the cutover stopped. It can be rolled back.")
-    await_taken(ledger, given)
+    states.await_taken(ledger, given)
     return f"step {step} confirmed by {received.by}"
 
 
@@ -248,8 +246,6 @@ def _has_finished(done: Progress) -> bool:
     Raises:
         AirflowFailException: it was rolled back.
     """
-    from mirror_lib.runbook import sentence
-
     if done.state is CutoverState.ROLLED_BACK:
         raise AirflowFailException(sentence(done))
     return done.state is CutoverState.FINISHED
@@ -267,9 +263,7 @@ def _again(done: Progress, carried_by: str) -> str:
 
 
 def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:
-    """Prints the timeline; fails the run if the cutover has not finished."""
-    from mirror_lib.runbook import as_data, progress_text, sentence
-
+    """Print the timeline; fail unless the cutover has finished."""
     with _cutover_context(config_path, name, _person(context)) as cutover_context:
         done = _progress(cutover_context)
     _log.info("%s", progress_text(done))
@@ -279,23 +273,16 @@ def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:
 
 
 def _progress(cutover_context: CutoverContext) -> Progress:
-    from mirror_lib.runbook import progress
-
     return progress(cutover_context.ledger, cutover_context.definition)
 
 
 def _stop_at_failure(done: Progress) -> None:
-    from mirror_lib.runbook import progress_text
-
     if done.state is CutoverState.FAILED:
         raise AirflowFailException(progress_text(done))
 
 
 @contextmanager
 def _cutover_context(config_path: str, name: str, by: str) -> Iterator[CutoverContext]:
-    from mirror_lib.ledger import open_ledger
-    from mirror_lib.runbook import CutoverContext, attempts_of, open_cutover
-
     # The writers may be stopped: an answer must not be lost because the file is being edited.
     config = load_patiently(Path(config_path))
     with open_ledger(config) as ledger:

@@ -43,11 +43,13 @@ def failing_dag(dag_id: str, title: str, text: str) -> DAG:
         tags=sorted({"mirror", BROKEN_TAG}),
         default_args={"owner": "mirror", "retries": 0},
     ) as dag:
-        PythonTask.of(_refuse, {"text": text}, task_id="what_is_wrong")
+        PythonTask.of(
+            f"{__name__}:refuse", "Fails with the problems of the file.", {"text": text}, task_id="what_is_wrong"
+        )
     return dag
 
 
-def _refuse(text: str) -> None:
+def refuse(text: str) -> None:
     """Fails with the problems of the file."""
     raise ConfigurationError(text)
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from mirror_lib.airflow.compatibility import AirflowSkipException, Asset, AssetAlias
-from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.observe import trigger_text
+from mirror_lib.airflow.compatibility import Asset, AssetAlias
 from mirror_lib.topology import FlowId
 
 if TYPE_CHECKING:
@@ -19,8 +16,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Maximum number of attempts of `replicate` in one DAG run that are read.
-_RUNS_LOOKED_AT = 50
 #: Airflow keeps events in its database forever: topics with more partitions report totals only.
 _MOST_PARTITIONS = 1000
 
@@ -90,31 +85,3 @@ def _added_up(topic: str, source_topic: str, rows: list[PartitionRunRow]) -> New
         bytes=sum(row.bytes for row in rows),
         offsets=dict(sorted(offsets.items())),
     )
-
-
-def announce_new_records(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Emits asset events for the target topics with new records in this run, for DAGs that are scheduled on them.
-
-    Emits them also if other partitions failed. If it is cleared, it emits the same events again.
-    """
-    from mirror_lib.config import flow_topology, load_flow
-    from mirror_lib.ledger import open_ledger
-
-    if TriggerChoices.from_params(params).dry_run:
-        raise AirflowSkipException("a dry run copies nothing.")
-    config, settings = load_flow(Path(config_path), flow)
-    policy = flow_topology(settings).policy
-    dag_run = context["dag_run"]
-    with open_ledger(config) as ledger:
-        runs = ledger.runs(flow, _RUNS_LOOKED_AT, trigger=trigger_text(dag_run.dag_id, dag_run.run_id))
-        found = new_records(row for run in runs for row in ledger.partition_runs(run.id))
-    # Heartbeats come with every run and would trigger DAGs that wait for data.
-    found = tuple(each for each in found if not policy.is_heartbeats_topic(each.source_topic))
-    if not found:
-        raise AirflowSkipException("no topic got new records.")
-    events = context["outlet_events"][flow_alias(flow)]
-    for each in found:
-        asset = topic_asset(settings.flow.target, each.topic)
-        events.add(asset, extra=each.extra(flow))
-        _log.info("%s has %d new records.", asset.uri, each.records)
-    return {"topics": len(found), "records": sum(each.records for each in found)}

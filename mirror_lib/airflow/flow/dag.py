@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import DAG, TriggerRule
-from mirror_lib.airflow.flow import idle_run, tasks
-from mirror_lib.airflow.flow import observe_task as observe_tasks
-from mirror_lib.airflow.flow.assets import announce_new_records, flow_alias
+from mirror_lib.airflow.flow.assets import flow_alias
 from mirror_lib.airflow.flow.deadline import deadline_alert
-from mirror_lib.airflow.flow.documentation import documentation
+from mirror_lib.airflow.flow.documentation import TASK_DOCUMENTATION, documentation
 from mirror_lib.airflow.flow.form import trigger_form
 from mirror_lib.airflow.flow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.flow.step_operator import StepOperator
 from mirror_lib.airflow.forms import put_form
-from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.retries import retry_policy
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.airflow.spark import pool_of
@@ -69,10 +65,10 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         tags=sorted({"mirror", source, target}),
         default_args={"owner": "mirror", **retry_policy(), **_RETRIES},
     ) as dag:
-        preflight = _python(idle_run.preflight, name, path, execution_timeout=_CHECK_TIMEOUT + _SYNC_TIMEOUT)
+        preflight = _python("flow.idle_run:preflight", name, path, execution_timeout=_CHECK_TIMEOUT + _SYNC_TIMEOUT)
         # Before the topics, since the first heartbeat creates one. The copy continues even if this task is skipped.
-        emit = _python(heartbeat_tasks.emit_heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT)
-        sync_topics = _python(tasks.sync_topics, name, path, trigger_rule=TriggerRule.NONE_FAILED)
+        emit = _python("heartbeats.tasks:emit_heartbeats", name, path, execution_timeout=_CHECK_TIMEOUT)
+        sync_topics = _python("flow.sync_tasks:sync_topics", name, path, trigger_rule=TriggerRule.NONE_FAILED)
         replicate = ReplicateOperator(
             task_id="replicate",
             flow=name,
@@ -84,12 +80,12 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             trigger_rule=TriggerRule.NONE_FAILED,
             doc_md="The Spark job: plans, copies, stores positions. A retry copies what is left.",
         )
-        report = _python(tasks.report, name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
+        report = _python("flow.report_task:report", name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
         preflight >> emit >> sync_topics >> replicate
         preflight >> sync_topics
         # If cleared, it also runs after a copy that was skipped.
         heartbeats = _python(
-            heartbeat_tasks.heartbeats,
+            "heartbeats.tasks:heartbeats",
             name,
             path,
             execution_timeout=_CHECK_TIMEOUT,
@@ -99,16 +95,16 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         # Groups are translated with the offset map of this copy; a copy that failed in part has extended it too.
         translate, commit = (
             _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE)
-            for task in (tasks.translate_offsets, tasks.sync_group_offsets)
+            for task in ("flow.sync_tasks:translate_offsets", "flow.sync_tasks:sync_group_offsets")
         )
         # They neither wait for the copy nor delay it.
         parallel = [
             _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.NONE_FAILED)
-            for task in (tasks.sync_topic_configs, tasks.sync_topic_acls)
+            for task in ("flow.sync_tasks:sync_topic_configs", "flow.sync_tasks:sync_topic_acls")
         ]
         # Copied records are on the target, even if other partitions failed.
         announce = _python(
-            announce_new_records,
+            "flow.announce_task:announce_new_records",
             name,
             path,
             execution_timeout=_CHECK_TIMEOUT,
@@ -117,7 +113,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         )
         # Runs regardless of the result of the copy. The report waits for it but ignores its state.
         observe = _python(
-            observe_tasks.observe,
+            "flow.observe_task:observe",
             name,
             path,
             execution_timeout=_CHECK_TIMEOUT,
@@ -142,5 +138,6 @@ def _timeout(flow: FlowConfig) -> timedelta | None:
     return timedelta(seconds=max(copying.run_longest_seconds, copying.run_max_seconds)) + _SLACK
 
 
-def _python(function: Callable[..., Any], flow: str, config_path: str, **more: Any) -> StepOperator:
-    return StepOperator.of(function, {"flow": flow, "config_path": config_path}, **more)
+def _python(place: str, flow: str, config_path: str, **more: Any) -> StepOperator:
+    given = {"flow": flow, "config_path": config_path}
+    return StepOperator.of(f"mirror_lib.airflow.{place}", TASK_DOCUMENTATION[place.partition(":")[2]], given, **more)

@@ -1,4 +1,4 @@
-"""The documentation page of a flow's DAG in Airflow. No I/O."""
+"""The documentation of a flow's DAG and of its tasks in Airflow. No I/O."""
 
 from __future__ import annotations
 
@@ -10,6 +10,43 @@ from mirror_lib.config import ClientSettings, FlowConfig, flow_topology
 from mirror_lib.markdown_text import markdown_code
 
 _SAMPLE_TOPIC = "orders"
+#: By task.
+TASK_DOCUMENTATION: Mapping[str, str] = {
+    "preflight": """\
+Reads the configuration, checks both clusters, the ledger and Spark, and logs what this run selects.
+
+If there is nothing to copy, this task runs the sync steps that are due, and the other tasks are skipped. Clear a task
+to run it anyway.
+""",
+    "emit_heartbeats": """\
+Writes a heartbeat to the source, which the copy then replicates, and the flow's own heartbeat to the target.
+
+A failed write is logged and does not fail the run: heartbeats monitor the copy, they are not part of it.
+""",
+    "sync_topics": "Creates missing target topics and adds missing partitions; a dry run only prints the plan.",
+    "sync_topic_configs": "Copies changed topic configs to the target, at the interval in the configuration file.",
+    "sync_topic_acls": "Copies ACLs of the flow's topics to the target, at the interval in the configuration file.",
+    "translate_offsets": (
+        "Translates the committed offsets of consumer groups and writes checkpoints, at the configured interval."
+    ),
+    "sync_group_offsets": (
+        "Commits translated offsets on the target for groups without members there, if the configuration enables it."
+    ),
+    "heartbeats": (
+        "Shows the upstream clusters' heartbeats on the target; fails if the heartbeat of this run is missing."
+    ),
+    "announce_new_records": """\
+Emits asset events for the target topics with new records in this run, for DAGs that are scheduled on them.
+
+Emits them also if other partitions failed. If it is cleared, it emits the same events again.
+""",
+    "observe": "Stores the lag of all partitions of the flow. A failure of this task does not fail the run.",
+    "report": """\
+Prints what this run copied and the results of the sync steps; fails the run if any of them is incomplete.
+
+Skipped if another run of the flow copies.
+""",
+}
 
 
 def documentation(flow: FlowConfig, config_path: str, form: Mapping[str, Param]) -> str:

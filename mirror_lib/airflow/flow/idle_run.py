@@ -13,16 +13,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowSkipException, DownstreamTasksSkipped
+from mirror_lib.airflow.flow.check import CheckedFlow, check_flow
 from mirror_lib.airflow.flow.form import OPTIONAL_STEPS, TriggerChoices
 from mirror_lib.airflow.flow.observe_task import observe_now
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.flow.report import STEP_KEY, report_text, steps_text
-from mirror_lib.airflow.flow.tasks import SYNC_STEPS, CheckedFlow, check_flow, do_sync_step
+from mirror_lib.airflow.flow.sync_tasks import SYNC_STEPS, do_sync_step
 from mirror_lib.airflow.heartbeats import EMITTED_KEY, check_heartbeats, emit
 from mirror_lib.airflow.spark import xcom_value
 from mirror_lib.errors import MirrorError
+from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
+from mirror_lib.relay import RunOptions, has_only_heartbeats, replicate_control_plane
 from mirror_lib.relay.job import JobReport
+from mirror_lib.sync import SyncStep, save_step, why_not_due
+from mirror_lib.sync.heartbeats import emitting_flows
+from mirror_lib.sync.topics import InternalTopicState, plan_flow_topics
 
 if TYPE_CHECKING:
     from mirror_lib.ledger import Ledger
@@ -37,11 +43,7 @@ _USUAL = TriggerChoices()
 
 
 def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Reads the configuration, checks both clusters, the ledger and Spark, and logs what this run selects.
-
-    If there is nothing to copy, this task runs the sync steps that are due, and the other tasks are skipped. Clear a
-    task to run it anyway.
-    """
+    """The task: check the flow; if there is nothing to copy, run the steps that are due, and skip the other tasks."""
     choices = TriggerChoices.from_params(params)
     checked = check_flow(flow, config_path, choices)
     dag_run, instance = context["dag_run"], context["ti"]
@@ -93,8 +95,6 @@ class _Done:
 
 def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
     """Return why all tasks have to run; None if the plan has nothing to copy."""
-    from mirror_lib.relay import has_only_heartbeats
-
     copying = checked.settings.copy_settings
     if not choices.are_usual:
         return "the run was triggered with its own parameters"
@@ -111,8 +111,6 @@ def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
 
 def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | None:
     """Do a run without records; return None if it needs all tasks after all."""
-    from mirror_lib.ledger import open_ledger
-
     name = checked.settings.flow
     try:
         with open_ledger(checked.config) as ledger:
@@ -142,9 +140,6 @@ def _steps_not_due(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str
 
     Groups are translated after the copy, when their interval may have passed: they are included only if switched off.
     """
-    from mirror_lib.ledger import open_ledger
-    from mirror_lib.sync import SyncStep, save_step, why_not_due
-
     found = {}
     with open_ledger(checked.config) as ledger:
         for task, step in SYNC_STEPS.items():
@@ -158,8 +153,6 @@ def _steps_not_due(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str
 
 def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
     """Return what `sync_topics` has to do; None if nothing."""
-    from mirror_lib.sync.topics import InternalTopicState, plan_flow_topics
-
     found = plan_flow_topics(checked.settings, checked.topology, ledger)
     for notice in {*found.plan.about_undecided, *found.notices} - checked.warnings:
         _log.warning("Flow %s: %s", checked.settings.flow, notice)
@@ -172,8 +165,6 @@ def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:
 
 
 def _emit(checked: CheckedFlow, *, at_once: bool) -> dict[str, Any] | None:
-    from mirror_lib.sync.heartbeats import emitting_flows
-
     try:
         return emit(checked.config, emitting_flows(checked.config, checked.settings.flow), at_once=at_once)
     except AirflowSkipException:
@@ -182,8 +173,6 @@ def _emit(checked: CheckedFlow, *, at_once: bool) -> dict[str, Any] | None:
 
 def _replicate(checked: CheckedFlow, ledger: Ledger, trigger: str) -> RunReport | None:
     """Do the run, in the ledger like any other; return None if there is more to copy by now, or it did not end well."""
-    from mirror_lib.relay import RunOptions, replicate_control_plane
-
     # One round: later records are for the next run.
     report = replicate_control_plane(
         checked.settings, ledger=ledger, options=RunOptions(trigger=trigger, max_seconds=0.0)

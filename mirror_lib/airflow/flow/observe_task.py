@@ -6,7 +6,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
 from mirror_lib.observe import trigger_text
+from mirror_lib.relay.health import observe_flow
 
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig
@@ -16,9 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def observe(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
-    """Stores the lag of all partitions of the flow. A failure of this task does not fail the run."""
-    from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
-
+    """The task: store the lag of all partitions, for the flow's newest run of this DAG run."""
     config, settings = load_flow_as_it_runs(Path(config_path), flow)
     dag_run = context["dag_run"]
     with open_ledger(config) as ledger:
@@ -32,8 +32,6 @@ def observe_now(settings: FlowConfig, ledger: Ledger, run_id: str | None) -> dic
     Raises:
         MirrorError: a cluster or the ledger cannot be used.
     """
-    from mirror_lib.relay.health import observe_flow
-
     seen = observe_flow(settings, ledger, run_id=run_id).flow
     behind = "unknown" if seen.seconds_behind is None else f"{seen.seconds_behind:.0f} s"
     _log.info(

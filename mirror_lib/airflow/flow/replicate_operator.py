@@ -28,6 +28,8 @@ from mirror_lib.airflow.spark import (
     start_detached,
     xcom_value,
 )
+from mirror_lib.config import load
+from mirror_lib.ledger import open_ledger
 from mirror_lib.observe import trigger_text
 from mirror_lib.relay.job import LEASE_SECONDS, JobArguments, JobReport
 from mirror_lib.spark import NoDriverHostError, job_file, job_module, shorten
@@ -183,9 +185,6 @@ class ReplicateOperator(SparkJobOperator):
 
     @contextmanager
     def _opened_ledger(self) -> Iterator[Ledger]:
-        from mirror_lib.config import load
-        from mirror_lib.ledger import open_ledger
-
         with task_secrets():
             config = load(Path(self.config_path))
         with open_ledger(config) as ledger:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG, is_external
 from mirror_lib.airflow.files import load_readable, mark, runs_here
-from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.config import MirrorConfig
@@ -70,7 +69,12 @@ def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
         tags=["mirror", "heartbeats"],
         default_args={"owner": "mirror"},
     ) as dag:
-        PythonTask.of(heartbeat_tasks.emit_all_heartbeats, {"config_path": str(path)}, execution_timeout=_TIMEOUT)
+        PythonTask.of(
+            "mirror_lib.airflow.heartbeats.tasks:emit_all_heartbeats",
+            "Writes a heartbeat for every pair of clusters of the file to the target of the pair.",
+            {"config_path": str(path)},
+            execution_timeout=_TIMEOUT,
+        )
     return dag
 
 

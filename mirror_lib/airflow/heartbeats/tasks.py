@@ -11,6 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.flow import REPORT_KEY, STEP_KEY, TriggerChoices
+from mirror_lib.config import flow_topology, load, load_flow
+from mirror_lib.ledger import open_ledger
+from mirror_lib.sync import save_heartbeats, save_step
+from mirror_lib.sync.heartbeats import (
+    HeartbeatState,
+    check_flow_heartbeats,
+    describe,
+    due_pairs,
+    emitting_flows,
+    note_emitted,
+)
+from mirror_lib.sync.heartbeats import emit_heartbeats as write_heartbeats
 
 if TYPE_CHECKING:
     from mirror_lib.config import FlowConfig, MirrorConfig
@@ -26,13 +38,7 @@ _NONE_COPIED = "this run copies no heartbeats"
 
 
 def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Writes a heartbeat to the source, which the copy then replicates, and the flow's own heartbeat to the target.
-
-    A failed write is logged and does not fail the run: heartbeats monitor the copy, they are not part of it.
-    """
-    from mirror_lib.config import load_flow
-    from mirror_lib.sync.heartbeats import emitting_flows
-
+    """Write a flow's heartbeats before its copy. A failed write is logged only."""
     if TriggerChoices.from_params(params).dry_run:
         raise AirflowSkipException("a dry run writes no heartbeats.")
     config, settings = load_flow(Path(config_path), flow)
@@ -42,10 +48,7 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **co
 
 
 def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
-    """Writes a heartbeat for every pair of clusters of the file to the target of the pair."""
-    from mirror_lib.config import load
-    from mirror_lib.sync.heartbeats import emitting_flows
-
+    """Write a heartbeat for every pair of clusters of the file to the target of the pair."""
     config = load(config_path)
     done = emit(config, emitting_flows(config))
     if done["problems"]:
@@ -54,10 +57,7 @@ def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
 
 
 def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Shows the upstream clusters' heartbeats on the target; fails if the heartbeat of this run is missing."""
-    from mirror_lib.config import flow_topology, load_flow
-    from mirror_lib.ledger import open_ledger
-
+    """Check heartbeats after the copy; fail if the one of this run is missing on the target."""
     choices = TriggerChoices.from_params(params)
     config, settings = load_flow(Path(config_path), flow)
     topology = flow_topology(settings, choices.topics)
@@ -94,9 +94,6 @@ def check_heartbeats(
     Raises:
         MirrorError: the target or the ledger cannot be used.
     """
-    from mirror_lib.sync import save_heartbeats, save_step
-    from mirror_lib.sync.heartbeats import check_flow_heartbeats
-
     if not topology.replicates(topology.policy.heartbeats_topic()):
         return _skipped_outcome(_NONE_COPIED), None
     written_ms = _written_ms(settings, emitted)
@@ -139,16 +136,12 @@ def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...], *, at_once: bool =
     Raises:
         AirflowSkipException: there are no pairs.
     """
-    from mirror_lib.ledger import open_ledger
-    from mirror_lib.sync.heartbeats import due_pairs, note_emitted
-    from mirror_lib.sync.heartbeats import emit_heartbeats as write
-
     if not pairs:
         raise AirflowSkipException("emit.heartbeats.enabled is false.")
     now = datetime.now(UTC)
     with open_ledger(config) as ledger:
         due = pairs if at_once else due_pairs(pairs, ledger, now)
-        emitted = write(due, ledger) if due else ()
+        emitted = write_heartbeats(due, ledger) if due else ()
         note_emitted(emitted, ledger, now)
     for pair in pairs:
         if pair not in due:
@@ -176,8 +169,6 @@ def _is_empty(checked: HeartbeatCheck) -> bool:
 
 
 def _log_check(checked: HeartbeatCheck) -> None:
-    from mirror_lib.sync.heartbeats import HeartbeatState, describe
-
     for upstream in checked.upstreams:
         level = logging.INFO if upstream.state is HeartbeatState.FRESH else logging.WARNING
         _log.log(level, "Flow %s, upstream cluster %s", checked.flow, describe(upstream))

@@ -35,6 +35,8 @@ tasks.max = 1
 mirror.ledger.url = sqlite:///{folder}/ledger.db
 """
 
+#: Drivers of this flow are killed, and each time somebody waits until its lock has expired.
+_SHORT_LEASE = "mirror.run.lease.seconds = 12\n"
 _WATCHED = """\
 U->V.mirror.schedule = on-new-records
 U->V.mirror.schedule.poll = 1s
@@ -92,7 +94,7 @@ def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> It
     one, other, quiet, watched, waiting = (
         folder / f"{name}.properties" for name in ("one", "other", "quiet", "watched", "waiting")
     )
-    one.write_text(_CONFIG.format(one="N", two="S", topic=topic, folder=folder, **servers))
+    one.write_text(_CONFIG.format(one="N", two="S", topic=topic, folder=folder, **servers) + _SHORT_LEASE)
     other.write_text(_CONFIG.format(one="C", two="D", topic=others, folder=folder, **servers))
     quiet.write_text(_CONFIG.format(one="Q", two="R", topic=quiet_topic, folder=folder, **servers))
     watched.write_text(_CONFIG.format(one="U", two="V", topic=watched_topic, folder=folder, **servers) + _WATCHED)

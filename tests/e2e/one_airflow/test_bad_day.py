@@ -32,8 +32,8 @@ pytestmark = pytest.mark.timeout(1200)
 
 DAG, OTHER = "mirror__N__S", "mirror__C__D"
 FLOW = "N->S"
-PARTITIONS, RECORDS, SIZE = 2, 2000, 1000
-#: Read so slowly, a copy can be met in its middle: the whole topic takes 40 s, a piece is there at once.
+PARTITIONS, RECORDS, SIZE = 2, 1250, 1000
+#: Read so slowly, a copy can be met in its middle: the whole topic takes 25 s, a piece is there at once.
 SLOWLY = {"bytes_per_second": 100_000, "steps": ["sync_topics"]}
 #: More than a take-over's markers, which have offsets, too.
 _SOME = 50

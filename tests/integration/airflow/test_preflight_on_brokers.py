@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow import check
 from mirror_lib.airflow.flow.form import TriggerChoices
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
@@ -32,7 +32,7 @@ def test_limits_of_the_target_that_are_narrower_are_told_before_the_copy(
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.poison.policy": policy})
 
     with caplog.at_level(logging.WARNING):
-        done = tasks.check_flow("A->B", str(flow.path), TriggerChoices())
+        done = check.check_flow("A->B", str(flow.path), TriggerChoices())
 
     assert done.selected_topics == 1
     told = [record.getMessage() for record in caplog.records if "max.message.bytes" in record.getMessage()]
@@ -53,7 +53,7 @@ def test_records_that_retention_may_delete_before_the_copy_are_told(
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
 
     with caplog.at_level(logging.WARNING):
-        tasks.check_flow("A->B", str(flow.path), TriggerChoices())
+        check.check_flow("A->B", str(flow.path), TriggerChoices())
 
     told = [record.getMessage() for record in caplog.records if "retention" in record.getMessage()]
     assert len(told) == 1

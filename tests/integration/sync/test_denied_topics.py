@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from mirror_lib.airflow.compatibility import AirflowFailException
-from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow import sync_tasks
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.config.topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
@@ -99,5 +99,5 @@ def test_a_topic_whose_configs_and_records_are_denied_stops_no_other(
     )
     dag_run = SimpleNamespace(dag_id="mirror__A__B", run_id="scheduled 1")
     with pytest.raises(AirflowFailException, match=closed):
-        tasks.sync_topic_configs("A->B", str(flow.path), NO_CHOICE, ti=instance, dag_run=dag_run)
+        sync_tasks.sync_topic_configs("A->B", str(flow.path), NO_CHOICE, ti=instance, dag_run=dag_run)
     assert pushed[STEP_KEY]["failed"] == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow import check
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.cluster.admin.client import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
@@ -54,7 +54,7 @@ def test_topics_of_coordinators_that_cannot_be_made_are_told_before_the_copy_wit
     }
     flow = make_flow(tmp_path, *servers, topics=topic_name, settings=settings)
 
-    for ask in (flow.sync_topics, lambda: tasks.check_flow("A->B", str(flow.path), TriggerChoices())):
+    for ask in (flow.sync_topics, lambda: check.check_flow("A->B", str(flow.path), TriggerChoices())):
         with pytest.raises(TopicNotCreatableError) as refused:
             ask()
         for setting in (
@@ -107,6 +107,6 @@ def test_the_preflight_opens_one_connection_for_administration_to_each_cluster(
 
     monkeypatch.setattr(ClusterAdmin, "__enter__", counted)
 
-    assert tasks.check_flow("A->B", str(flow.path), TriggerChoices()).selected_topics == 1
+    assert check.check_flow("A->B", str(flow.path), TriggerChoices()).selected_topics == 1
 
     assert sorted(opened) == ["A", "B"]

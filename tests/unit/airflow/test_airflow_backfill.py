@@ -8,7 +8,7 @@ import pytest
 from mirror_lib.airflow.backfill import tasks as backfill_tasks
 from mirror_lib.airflow.backfill.dag import build_backfill_dag, build_backfill_dags
 from mirror_lib.airflow.backfill.form import BackfillChoices, Target, backfill_form
-from mirror_lib.airflow.backfill.tasks import BackfillOperator
+from mirror_lib.airflow.backfill.operator import BackfillOperator
 from mirror_lib.errors import ConfigurationError
 
 CONFIG = """\

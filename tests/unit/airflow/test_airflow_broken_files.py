@@ -14,8 +14,8 @@ from mirror_lib.airflow.dags import mirror_dags
 from mirror_lib.airflow.files.broken_dags import BROKEN_TAG
 from mirror_lib.airflow.files.broken_files import problems_of, raise_for_broken_files
 from mirror_lib.airflow.files.flow_dags import build_flow_dags
+from mirror_lib.airflow.flow.check import check_flow
 from mirror_lib.airflow.flow.form import TriggerChoices
-from mirror_lib.airflow.flow.tasks import check_flow
 from mirror_lib.airflow.heartbeats.dag import build_heartbeat_dags
 from mirror_lib.airflow.verify.dag import build_verify_dags
 from mirror_lib.errors import ConfigurationError

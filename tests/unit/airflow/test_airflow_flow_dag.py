@@ -3,7 +3,7 @@ from datetime import timedelta
 import jsonschema
 import pytest
 
-from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow import report_task
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.config.model import CopySettings
 from mirror_lib.observe.airflow_runs import dag_id_of
@@ -79,7 +79,7 @@ def test_groups_are_translated_and_the_report_is_written_however_the_copy_ended(
 
 
 def test_the_report_tells_of_every_task_beside_the_copy(dag):
-    told = set(tasks.REPORTED_STEPS)
+    told = set(report_task.REPORTED_STEPS)
 
     assert told == set(dag.task_ids) - {
         "preflight",

@@ -70,7 +70,7 @@ def found(monkeypatch):
             asked.update(arguments)
             return HeartbeatCheck(flow.flow, 60, upstreams)
 
-        monkeypatch.setattr(flow_heartbeats, "check_flow_heartbeats", check)
+        monkeypatch.setattr(heartbeat_tasks, "check_flow_heartbeats", check)
         return asked
 
     return hold
@@ -94,8 +94,8 @@ def test_the_copy_does_not_wait_for_heartbeats_that_are_skipped(make_flow):
 @pytest.mark.integration
 def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, monkeypatch):
     monkeypatch.setattr(
-        flow_heartbeats,
-        "emit_heartbeats",
+        heartbeat_tasks,
+        "write_heartbeats",
         lambda pairs, ledger: flow_heartbeats.HeartbeatEmitter(pairs, ledger, timeout_seconds=1).emit(),
     )
 
@@ -114,7 +114,7 @@ def test_heartbeats_are_emitted_at_their_interval_whichever_task_asks(write_conf
         asked.append([str(pair.flow) for pair in pairs])
         return tuple(EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1) for pair in pairs)
 
-    monkeypatch.setattr(flow_heartbeats, "emit_heartbeats", write)
+    monkeypatch.setattr(heartbeat_tasks, "write_heartbeats", write)
     path = write_config("emit.heartbeats.interval.seconds = 3600", "B->A.emit.heartbeats.interval.seconds = 0")
 
     heartbeat_tasks.emit_all_heartbeats(str(path))
@@ -133,7 +133,7 @@ def test_a_heartbeat_that_could_not_be_written_is_due_at_once(write_config, monk
         lost = ClusterError("no broker responds.")
         return tuple(EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1, lost) for pair in pairs)
 
-    monkeypatch.setattr(flow_heartbeats, "emit_heartbeats", write)
+    monkeypatch.setattr(heartbeat_tasks, "write_heartbeats", write)
     path = str(write_config("emit.heartbeats.interval.seconds = 3600"))
 
     heartbeat_tasks.emit_heartbeats("A->B", path, NO_CHOICE)

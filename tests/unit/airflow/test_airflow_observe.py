@@ -5,13 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from mirror_lib.airflow.compatibility import AirflowSkipException
-from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow import report_task, sync_tasks
 from mirror_lib.airflow.flow.dag import build_flow_dag
 from mirror_lib.airflow.flow.observe_task import observe
 from mirror_lib.airflow.heartbeats import tasks as heartbeat_tasks
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.sync import heartbeats as flow_heartbeats
 from mirror_lib.sync.heartbeats.flow import HeartbeatCheck
 from mirror_lib.sync.heartbeats.rules import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
@@ -43,7 +42,7 @@ def sync_configs(config, **choices):
     params = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False, **choices}
     instance = SimpleNamespace(try_number=1, xcom_push=lambda **_: None, xcom_pull=lambda **_: None)
     dag_run = SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1")
-    tasks.sync_topic_configs("A->B", str(config), params, dag_run=dag_run, ti=instance)
+    sync_tasks.sync_topic_configs("A->B", str(config), params, dag_run=dag_run, ti=instance)
 
 
 def test_a_flow_is_looked_at_after_the_run_however_that_ended(make_flow):
@@ -60,7 +59,7 @@ def test_a_look_that_fails_fails_no_run(make_flow):
     assert dag.get_task("observe").downstream_task_ids == {"report"}
     assert dag.get_task("observe").retries == 0
     assert dag.get_task("report").trigger_rule == "all_done"
-    assert "observe" not in tasks.REPORTED_STEPS
+    assert "observe" not in report_task.REPORTED_STEPS
 
 
 def test_a_cluster_that_is_away_leaves_what_was_known(config):
@@ -88,7 +87,7 @@ def test_a_step_for_some_topics_says_nothing_about_the_flow(config):
 
 def check_heartbeats(config, monkeypatch, *upstreams):
     checked = HeartbeatCheck(FlowId("A", "B"), 900.0, upstreams)
-    monkeypatch.setattr(flow_heartbeats, "check_flow_heartbeats", lambda *_, **__: checked)
+    monkeypatch.setattr(heartbeat_tasks, "check_flow_heartbeats", lambda *_, **__: checked)
     params = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
     instance = SimpleNamespace(xcom_push=lambda **_: None, xcom_pull=lambda **_: None)
     heartbeat_tasks.heartbeats("A->B", str(config), params, ti=instance)

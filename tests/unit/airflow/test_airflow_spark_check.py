@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow import check
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.config.loader import load_flow
 
@@ -34,7 +34,7 @@ def _told(
         {"topics": None, "tasks": tasks_max, "max_seconds": None, "dry_run": False, "gaps": "ask"}
     )
     with caplog.at_level(logging.WARNING, logger="mirror_lib"):
-        tasks._check_spark(flow, choices)
+        check._check_spark(flow, choices)
     return [record.getMessage() for record in caplog.records if record.name.startswith("mirror_lib")]
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow import sync_tasks
 from mirror_lib.airflow.flow.report import STEP_KEY
 from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.sync.due import SyncStep
@@ -20,10 +20,10 @@ admin.timeout.ms = 1000
 mirror.ledger.url = sqlite:///ledger.sqlite3
 """
 TASKS = {
-    "sync.topic.configs": tasks.sync_topic_configs,
-    "sync.topic.acls": tasks.sync_topic_acls,
-    "emit.checkpoints": tasks.translate_offsets,
-    "sync.group.offsets": tasks.sync_group_offsets,
+    "sync.topic.configs": sync_tasks.sync_topic_configs,
+    "sync.topic.acls": sync_tasks.sync_topic_acls,
+    "emit.checkpoints": sync_tasks.translate_offsets,
+    "sync.group.offsets": sync_tasks.sync_group_offsets,
 }
 
 
@@ -116,7 +116,7 @@ def test_a_step_that_was_refused_in_part_fails_with_the_reasons_and_leaves_them_
     instance = Instance()
 
     with pytest.raises(AirflowFailException, match=r"flow A->B: 2 topic configs were rejected: topic a: no\.; topic b"):
-        tasks._finish_step("A->B", "topic configs", done, {"ti": instance})
+        sync_tasks._finish_step("A->B", "topic configs", done, {"ti": instance})
 
     assert instance.pushed == {STEP_KEY: done}
 
@@ -124,4 +124,4 @@ def test_a_step_that_was_refused_in_part_fails_with_the_reasons_and_leaves_them_
 def test_a_step_that_went_well_gives_its_counts():
     done = {"skipped": None, "failed": 0, "problems": [], "changed": 5}
 
-    assert tasks._finish_step("A->B", "topic configs", done, {"ti": Instance()}) == done
+    assert sync_tasks._finish_step("A->B", "topic configs", done, {"ti": Instance()}) == done

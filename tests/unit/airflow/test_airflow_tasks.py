@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
-from mirror_lib.airflow.flow import tasks
+from mirror_lib.airflow.flow import check, report_task
 from mirror_lib.airflow.flow.form import TriggerChoices
 from mirror_lib.airflow.flow.replicate_operator import REPORT_KEY
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
@@ -93,34 +93,34 @@ def after_preflight(states, steps, **outcomes):
     }
 
 
-DONE_BEFORE = dict.fromkeys(tasks.REPORTED_STEPS, NOTHING_TO_DO)
+DONE_BEFORE = dict.fromkeys(report_task.REPORTED_STEPS, NOTHING_TO_DO)
 
 
 def test_the_report_of_a_run_that_preflight_has_done_tells_of_that(config, ledger):
-    done = tasks.report("A->B", str(config), **after_preflight({}, DONE_BEFORE))
+    done = report_task.report("A->B", str(config), **after_preflight({}, DONE_BEFORE))
 
     assert done["steps"] == DONE_BEFORE
     assert done["records"] == 0
 
 
-@pytest.mark.parametrize("task", ["replicate", *tasks.REPORTED_STEPS])
+@pytest.mark.parametrize("task", ["replicate", *report_task.REPORTED_STEPS])
 def test_a_cleared_task_that_ends_without_a_word_fails_the_report_whatever_preflight_has_done(config, ledger, task):
     with pytest.raises(AirflowFailException, match="A->B"):
-        tasks.report("A->B", str(config), **after_preflight({task: "failed"}, DONE_BEFORE))
+        report_task.report("A->B", str(config), **after_preflight({task: "failed"}, DONE_BEFORE))
 
 
 def test_a_cleared_step_tells_of_itself_in_the_report(config, ledger):
     done = {"skipped": None, "failed": 1, "problems": ["topic a: denied."]}
 
     with pytest.raises(AirflowFailException, match="topic a: denied"):
-        tasks.report("A->B", str(config), **after_preflight({}, DONE_BEFORE, sync_topic_acls=done))
+        report_task.report("A->B", str(config), **after_preflight({}, DONE_BEFORE, sync_topic_acls=done))
 
 
 def test_a_report_adds_up_all_attempts_of_its_dag_run_and_no_other(config, ledger):
     trigger = trigger_text("mirror__A__B", "manual 1")
     ids = [note_run(ledger, trigger, 4, state="failed"), note_run(ledger, trigger, 6)]
     note_run(ledger, trigger_text("mirror__A__B", "manual 2"), 100)
-    done = tasks.report("A->B", str(config), **context(OUTCOME))
+    done = report_task.report("A->B", str(config), **context(OUTCOME))
     assert (done["records"], done["topics"]) == (10, 1)
     assert set(done["runs"]) == set(ids)
 
@@ -128,7 +128,7 @@ def test_a_report_adds_up_all_attempts_of_its_dag_run_and_no_other(config, ledge
 @pytest.mark.parametrize("outcome", [None, {**OUTCOME, "exit_code": 1, "problems": ["[fenced] orders-0: x"]}])
 def test_a_run_that_did_not_copy_everything_fails(config, ledger, outcome):
     with pytest.raises(AirflowFailException, match="A->B"):
-        tasks.report("A->B", str(config), **context(outcome))
+        report_task.report("A->B", str(config), **context(outcome))
 
 
 LEFT_TO_ANOTHER = {**OUTCOME, "exit_code": 1, "problems": ["[run-locked] x"], "skipped": "run r1 is active."}
@@ -136,21 +136,21 @@ LEFT_TO_ANOTHER = {**OUTCOME, "exit_code": 1, "problems": ["[run-locked] x"], "s
 
 def test_a_run_that_left_the_copy_to_another_is_skipped_and_says_so(config, ledger, caplog):
     with caplog.at_level("INFO"), pytest.raises(AirflowSkipException, match="run r1 is active"):
-        tasks.report("A->B", str(config), **context(LEFT_TO_ANOTHER))
+        report_task.report("A->B", str(config), **context(LEFT_TO_ANOTHER))
 
     assert "Flow A->B: run r1 is active." in caplog.text
 
 
 def test_a_step_that_failed_fails_a_run_that_left_the_copy_to_another(config, ledger):
     with pytest.raises(AirflowFailException, match="sync_topic_acls"):
-        tasks.report("A->B", str(config), **context(LEFT_TO_ANOTHER, sync_topic_acls=None))
+        report_task.report("A->B", str(config), **context(LEFT_TO_ANOTHER, sync_topic_acls=None))
 
 
 def test_the_report_tells_what_was_done_beside_the_copy_and_what_was_skipped(config, ledger, caplog):
     done = {"skipped": None, "failed": 0, "problems": [], "changed": 2, "unchanged": 5}
 
     with caplog.at_level("INFO"):
-        tasks.report("A->B", str(config), **context(OUTCOME, sync_topic_configs=done))
+        report_task.report("A->B", str(config), **context(OUTCOME, sync_topic_configs=done))
 
     assert "- sync_topic_configs: 2 changed, 5 unchanged\n" in caplog.text
     assert "- sync_topic_acls: skipped, it is not due\n" in caplog.text
@@ -160,7 +160,7 @@ def test_clocks_that_differ_are_told_and_fail_nothing(config, ledger, caplog):
     done = {"skipped": None, "failed": 0, "problems": ["A: 9 s in the future."], "reasons": {"clock-ahead": 1}}
 
     with caplog.at_level("INFO"):
-        tasks.report("A->B", str(config), **context(OUTCOME, heartbeats=done))
+        report_task.report("A->B", str(config), **context(OUTCOME, heartbeats=done))
 
     assert "- heartbeats: 1 clock-ahead; note: A: 9 s in the future." in caplog.text
 
@@ -177,7 +177,7 @@ def test_notices_and_conflicts_about_topics_are_told_and_fail_nothing(config, le
     done["notices"] = ["B refuses segment.bytes."]
 
     with caplog.at_level("INFO"):
-        tasks.report("A->B", str(config), **context(OUTCOME, sync_topics=done))
+        report_task.report("A->B", str(config), **context(OUTCOME, sync_topics=done))
 
     assert (
         "- sync_topics: 2 created, 3 unchanged, 1 with new partitions, 1 failed: topic a: a conflict.; " in caplog.text
@@ -187,7 +187,7 @@ def test_notices_and_conflicts_about_topics_are_told_and_fail_nothing(config, le
 
 def test_a_report_has_no_line_about_topics_that_the_run_did_not_sync(config, ledger, caplog):
     with caplog.at_level("INFO"):
-        tasks.report("A->B", str(config), **context(OUTCOME))
+        report_task.report("A->B", str(config), **context(OUTCOME))
 
     assert "sync_topics" not in caplog.text
 
@@ -198,7 +198,7 @@ def test_groups_are_told_by_their_reasons(config, ledger, caplog):
     done["notices"] = ["2 records are not of the format."]
 
     with caplog.at_level("INFO"):
-        tasks.report("A->B", str(config), **context(OUTCOME, translate_offsets=done))
+        report_task.report("A->B", str(config), **context(OUTCOME, translate_offsets=done))
 
     assert "- translate_offsets: 2 groups, 4 checkpoints, 1 group-active-on-target, 3 in-sync" in caplog.text
     assert "in-sync; note: 2 records are not of the format." in caplog.text
@@ -213,26 +213,26 @@ def test_groups_are_told_by_their_reasons(config, ledger, caplog):
 )
 def test_a_step_beside_the_copy_that_did_not_do_everything_fails_the_run(config, ledger, done, what):
     with pytest.raises(AirflowFailException, match=f"sync_topic_acls: .*{what}"):
-        tasks.report("A->B", str(config), **context(OUTCOME, sync_topic_acls=done))
+        report_task.report("A->B", str(config), **context(OUTCOME, sync_topic_acls=done))
 
 
 def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypatch):
-    monkeypatch.setattr(tasks, "_CONTACT_SECONDS", 1.0)
+    monkeypatch.setattr(check, "_CONTACT_SECONDS", 1.0)
     with pytest.raises(BrokerUnreachableError, match="cluster A"):
-        tasks.check_flow("A->B", str(config), TriggerChoices())
+        check.check_flow("A->B", str(config), TriggerChoices())
     assert "Flow A->B: cannot use cluster A at 127.0.0.1:9." in caplog.text
 
 
 def test_a_regex_that_is_none_is_refused_before_anything_is_asked(config):
     with pytest.raises(ConfigurationError, match="Java regexes of source topics"):
-        tasks.check_flow("A->B", str(config), TriggerChoices(topics=("orders(",)))
+        check.check_flow("A->B", str(config), TriggerChoices(topics=("orders(",)))
 
 
 def test_a_flow_that_the_file_lost_since_parsing_is_a_configuration_error(config):
     with pytest.raises(ConfigurationError, match="B->C"):
-        tasks.check_flow("B->C", str(config), TriggerChoices())
+        check.check_flow("B->C", str(config), TriggerChoices())
 
 
 def test_a_file_that_is_gone_is_a_configuration_error(tmp_path):
     with pytest.raises(ConfigurationError, match="gone"):
-        tasks.check_flow("A->B", str(tmp_path / "gone.properties"), TriggerChoices())
+        check.check_flow("A->B", str(tmp_path / "gone.properties"), TriggerChoices())

@@ -1,0 +1,160 @@
+"""What preflight checks before a flow's tasks run: configuration, clusters, ledger, Spark."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.spark import check_connect_server, check_deferrable, describe_master, master_of
+from mirror_lib.cluster import Connection, version_limits
+from mirror_lib.config import flow_topology, named_topics
+from mirror_lib.dev import find_java
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.relay import RunOptions
+from mirror_lib.relay.health import look_at_next_run
+from mirror_lib.relay.planning import FlowClusters, limits_of_new_topics, topic_warnings
+from mirror_lib.spark import cluster_notes, runs_here, spark_defaults, submit_settings
+from mirror_lib.sync import about_missing, check_clusters
+from mirror_lib.sync.loops import refuse_loops
+from mirror_lib.sync.topics import check_needed_topics, refused_configs
+
+if TYPE_CHECKING:
+    from mirror_lib.cluster import VersionLimit
+    from mirror_lib.cluster.admin import ClusterAdmin
+    from mirror_lib.config import ClientSettings, FlowConfig, MirrorConfig
+    from mirror_lib.relay import RunPlan
+    from mirror_lib.relay.health import NextRun
+    from mirror_lib.topology import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: A cluster without a response for this time is unreachable; the task is retried later anyway.
+_CONTACT_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFlow:
+    """A flow whose clusters, ledger and Spark were checked."""
+
+    config: MirrorConfig
+    settings: FlowConfig
+    topology: FlowTopology
+    selected_topics: int
+    source_topics: int
+    #: What the run would copy now; None if it could not be planned.
+    plan: RunPlan | None
+    warnings: frozenset[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for XCom."""
+        return {"selected_topics": self.selected_topics, "source_topics": self.source_topics}
+
+
+def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedFlow:
+    """Read the configuration, check both clusters, the ledger and Spark, and log what this run selects.
+
+    Raises:
+        MirrorError: the flow cannot run.
+    """
+    config, settings = load_flow_as_it_runs(Path(config_path), flow)
+    for problem in config.warnings:
+        _log.warning("%s: %s", config.path, problem.message)
+    topology = flow_topology(settings, choices.topics)
+    with FlowClusters.connect(settings, admin_seconds=_CONTACT_SECONDS) as clusters:
+        topics = _topics_of(settings, clusters.source_admin, settings.clients.source_admin)
+        _topics_of(settings, clusters.target_admin, settings.clients.target_admin)
+        _check_clusters(config, clusters)
+        obstacles = check_needed_topics(settings, clusters.source_admin, clusters.target_admin)
+        selected = [topic for topic in topics if topology.replicates(topic)]
+        topology.refuse_empty_choice(topics)
+        if not selected:
+            _log.warning(
+                "Flow %s selects none of the %d topics of cluster %s: check `topics`.",
+                flow,
+                len(topics),
+                settings.flow.source,
+            )
+        _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
+        for loop in refuse_loops(config, settings, selected):
+            _log.warning("Other flows of %s would copy records of this flow in a loop: %s.", config.path, loop)
+        next_run = _next_run(config, clusters, choices)
+        warnings = (
+            *about_missing(settings, sorted(named_topics(settings) - set(topics))),
+            *obstacles,
+            *refused_configs(settings, topology, clusters.source_admin, clusters.target_admin),
+            *_version_limits(settings),
+            *_limit_warnings(clusters, topology, selected),
+            *next_run.warnings,
+        )
+        for warning in warnings:
+            _log.warning("Flow %s: %s", flow, warning)
+    _check_spark(settings, choices)
+    if settings.airflow_pool:
+        # Tasks cannot list Airflow's pools.
+        _log.info("The copy uses a slot of the pool %s, and waits until this pool exists.", settings.airflow_pool)
+    return CheckedFlow(
+        config, settings, topology, len(selected), len(topics), next_run.plan, frozenset(map(str, warnings))
+    )
+
+
+def _version_limits(settings: FlowConfig) -> list[VersionLimit]:
+    sides = ((settings.clients.source_admin, True), (settings.clients.target_admin, False))
+    return [
+        limit for client, source in sides for limit in version_limits(Connection.from_settings(client), source=source)
+    ]
+
+
+def _topics_of(settings: FlowConfig, admin: ClusterAdmin, client: ClientSettings) -> list[str]:
+    try:
+        return list(admin.list_topics())
+    except MirrorError:
+        servers = client.properties["bootstrap.servers"]
+        _log.error("Flow %s: cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
+        raise
+
+
+def _check_clusters(config: MirrorConfig, clusters: FlowClusters) -> None:
+    """Fail if the ledger belongs to other clusters than the aliases name: the sync tasks use it in parallel."""
+    with open_ledger(config) as ledger:
+        check_clusters(clusters.flow, ledger, clusters.ids())
+
+
+def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list[str]) -> list[str]:
+    """Return warnings about what target topics may reject or delete, including topics that `sync_topics` will
+    create.
+    """
+    remote = {topic: topology.remote_topic(topic) for topic in topics}
+    policy, schedule = clusters.flow.copy_settings.poison_policy, clusters.flow.periodic_schedule
+    admins = clusters.source_admin, clusters.target_admin
+    new = partial(limits_of_new_topics, clusters.flow, *admins)
+    return topic_warnings(*admins, remote, policy=policy, schedule=schedule, to_create=new)
+
+
+def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> NextRun:
+    """Return what is to be copied, and what the source's retention deletes, or may delete, before it is."""
+    with open_ledger(config) as ledger:
+        return look_at_next_run(clusters.flow, RunOptions(topics=choices.topics), ledger, clusters)
+
+
+def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
+    """Check Spark's driver: in client mode, the only mode for Python jobs there, it is a JVM on this machine."""
+    _log.info("%s", describe_master(settings.spark_connection))
+    master = master_of(settings.spark_connection)
+    if runs_here(master):
+        find_java()
+    check_connect_server(settings.spark_connection)
+    if settings.airflow_deferrable:
+        check_deferrable(settings.spark_connection)
+    for note in cluster_notes(
+        {**spark_defaults(os.environ), **submit_settings(master)},
+        master=master,
+        tasks=choices.tasks or settings.tasks_max,
+        task_memory_bytes=settings.copy_settings.task_memory_bytes,
+        transforms=bool(settings.transforms),
+    ):
+        _log.warning("%s", note)

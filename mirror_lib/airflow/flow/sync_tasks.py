@@ -1,0 +1,136 @@
+"""The tasks of a flow's DAG that sync topics, their configs and ACLs, and group offsets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.flow.form import TriggerChoices
+from mirror_lib.airflow.flow.report import STEP_KEY
+from mirror_lib.config import flow_topology
+from mirror_lib.ledger import load_flow_as_it_runs, open_ledger
+from mirror_lib.observe import trigger_text
+from mirror_lib.sync import SyncStep, save_step
+from mirror_lib.sync.acls import sync_flow_acls
+from mirror_lib.sync.configs import sync_flow_configs
+from mirror_lib.sync.groups import sync_flow_groups
+from mirror_lib.sync.topics import sync_flow_topics
+
+if TYPE_CHECKING:
+    from mirror_lib.config import FlowConfig
+    from mirror_lib.ledger import Ledger
+    from mirror_lib.topology import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: The steps of `do_sync_step`, by task.
+SYNC_STEPS = {
+    "sync_topic_configs": SyncStep.TOPIC_CONFIGS,
+    "sync_topic_acls": SyncStep.TOPIC_ACLS,
+    "translate_offsets": SyncStep.CHECKPOINTS,
+    "sync_group_offsets": SyncStep.GROUP_OFFSETS,
+}
+#: What the steps sync.
+_STEP_SUBJECTS = {
+    "sync_topic_configs": "topic configs",
+    "sync_topic_acls": "ACLs",
+    "translate_offsets": "group offsets",
+    "sync_group_offsets": "group offsets",
+}
+
+
+def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Create target topics and add partitions that are missing; a dry run only prints the plan."""
+    choices = TriggerChoices.from_params(params)
+    config, settings = load_flow_as_it_runs(Path(config_path), flow)
+    topology = flow_topology(settings, choices.topics)
+    with open_ledger(config) as ledger:
+        return sync_flow_topics(settings, topology, ledger, dry_run=choices.dry_run)
+
+
+def sync_topic_configs(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Sync topic configs, if that is due."""
+    return _step(sync_topic_configs.__name__, flow, config_path, params, context)
+
+
+def sync_topic_acls(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Sync ACLs, if that is due."""
+    return _step(sync_topic_acls.__name__, flow, config_path, params, context)
+
+
+def translate_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Translate group offsets and write checkpoints, if that is due."""
+    return _step(translate_offsets.__name__, flow, config_path, params, context)
+
+
+def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Commit translated group offsets on the target, if that is due."""
+    return _step(sync_group_offsets.__name__, flow, config_path, params, context)
+
+
+def _step(
+    step: str, flow: str, config_path: str, params: Mapping[str, Any], context: Mapping[str, Any]
+) -> dict[str, Any]:
+    choices = TriggerChoices.from_params(params)
+    config, settings = load_flow_as_it_runs(Path(config_path), flow)
+    topology = flow_topology(settings, choices.topics)
+    dag_run = context["dag_run"]
+    by = trigger_text(dag_run.dag_id, dag_run.run_id)
+    at_once = _is_repeated(step, context)
+    with open_ledger(config) as ledger:
+        done = do_sync_step(step, settings, topology, ledger, choices, by=by, at_once=at_once)
+    return _finish_step(flow, _STEP_SUBJECTS[step], done, context)
+
+
+def do_sync_step(
+    step: str,
+    settings: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    choices: TriggerChoices,
+    *,
+    by: str,
+    at_once: bool = False,
+) -> dict[str, Any]:
+    """Do a step of `SYNC_STEPS` if it is due, and record its outcome for monitoring.
+
+    Args:
+        by: who does it, for the ledger.
+        at_once: regardless of its interval.
+
+    Raises:
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    how: dict[str, Any] = {"dry_run": choices.dry_run, "at_once": at_once}
+    if step == sync_topic_configs.__name__:
+        done = sync_flow_configs(settings, topology, ledger, **how)
+    elif step == sync_topic_acls.__name__:
+        done = sync_flow_acls(settings, topology, ledger, by=by, **how)
+    else:
+        due = SyncStep.CHECKPOINTS if step == translate_offsets.__name__ else SyncStep.GROUP_OFFSETS
+        done = sync_flow_groups(settings, topology, ledger, due, complete=not choices.topics, **how)
+    # Runs limited to some topics are not recorded.
+    if not choices.topics:
+        save_step(ledger, str(settings.flow), step, done)
+    return done
+
+
+def _is_repeated(step: str, context: Mapping[str, Any]) -> bool:
+    """Return True if the step was cleared in the same DAG run: then its interval does not apply."""
+    instance = context["ti"]
+    return bool(instance.try_number > 1) or step in (instance.xcom_pull(task_ids="preflight", key=STEP_KEY) or {})
+
+
+def _finish_step(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+    """Show a step that was not due as skipped, and fail one that the cluster rejected in part."""
+    # A task that is skipped or fails returns nothing, but the report needs its outcome.
+    context["ti"].xcom_push(key=STEP_KEY, value=done)
+    if done["skipped"] is not None:
+        raise AirflowSkipException(done["skipped"])
+    if done["failed"]:
+        raise AirflowFailException(
+            f"flow {flow}: {done['failed']} {what} were rejected: " + "; ".join(done["problems"])
+        )
+    return done

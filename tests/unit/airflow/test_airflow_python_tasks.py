@@ -1,0 +1,71 @@
+"""Tasks whose functions are imported when they run, not while DAGs are parsed."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.airflow.dags import KINDS, mirror_dags
+from mirror_lib.airflow.python_task import LateFunction, PythonTask
+
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+A->B.mirror.way.back = false
+B->A.enabled = true
+B->A.mirror.way.back = true
+"""
+#: They take a second or more to import, and DAGs are parsed every few seconds.
+HEAVY = ("confluent_kafka", "aiokafka", "pyarrow", "pyspark", "alembic")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "mirror.properties"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_every_task_of_every_dag_has_a_function_that_takes_its_arguments(config: Path) -> None:
+    dags = mirror_dags(config, only=KINDS)
+    tasks = [task for dag in dags.values() for task in dag.tasks if isinstance(task, PythonTask)]
+
+    assert {task.dag.dag_id.split("__")[0] for task in tasks} == {
+        "mirror",
+        "mirror_backfill",
+        "mirror_cutover",
+        "mirror_heartbeats",
+        "mirror_after_disaster",
+    }
+    for task in tasks:
+        function = task.python_callable.load()
+        # Airflow gives the rest by the names of the context.
+        inspect.signature(function).bind_partial(**task.op_kwargs)
+        assert task.doc_md, task.task_id
+        assert inspect.signature(task.python_callable) == inspect.signature(function)
+
+
+def test_parsing_the_dags_imports_neither_kafka_nor_spark(config: Path) -> None:
+    program = (
+        "import json, sys; from pathlib import Path; from mirror_lib.airflow.dags import mirror_dags; "
+        f"mirror_dags(Path(sys.argv[1])); print(json.dumps([each for each in {HEAVY!r} if each in sys.modules]))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(config)], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_a_function_is_called_with_what_the_task_has() -> None:
+    function = LateFunction("os.path:join")
+
+    assert function("a", "b") == os.path.join("a", "b")  # noqa: PTH118
+    assert function.__name__ == "join"
